@@ -1,0 +1,57 @@
+# `make demo` and `make test` are all a newcomer needs; each sets up what it uses in .venv.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+CXX ?= g++
+VENV := .venv
+BIN := $(VENV)/bin
+# What the extension is made of; Python files are used in place (editable install).
+NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
+
+.PHONY: demo test test-slow lint format build check-tools clean
+
+demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
+	$(BIN)/bamquery taxi demo demo
+
+test: $(VENV)/.installed-test lint ## everything CI runs on every change
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.installed-test ## the long proofs
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+lint: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run --Werror $(filter %.cpp %.hpp,$(NATIVE))
+	$(BIN)/codespell
+
+format: $(VENV)/.installed-test ## apply what lint checks
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(filter %.cpp %.hpp,$(NATIVE))
+
+build: $(VENV)/.installed-test ## the extension, rebuilt where its sources changed
+
+check-tools:
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found: install Python 3.11 or newer, or name it with make PYTHON=..."; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old: BamQuery needs Python 3.11 or newer (make PYTHON=/path/to/python3)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "error: $(PYTHON) cannot make virtual environments: install its venv package (Debian: apt install python3-venv)"; exit 1; }
+	@test -f "$$($(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" || { echo "error: Python.h not found: install Python's headers (Debian: apt install python3-dev)"; exit 1; }
+	@command -v $(CXX) >/dev/null || { echo "error: $(CXX) not found: install a C++20 compiler (Debian: apt install g++), or name it with make CXX=..."; exit 1; }
+
+$(BIN)/python: | check-tools
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-test: $(NATIVE) | $(BIN)/python
+	CXX=$(CXX) $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,bench]'
+	@touch $@
+
+$(VENV)/.installed-demo: $(NATIVE) | $(BIN)/python
+	CXX=$(CXX) $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build demo

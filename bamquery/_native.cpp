@@ -1,0 +1,11 @@
+// The one extension module: each room binds its own part.
+#include <pybind11/pybind11.h>
+
+#include "bindings.hpp"
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "Native parts of storage: block reads, checksums, statistics and gathers.";
+  bamquery::bind_errors(module);
+  bamquery::bind_driver(module);
+  bamquery::bind_storage(module);
+}

@@ -1,0 +1,93 @@
+"""Every error BamQuery raises on purpose: one root, few branches.
+
+A message names the thing that is wrong and the way out. Anything that is not a :class:`BamQueryError`
+(an ``AssertionError``, say) is a bug in BamQuery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class BamQueryError(Exception):
+    """Root of all errors that users can meet."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One thing wrong with a statement, with its place in the text (1-based; 0 where unknown)."""
+
+    message: str
+    line: int = 0
+    column: int = 0
+
+
+class SqlError(BamQueryError):
+    """A statement that cannot be run: syntax, unknown names, types that do not fit.
+
+    Attributes:
+        reasons: everything found wrong, in the order of the text.
+        sql: the statement as given.
+    """
+
+    def __init__(self, reasons: str | Reason | Sequence[Reason], sql: str = "") -> None:
+        """Take one message, one reason or several; the text is rendered with line and caret."""
+        if isinstance(reasons, str):
+            reasons = [Reason(reasons)]
+        elif isinstance(reasons, Reason):
+            reasons = [reasons]
+        self.reasons = tuple(reasons)
+        self.sql = sql
+        super().__init__("\n".join(_render(reason, sql) for reason in self.reasons))
+
+
+class UnsupportedError(SqlError):
+    """A statement that is right but that BamQuery cannot run (yet, or on this device)."""
+
+
+class CatalogError(BamQueryError):
+    """A table or column that does not exist, exists already, or has an impossible name."""
+
+
+class ExecutionError(BamQueryError):
+    """A value that an expression cannot compute with: overflow, a failed cast."""
+
+
+class MemoryLimitError(BamQueryError):
+    """An operator needed more than the setting it names allows."""
+
+
+class StorageError(BamQueryError):
+    """The file system or a file of the database failed us.
+
+    Attributes:
+        path: the file or folder concerned, or None.
+    """
+
+    def __init__(self, message: str, path: str | Path | None = None) -> None:
+        """Name the path in the message where there is one."""
+        self.path = None if path is None else Path(path)
+        super().__init__(message if path is None else f"{path}: {message}")
+
+
+class CorruptionError(StorageError):
+    """Bytes on disk are not the bytes that were written: a checksum, size or format does not match."""
+
+
+class ConflictError(StorageError):
+    """Another writer committed first; nothing that was committed is lost, this change was not made."""
+
+
+class IngestError(StorageError):
+    """A source that cannot be loaded: names the file and, where known, the row group and column."""
+
+
+def _render(reason: Reason, sql: str) -> str:
+    lines = sql.splitlines()
+    if not 1 <= reason.line <= len(lines):
+        return reason.message
+    label = f"line {reason.line}: "
+    caret = " " * (len(label) + max(reason.column - 1, 0)) + "^"
+    return f"{reason.message}\n{label}{lines[reason.line - 1]}\n{caret}"

@@ -1,0 +1,24 @@
+"""Names as SQL sees them: compared without regard to case, shown as written."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+def fold(name: str) -> str:
+    """The form in which two spellings of one name are equal (DuckDB: case-insensitive)."""
+    return name.casefold()
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that `name` is most likely a misspelling of, or None where none is close."""
+    by_folded = {fold(candidate): candidate for candidate in candidates}
+    matches = difflib.get_close_matches(fold(name), by_folded, n=1, cutoff=0.6)
+    return by_folded[matches[0]] if matches else None
+
+
+def suggestion(name: str, candidates: Iterable[str]) -> str:
+    """`` Did you mean "x"?`` for an error message, or an empty string."""
+    found = nearest(name, candidates)
+    return f' Did you mean "{found}"?' if found is not None else ""

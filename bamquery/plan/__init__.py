@@ -1,0 +1,1 @@
+"""Logical plans: frozen nodes, expressions and the rules that rewrite them."""

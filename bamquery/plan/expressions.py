@@ -1,0 +1,106 @@
+"""Bound, typed expressions: what the binder makes, the rules rewrite and a device evaluates.
+
+Types are Arrow types. A child's columns are referred to by position, so two columns of one name never
+clash. Arguments already have the types their function wants: the binder inserts every `Cast`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """Column number `index` of the child's output."""
+
+    index: int
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant; a null has its type too."""
+
+    value: pa.Scalar[Any]
+
+    @property
+    def type(self) -> pa.DataType:
+        """Type of the constant."""
+        kind: pa.DataType = self.value.type
+        return kind
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A scalar function of `bamquery.plan.functions` applied to arguments.
+
+    Nulls: three-valued logic for `and`, `or`, `in`; null in, null out for the others unless the
+    function's description says otherwise.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`."""
+
+    argument: Expression
+    type: pa.DataType
+    try_: bool = False
+
+
+Expression: TypeAlias = ColumnRef | Literal | Call | Cast
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateCall:
+    """An aggregate of `bamquery.plan.functions` over the rows of a group where `filter` is true."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    type: pa.DataType
+    distinct: bool = False
+    filter: Expression | None = None
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """Direct subexpressions."""
+    match expression:
+        case Call(arguments=arguments):
+            return arguments
+        case Cast(argument=argument):
+            return (argument,)
+        case _:
+            return ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """The expression and all below it, parents first."""
+    yield expression
+    for child in children(expression):
+        yield from walk(child)
+
+
+def transform(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
+    """Rebuild bottom-up, each node passed through `rewrite` after its children."""
+    match expression:
+        case Call(arguments=arguments):
+            expression = replace(expression, arguments=tuple(transform(a, rewrite) for a in arguments))
+        case Cast(argument=argument):
+            expression = replace(expression, argument=transform(argument, rewrite))
+        case _:
+            pass
+    return rewrite(expression)
+
+
+def referenced_columns(*expressions: Expression) -> frozenset[int]:
+    """Indexes of the child's columns that the expressions read."""
+    return frozenset(e.index for root in expressions for e in walk(root) if isinstance(e, ColumnRef))

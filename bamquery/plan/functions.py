@@ -1,0 +1,90 @@
+"""The functions that plans may call, by canonical name: the contract between binder and devices.
+
+The binder resolves overloads and casts arguments before it makes a `Call`; a device implements each name
+for the argument types listed here and nothing wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Arithmetic: both arguments and the result have one type, except where said. Integer and decimal
+        # overflow raises ExecutionError; floats follow IEEE 754.
+        "add": "a + b; decimals: arguments already at the result's type",
+        "subtract": "a - b; decimals: arguments already at the result's type",
+        "multiply": "a * b; decimals: the result's scale is the sum of the arguments' scales",
+        "divide": "a / b in double; x / 0 is inf or NaN",
+        "floor_divide": "a // b, truncated toward zero; null where b = 0 (integers)",
+        "modulo": "a % b with the sign of a; null where b = 0 (integers)",
+        "negate": "-a",
+        "abs": "|a|",
+        "floor": "double to double; integers unchanged",
+        "ceil": "double to double; integers unchanged",
+        "round": "round(a, n) half away from zero; n is an int32 literal",
+        "sqrt": "double; ExecutionError below zero",
+        "ln": "double; ExecutionError at or below zero",
+        "exp": "double",
+        "power": "double, double",
+        # Comparison: both arguments have one type. NaN equals NaN and is greater than every number; -0 = 0.
+        "equal": "a = b",
+        "not_equal": "a <> b",
+        "less": "a < b",
+        "less_equal": "a <= b",
+        "greater": "a > b",
+        "greater_equal": "a >= b",
+        "is_distinct_from": "never null",
+        "is_not_distinct_from": "never null",
+        "in": "in(a, literal, ...): null where a is null, or where nothing equals and a literal is null",
+        # Logic (Kleene) and nulls.
+        "and": "two or more booleans",
+        "or": "two or more booleans",
+        "not": "boolean",
+        "is_null": "never null",
+        "is_not_null": "never null",
+        "coalesce": "first that is not null; all of one type",
+        "case": "case(condition, value, ..., otherwise): an odd number of arguments, values of one type; "
+        "a branch's error counts only on rows that take it",
+        # Strings (UTF-8, counted in code points).
+        "lower": "string",
+        "upper": "string",
+        "length": "code points, as int64",
+        "concat": "a || b; null if either is null",
+        "like": "like(a, pattern literal), % and _",
+        "ilike": "like without regard to case",
+        "starts_with": "starts_with(a, literal)",
+        "contains": "contains(a, literal)",
+        "substring": "substring(a, start int64 literal from 1, length int64 literal or null literal)",
+        "trim": "spaces at both ends",
+        # Dates and timestamps.
+        "date_part": "date_part(unit string literal, a) as int64; units: year quarter month day hour minute "
+        "second dayofweek (Sunday 0) isodow (Monday 1) dayofyear week (ISO)",
+        "epoch": "seconds since 1970-01-01, double",
+        "date_trunc": "date_trunc(unit string literal, a): a's type; units of date_part, weeks start Monday",
+    }
+)
+
+AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # All skip nulls, and are null for a group without values, except where said.
+        "count_star": "rows, int64; never null",
+        "count": "values that are not null, int64; never null; DISTINCT allowed",
+        "sum": "integers: decimal128(38, 0), exact; float, double: double; decimal(p, s): decimal128(38, s);"
+        " DISTINCT allowed",
+        "avg": "double; DISTINCT allowed",
+        "min": "argument's type; NaN is the greatest number",
+        "max": "argument's type; NaN is the greatest number",
+        "var_samp": "double; null below two values",
+        "var_pop": "double",
+        "stddev_samp": "double; null below two values",
+        "stddev_pop": "double",
+        "bool_and": "boolean",
+        "bool_or": "boolean",
+        "any_value": "some value that is not null",
+        "first": "the first row's value, null included",
+        "last": "the last row's value, null included",
+    }
+)

@@ -1,0 +1,219 @@
+"""Logical plan nodes (what) and bound statements. How is decided by `bamquery.engine.lowering`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+
+from bamquery.plan.expressions import AggregateCall, Expression
+
+
+class Source(Protocol):
+    """What a scan reads: a stored table's version or files. The engine knows the kinds; plans do not."""
+
+    @property
+    def name(self) -> str:
+        """As the statement calls it."""
+        ...
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns it offers."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One output column of a node."""
+
+    name: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Rows of a source for which all of `predicates` are true.
+
+    `columns` are positions in the source's schema, in output order. `predicates` are a conjunction, and
+    refer to positions in the *source's* schema, since a filter column need not be an output.
+    """
+
+    source: Source
+    columns: tuple[int, ...]
+    predicates: tuple[Expression, ...] = ()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The chosen columns."""
+        schema = self.source.schema
+        return tuple(Field(schema.field(i).name, schema.field(i).type) for i in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class SingleRow:
+    """One row without columns: what `SELECT 1` reads."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows of the child for which the predicate is true (not null, not false)."""
+
+    child: Plan
+    predicate: Expression
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The child's."""
+        return self.child.fields
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One column per expression."""
+
+    child: Plan
+    expressions: tuple[Expression, ...]
+    names: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Names with the expressions' types."""
+        return tuple(Field(n, e.type) for n, e in zip(self.names, self.expressions, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """One row per distinct value of `keys` (nulls are equal): the keys, then the aggregates.
+
+    Without keys there is exactly one row, also of an empty child.
+    """
+
+    child: Plan
+    keys: tuple[Expression, ...]
+    aggregates: tuple[AggregateCall, ...]
+    names: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Keys, then aggregates."""
+        types = [k.type for k in self.keys] + [a.type for a in self.aggregates]
+        return tuple(Field(n, t) for n, t in zip(self.names, types, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class SortKey:
+    """One ORDER BY term; DuckDB's default is nulls last, ascending or descending."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The child's rows in order; only the first `limit` + `offset` are wanted where `limit` is set."""
+
+    child: Plan
+    keys: tuple[SortKey, ...]
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The child's."""
+        return self.child.fields
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `count` rows (all where None) after skipping `offset`."""
+
+    child: Plan
+    count: int | None
+    offset: int = 0
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The child's."""
+        return self.child.fields
+
+
+Plan: TypeAlias = Scan | SingleRow | Filter | Project | Aggregate | Sort | Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SELECT."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name AS query."""
+
+    name: str
+    plan: Plan
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO name query; the plan's columns already are the table's, in order and type."""
+
+    name: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE [IF EXISTS]."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE a table or query: its columns and types."""
+
+    fields: tuple[Field, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN [ANALYZE]; with ANALYZE the query runs and its profile is shown."""
+
+    statement: Query | CreateTableAs | Insert
+    analyze: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """OPTIMIZE name [CLUSTER BY (columns)]: compaction, optionally sorted."""
+
+    name: str
+    cluster_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """VACUUM: remove what no version in use needs."""
+
+
+Statement: TypeAlias = (
+    Query | CreateTableAs | Insert | DropTable | Describe | ShowTables | Explain | Optimize | Vacuum
+)

@@ -1,0 +1,1 @@
+"""SQL text to a bound logical plan."""

@@ -1,0 +1,17 @@
+// What each room adds to bamquery._native.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace bamquery {
+
+/// Translates the typed C++ exceptions of errors.hpp into bamquery.errors, once for all bindings.
+void bind_errors(pybind11::module_& module);
+
+/// Files as arrays of blocks: mapped and direct readers, aligned writes.
+void bind_driver(pybind11::module_& module);
+
+/// Columns: CRC-32C and statistics per vector, gathers.
+void bind_storage(pybind11::module_& module);
+
+}  // namespace bamquery

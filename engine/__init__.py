@@ -1,0 +1,5 @@
+"""Physical plans: lowering, operators, devices, EXPLAIN ANALYZE."""
+
+if not __name__.startswith("bamquery."):
+    # From a checkout's root `import engine` finds this folder; every class would exist twice.
+    raise ImportError(f"import bamquery.{__name__}, not {__name__}: it would be a second copy of every class")

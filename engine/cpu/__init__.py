@@ -1,0 +1,1 @@
+"""The CPU device: Arrow arrays, pyarrow.compute and Acero."""

@@ -1,0 +1,1 @@
+"""Physical operators, one a file, written once against the device protocol."""

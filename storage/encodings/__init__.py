@@ -1,0 +1,1 @@
+"""How the vectors of a column are stored; plain for now."""

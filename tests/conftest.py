@@ -1,0 +1,16 @@
+"""Fixtures that every ring of tests shares."""
+
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared_taxi() -> Path:
+    """Folder of real TLC files beside the checkout; the tests that want it are skipped without it."""
+    folder = REPOSITORY.parent / "shared" / "data" / "taxi"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there: no full set of real taxi files on this machine")
+    return folder

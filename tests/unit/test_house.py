@@ -1,0 +1,92 @@
+"""The package's shape: one copy of every class, lean imports, everything needed in the wheel."""
+
+import importlib.util
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ROOMS = ["engine", "queries", "storage"]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_is_a_folder_of_the_package(room: str) -> None:
+    link = REPOSITORY / "bamquery" / room
+    assert link.is_symlink()
+    assert link.resolve() == REPOSITORY / room
+    assert importlib.util.find_spec(f"bamquery.{room}") is not None
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_second_copy_of_a_room_is_refused(room: str) -> None:
+    code = f"import {room}"
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"import bamquery.{room}, not {room}" in done.stderr
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_room_lands_in_site_packages_by_its_own_name(room: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {room}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert f"No module named '{room}'" in done.stderr
+
+
+def test_import_needs_no_optional_dependency() -> None:
+    code = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"duckdb", "polars", "pandas", "matplotlib", "cudf", "pylibcudf"}:
+            raise ModuleNotFoundError(f"No module named {name!r} (blocked by the test)", name=name)
+sys.meta_path.insert(0, Absent())
+import bamquery
+with bamquery.connect() as con:
+    assert con.sql("SELECT 1 + 1 AS two").fetchall() == [(2,)]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_all_rooms_and_works_alone(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "-w",
+        str(tmp_path),
+        str(REPOSITORY),
+    ]
+    subprocess.run(command, check=True)
+    (wheel,) = tmp_path.glob("bamquery-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    for needed in [
+        "bamquery/engine/lowering.py",
+        "bamquery/storage/database.py",
+        "bamquery/queries/sql/q1.sql",
+        "bamquery/py.typed",
+        "bamquery/_native.pyi",
+    ]:
+        assert needed in names
+    assert any(name.startswith("bamquery/queries/sample/") and name.endswith(".parquet") for name in names)
+    assert not [name for name in names if name.partition("/")[0] in {*ROOMS, "driver", "tests"}]
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    code = "import bamquery, bamquery.queries; print(bamquery.__file__); print(bamquery.connect().sql('SELECT 1').fetchall())"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); {code}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert str(tmp_path) in done.stdout

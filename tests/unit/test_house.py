@@ -81,9 +81,14 @@ def test_the_wheel_holds_all_rooms_and_works_alone(tmp_path: Path) -> None:
     assert not [name for name in names if name.partition("/")[0] in {*ROOMS, "driver", "tests"}]
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path / "site")
-    code = "import bamquery, bamquery.queries; print(bamquery.__file__); print(bamquery.connect().sql('SELECT 1').fetchall())"
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path / "site")!r})
+import bamquery, bamquery.queries
+print(bamquery.__file__, bamquery.connect().sql("SELECT 1").fetchall())
+"""
     done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path / 'site')!r}); {code}"],
+        [sys.executable, "-c", code],
         cwd=tmp_path,
         capture_output=True,
         text=True,

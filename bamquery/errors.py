@@ -59,6 +59,14 @@ class MemoryLimitError(BamQueryError):
     """An operator needed more than the setting it names allows."""
 
 
+class CancelledError(BamQueryError):
+    """A query that was stopped from outside before it had its answer."""
+
+
+class SettingError(BamQueryError):
+    """A setting that does not exist, or a value it cannot take."""
+
+
 class StorageError(BamQueryError):
     """The file system or a file of the database failed us.
 

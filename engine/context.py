@@ -1,0 +1,56 @@
+"""What the operators of one running query share."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Generic
+
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.memory import MemoryBudget
+from bamquery.engine.settings import Settings
+from bamquery.errors import CancelledError
+
+
+@dataclass
+class ExecutionContext(Generic[Frame]):
+    """Device, settings, memory budget, worker threads and the flag that stops it all; a context manager.
+
+    Tasks on `pool` never wait for other tasks, so any number of operators may share it.
+    """
+
+    device: Device[Frame]
+    settings: Settings = field(default_factory=Settings)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    memory: MemoryBudget = field(init=False)
+    pool: ThreadPoolExecutor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.memory = MemoryBudget(self.settings.effective_memory_limit)
+        self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="bamquery")
+
+    @property
+    def threads(self) -> int:
+        """Worker threads."""
+        return self.settings.effective_threads
+
+    def check_cancelled(self) -> None:
+        """Stop here where the query was cancelled.
+
+        Raises:
+            CancelledError: it was.
+        """
+        if self.cancelled.is_set():
+            raise CancelledError("the query was cancelled")
+
+    def __enter__(self) -> ExecutionContext[Frame]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.cancelled.set()
+        self.pool.shutdown(wait=True, cancel_futures=True)

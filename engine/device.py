@@ -1,0 +1,222 @@
+"""What the operators ask of a device: the seam between physical plans and the machines that run them.
+
+A frame is a number of rows with columns in the order of an operator's `fields`, addressed by position. It
+lives in the device's memory and means nothing to operators: Arrow record batches on the CPU, pylibcudf
+columns on a GPU. Types are Arrow types, row positions are int64 numpy arrays; Arrow *values* cross the
+seam in `from_arrow` and `to_arrow` only.
+
+Every method may be called from several threads at once and leaves its arguments unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.nodes import Field, SortKey
+
+if TYPE_CHECKING:
+    from bamquery.storage.block_reader import ReadCounters
+    from bamquery.storage.fragment_reader import FragmentReader
+
+Frame = TypeVar("Frame")
+FrameRead = TypeVar("FrameRead", covariant=True)
+
+
+class GroupState(Protocol):
+    """Aggregates in the making: opaque to operators, which merge states and account for their memory."""
+
+    @property
+    def groups(self) -> int:
+        """Distinct keys held."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """Device memory held."""
+        ...
+
+
+State = TypeVar("State", bound=GroupState)
+
+
+class Aggregation(Protocol[Frame, State]):
+    """Keys and aggregate calls, prepared for a device.
+
+    Rows become states (`partial`), states become fewer states (`merge`), and the last one becomes the
+    answer (`final`). `merge` is associative in the order given, so `first` and `last` follow the rows'
+    order where states are merged in that order.
+    """
+
+    def partial(self, frame: Frame) -> State:
+        """The state of one frame's rows; of a frame without rows too.
+
+        Raises:
+            ExecutionError: a key, argument or filter cannot be computed.
+        """
+        ...
+
+    def merge(self, states: Sequence[State]) -> State:
+        """One state for one or more, in the rows' order.
+
+        Raises:
+            ExecutionError: an exact sum does not fit its type.
+        """
+        ...
+
+    def final(self, state: State) -> Frame:
+        """Keys, then aggregates, one row a group; one row where there are no keys.
+
+        Raises:
+            ExecutionError: an exact sum does not fit its type.
+        """
+        ...
+
+
+class ColumnReader(Protocol[FrameRead]):
+    """One fragment's columns, read into the device's memory as frames of the columns asked for, in order.
+
+    Row ids are ascending, unique and relative to the fragment; see `storage.fragment_reader`.
+    """
+
+    def stream(self, columns: Sequence[str], vectors: NDArray[np.int64], counters: ReadCounters) -> FrameRead:
+        """All rows of those vectors, in large requests, checksums verified."""
+        ...
+
+    def fetch_vectors(
+        self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
+    ) -> FrameRead:
+        """Those rows; the vectors that hold them are read whole and verified."""
+        ...
+
+    def fetch_blocks(
+        self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
+    ) -> FrameRead:
+        """Those rows; only the blocks that hold them are read, which cannot be verified."""
+        ...
+
+
+class Device(Protocol[Frame]):
+    """One place where frames live and expressions are computed."""
+
+    @property
+    def name(self) -> str:
+        """`cpu` or `cuda:0`, as settings, plans and profiles spell it."""
+        ...
+
+    # What it can do: asked once a plan, before the first read.
+
+    def expression_refusals(self, expression: Expression) -> list[str]:
+        """Why it cannot compute the expression or hold its type; empty where it can."""
+        ...
+
+    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
+        """Why it cannot compute the aggregate; empty where it can."""
+        ...
+
+    def type_refusals(self, kind: pa.DataType) -> list[str]:
+        """Why it cannot hold columns of the type; empty where it can."""
+        ...
+
+    # Frames in and out.
+
+    def from_arrow(self, batch: pa.RecordBatch) -> Frame:
+        """The batch's columns in the device's memory."""
+        ...
+
+    def to_arrow(self, frame: Frame, fields: Sequence[Field]) -> pa.RecordBatch:
+        """A batch with the fields' names and types."""
+        ...
+
+    def empty(self, fields: Sequence[Field]) -> Frame:
+        """No rows, columns of the fields' types."""
+        ...
+
+    def single_row(self) -> Frame:
+        """One row without columns."""
+        ...
+
+    def row_count(self, frame: Frame) -> int:
+        """Rows, also of a frame without columns."""
+        ...
+
+    def nbytes(self, frame: Frame) -> int:
+        """Device memory that the frame's rows occupy; a slice counts its own rows only."""
+        ...
+
+    # Shape.
+
+    def select(self, frame: Frame, columns: Sequence[int]) -> Frame:
+        """Those columns, in that order; one may come twice, and none keeps the row count."""
+        ...
+
+    def join_columns(self, frames: Sequence[Frame]) -> Frame:
+        """Columns of one or more frames with equal row counts, side by side."""
+        ...
+
+    def concatenate(self, frames: Sequence[Frame]) -> Frame:
+        """Rows of one or more frames with equal columns, in order."""
+        ...
+
+    def slice(self, frame: Frame, offset: int, length: int) -> Frame:
+        """At most `length` rows from row `offset` on, without a copy."""
+        ...
+
+    def compact(self, frame: Frame) -> Frame:
+        """The same rows in memory of their own, so that what a slice was cut from can be freed."""
+        ...
+
+    def take(self, frame: Frame, positions: NDArray[np.int64]) -> Frame:
+        """The rows at those positions, in that order."""
+        ...
+
+    # Computation. Expressions' column references are positions in the frame.
+
+    def evaluate(self, expressions: Sequence[Expression], frame: Frame) -> Frame:
+        """One column per expression, of exactly its type.
+
+        Raises:
+            ExecutionError: a value overflows or does not fit a cast; names the operation and the types.
+        """
+        ...
+
+    def filter(self, frame: Frame, predicate: Expression) -> Frame:
+        """Rows for which the predicate is true (not null, not false).
+
+        Raises:
+            ExecutionError: as for `evaluate`.
+        """
+        ...
+
+    def matching(self, predicate: Expression, frame: Frame) -> NDArray[np.int64]:
+        """Ascending positions of the rows for which the predicate is true; the host waits for them.
+
+        Raises:
+            ExecutionError: as for `evaluate`.
+        """
+        ...
+
+    def sort(self, frame: Frame, keys: Sequence[SortKey], limit: int | None = None) -> Frame:
+        """The rows, or the first `limit` of them, in stable order; NaN is the greatest number.
+
+        Raises:
+            ExecutionError: as for `evaluate`.
+        """
+        ...
+
+    def aggregation(
+        self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]
+    ) -> Aggregation[Frame, Any]:
+        """Keys and aggregates, prepared."""
+        ...
+
+    # Storage.
+
+    def column_reader(self, reader: FragmentReader) -> ColumnReader[Frame]:
+        """The fragment's columns as frames of this device."""
+        ...

@@ -1,0 +1,70 @@
+"""The base of all physical operators: an iterator of frames with fields, children and a profile."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from typing import Generic
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.profile import OperatorProfile
+from bamquery.plan.nodes import Field
+
+
+class Operator(ABC, Generic[Frame]):
+    """One step of a physical plan. It runs once.
+
+    Attributes:
+        fields: columns of its frames, in order.
+        children: where its rows come from.
+        profile: filled while it runs; `seconds` is the time spent here, children left out, waiting for
+            its own worker threads included.
+    """
+
+    def __init__(
+        self, fields: tuple[Field, ...], children: tuple[Operator[Frame], ...], profile: OperatorProfile
+    ) -> None:
+        self.fields = fields
+        self.children = children
+        self.profile = profile
+        self._total_seconds = 0.0  # children's time included
+
+    @abstractmethod
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The frames, as a generator that closes its children's iterators when it is closed.
+
+        An operator calls `frames` of its children, not this.
+        """
+
+    def frames(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The frames, measured. Closing the iterator stops the work; a frame may have no rows.
+
+        Raises:
+            CancelledError: between two frames, once the query is cancelled.
+            ExecutionError: a value cannot be computed.
+            MemoryLimitError: an operator would hold more than `memory_limit`.
+            StorageError: a file cannot be read.
+        """
+        produced = self.produce(context)
+        try:
+            while True:
+                context.check_cancelled()
+                frame = self._measured(produced)
+                if frame is None:
+                    return
+                self.profile.rows += context.device.row_count(frame)
+                yield frame
+        finally:
+            produced.close()
+
+    def _measured(self, produced: Iterator[Frame]) -> Frame | None:
+        started = time.perf_counter()
+        below = sum(child._total_seconds for child in self.children)
+        try:
+            return next(produced, None)
+        finally:
+            elapsed = time.perf_counter() - started
+            self._total_seconds += elapsed
+            self.profile.seconds += elapsed - (sum(c._total_seconds for c in self.children) - below)

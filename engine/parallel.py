@@ -1,0 +1,54 @@
+"""Work spread over a query's threads, answers in order, a bounded number of them in memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, wait
+from typing import Any, TypeVar
+
+from bamquery.engine.context import ExecutionContext
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+def ordered_map(
+    context: ExecutionContext[Any],
+    function: Callable[[Item], Answer],
+    items: Iterable[Item],
+    in_flight: int | None = None,
+) -> Generator[Answer, None, None]:
+    """`function(item)` for every item, computed by the query's threads, yielded in the items' order.
+
+    Items are taken by the calling thread, one as soon as fewer than `in_flight` (None: one more than
+    there are threads) are in work or wait to be yielded. An exception surfaces in its item's place.
+    Closing the generator drops what has not begun and waits for what has, so nothing touches the items
+    afterwards; it does not close `items`.
+
+    Raises:
+        CancelledError: the query was cancelled before an item was begun.
+    """
+    if context.threads == 1:
+        for item in items:
+            context.check_cancelled()
+            yield function(item)
+        return
+
+    def work(item: Item) -> Answer:
+        context.check_cancelled()
+        return function(item)
+
+    bound = in_flight if in_flight is not None else context.threads + 1
+    pending: deque[Future[Answer]] = deque()
+    try:
+        for item in items:
+            pending.append(context.pool.submit(work, item))
+            if len(pending) >= bound:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    finally:
+        for future in pending:
+            future.cancel()
+        wait(pending)

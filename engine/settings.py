@@ -1,0 +1,184 @@
+"""What a user can set for a connection or with SET: names, kinds, defaults and their checks."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from bamquery.errors import SettingError
+from bamquery.naming import fold, suggestion
+
+_UNITS: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        "": 1,
+        "b": 1,
+        "kb": 10**3,
+        "mb": 10**6,
+        "gb": 10**9,
+        "tb": 10**12,
+        "kib": 2**10,
+        "mib": 2**20,
+        "gib": 2**30,
+        "tib": 2**40,
+    }
+)
+
+
+def _default_memory_limit() -> int:
+    """Half of the machine's memory: the other half is for frames in flight and for everybody else."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def available_cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One connection's settings; `with_value` checks what users write."""
+
+    device: str = "auto"
+    """`auto`, `cpu` or `cuda:<n>`: where plans run."""
+    threads: int | None = None
+    """Worker threads of a query; None: as many as there are cores."""
+    memory_limit: int | None = None
+    """Bytes that operators may hold (hash tables, sorts); None: half of the machine's memory."""
+    reader: str = "auto"
+    """`mapped`: files through the page cache; `direct`: past it (O_DIRECT); `auto`: mapped."""
+    block_size: int = 512
+    """Bytes of the unit in which mapped reads are counted and fetched: a drive's logical block."""
+    zone_maps: bool = True
+    """Whether vectors that cannot match are skipped."""
+    strategy: str = "auto"
+    """How columns are read: `stream`, `vectors`, `blocks`, or `auto` by cost."""
+    verify_checksums: bool = True
+    """Whether vectors that are read whole are checked against their CRC-32C."""
+    progress: bool | None = None
+    """Whether long statements show a progress bar; None: on a terminal."""
+
+    def with_value(self, name: str, value: object) -> Settings:
+        """These settings with one changed; None restores the default.
+
+        Raises:
+            SettingError: there is no such setting, or it cannot take the value.
+        """
+        folded = fold(name)
+        if folded not in _PARSERS:
+            raise SettingError(
+                f'there is no setting "{name}".{suggestion(name, _PARSERS)} Settings: {", ".join(_PARSERS)}'
+            )
+        if value is None:
+            return replace(self, **{folded: _DEFAULTS[folded]})
+        try:
+            return replace(self, **{folded: _PARSERS[folded](value)})
+        except ValueError as error:
+            raise SettingError(f"{folded} cannot be {value!r}: {error}") from None
+
+    def with_values(self, values: Mapping[str, object]) -> Settings:
+        """These settings with several changed.
+
+        Raises:
+            SettingError: as `with_value`.
+        """
+        settings = self
+        for name, value in values.items():
+            settings = settings.with_value(name, value)
+        return settings
+
+    @property
+    def effective_threads(self) -> int:
+        """Worker threads, the default filled in."""
+        return self.threads if self.threads is not None else available_cores()
+
+    @property
+    def effective_memory_limit(self) -> int:
+        """Bytes, the default filled in."""
+        return self.memory_limit if self.memory_limit is not None else _default_memory_limit()
+
+
+def parse_bytes(value: object) -> int:
+    """A number of bytes, or text such as `2GiB`, `500 MB`.
+
+    Raises:
+        ValueError: it is neither, or not positive.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    else:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(value))
+        unit = _UNITS.get(match.group(2).lower()) if match else None
+        if match is None or unit is None:
+            raise ValueError("it takes bytes, or text such as '2GiB' or '500MB'")
+        size = int(float(match.group(1)) * unit)
+    if size <= 0:
+        raise ValueError("it must be more than 0 bytes")
+    return size
+
+
+def _parse_threads(value: object) -> int:
+    return _parse_count(value, 1, 1024)
+
+
+def _parse_block_size(value: object) -> int:
+    size = parse_bytes(value)
+    if size & (size - 1) or not 512 <= size <= 65536:
+        raise ValueError("it takes a power of two from 512 to 65536")
+    return size
+
+
+def _parse_count(value: object, low: int, high: int) -> int:
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,18}", str(value)):
+        raise ValueError(f"it takes a whole number from {low} to {high}")
+    count = int(str(value))
+    if not low <= count <= high:
+        raise ValueError(f"it takes a whole number from {low} to {high}")
+    return count
+
+
+def _parse_boolean(value: object) -> bool:
+    text = str(value).lower()
+    if text in ("true", "on", "yes", "1"):
+        return True
+    if text in ("false", "off", "no", "0"):
+        return False
+    raise ValueError("it takes true or false")
+
+
+def _parse_device(value: object) -> str:
+    text = str(value).lower()
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", text):
+        raise ValueError("it takes auto, cpu, or cuda:<number>")
+    return "cuda:0" if text == "cuda" else text
+
+
+def _one_of(*choices: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
+        text = str(value).lower()
+        if text not in choices:
+            raise ValueError(f"it takes one of {', '.join(choices)}")
+        return text
+
+    return parse
+
+
+_PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
+    {
+        "device": _parse_device,
+        "threads": _parse_threads,
+        "memory_limit": parse_bytes,
+        "reader": _one_of("auto", "mapped", "direct"),
+        "block_size": _parse_block_size,
+        "zone_maps": _parse_boolean,
+        "strategy": _one_of("auto", "stream", "vectors", "blocks"),
+        "verify_checksums": _parse_boolean,
+        "progress": _parse_boolean,
+    }
+)
+_DEFAULTS: Final[Mapping[str, Any]] = MappingProxyType(
+    {field.name: field.default for field in fields(Settings)}
+)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bamquery.storage.fragment_reader import FragmentReader
 
 Frame = TypeVar("Frame")
-FrameRead = TypeVar("FrameRead", covariant=True)
+Frame_co = TypeVar("Frame_co", covariant=True)
 
 
 class GroupState(Protocol):
@@ -78,25 +78,25 @@ class Aggregation(Protocol[Frame, State]):
         ...
 
 
-class ColumnReader(Protocol[FrameRead]):
+class ColumnReader(Protocol[Frame_co]):
     """One fragment's columns, read into the device's memory as frames of the columns asked for, in order.
 
     Row ids are ascending, unique and relative to the fragment; see `storage.fragment_reader`.
     """
 
-    def stream(self, columns: Sequence[str], vectors: NDArray[np.int64], counters: ReadCounters) -> FrameRead:
+    def stream(self, columns: Sequence[str], vectors: NDArray[np.int64], counters: ReadCounters) -> Frame_co:
         """All rows of those vectors, in large requests, checksums verified."""
         ...
 
     def fetch_vectors(
         self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
-    ) -> FrameRead:
+    ) -> Frame_co:
         """Those rows; the vectors that hold them are read whole and verified."""
         ...
 
     def fetch_blocks(
         self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
-    ) -> FrameRead:
+    ) -> Frame_co:
         """Those rows; only the blocks that hold them are read, which cannot be verified."""
         ...
 

@@ -1,0 +1,29 @@
+"""Conditions on one column that a zone map can prune by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "in", "is_null", "is_not_null"]
+
+
+@dataclass(frozen=True)
+class RangePredicate:
+    """`column operator values`: true, false or null for each row; only rows where it is true are wanted.
+
+    `values` have the column's type (for a dictionary column: its value type). Comparisons take one value,
+    `in` any number, the null tests none. NaN equals NaN and is greater than every number; -0 equals 0. A
+    comparison with null is never true.
+    """
+
+    column: str
+    operator: Operator
+    values: tuple[pa.Scalar[Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        """A wrong number of values is a bug of the caller."""
+        wanted = {"in": None, "is_null": 0, "is_not_null": 0}.get(self.operator, 1)
+        assert wanted is None or len(self.values) == wanted, self

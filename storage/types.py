@@ -1,0 +1,134 @@
+"""Which Arrow types a table can hold, and what other types become on their way in.
+
+One spelling for each kind of value keeps schemas of many files comparable: strings have 64-bit offsets,
+dictionary indexes are signed, every column may hold nulls, and field and schema metadata are left behind.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from bamquery.errors import StorageError
+from bamquery.naming import fold
+
+DataType: TypeAlias = pa.DataType
+"""Short for annotations; Arrow's types are generic in the stubs only."""
+
+_STORED: Final = frozenset(
+    {
+        pa.bool_(),
+        pa.int8(),
+        pa.int16(),
+        pa.int32(),
+        pa.int64(),
+        pa.uint8(),
+        pa.uint16(),
+        pa.uint32(),
+        pa.uint64(),
+        pa.float32(),
+        pa.float64(),
+        pa.date32(),
+        pa.time64("us"),
+        pa.time64("ns"),
+        pa.large_string(),
+        pa.large_binary(),
+    }
+)
+_INDEX_TYPES: Final = frozenset({pa.int8(), pa.int16(), pa.int32()})
+
+
+def is_stored_type(type_: DataType) -> bool:
+    """True for the types of columns in fragments."""
+    if pa.types.is_dictionary(type_):
+        return (
+            type_.index_type in _INDEX_TYPES
+            and not pa.types.is_dictionary(type_.value_type)
+            and is_stored_type(type_.value_type)
+        )
+    return type_ in _STORED or pa.types.is_decimal128(type_) or pa.types.is_timestamp(type_)
+
+
+def normalize_type(type_: DataType, column: str) -> DataType:
+    """The type under which values of `type_` are stored; null stays null (see `settle_nulls`).
+
+    Raises:
+        StorageError: no stored type holds such values; names the column and the way out.
+    """
+    if pa.types.is_null(type_) or (is_stored_type(type_) and not pa.types.is_dictionary(type_)):
+        return type_
+    if isinstance(type_, pa.BaseExtensionType):
+        return normalize_type(type_.storage_type, column)
+    if pa.types.is_dictionary(type_):
+        # One width for all: the dictionaries of many batches together need more indexes than any of them.
+        return _dictionary(normalize_type(type_.value_type, column))
+    if pa.types.is_run_end_encoded(type_):
+        return normalize_type(type_.value_type, column)
+    if pa.types.is_string(type_) or pa.types.is_string_view(type_):
+        return pa.large_string()
+    if pa.types.is_binary(type_) or pa.types.is_binary_view(type_) or pa.types.is_fixed_size_binary(type_):
+        return pa.large_binary()
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal32(type_) or pa.types.is_decimal64(type_):
+        return pa.decimal128(type_.precision, type_.scale)
+    if pa.types.is_time32(type_):
+        return pa.time64("us")
+    if pa.types.is_date64(type_):
+        return pa.date32()
+    raise StorageError(f'column "{column}" has type {type_}, which tables cannot hold: {_way_out(type_)}')
+
+
+def normalize_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema under which columns of `schema` are stored: types normalised, metadata dropped.
+
+    Raises:
+        StorageError: a column has a type that cannot be stored, no name, or a name that another column has
+            (without regard to case).
+    """
+    seen: dict[str, str] = {}
+    fields: list[pa.Field[Any]] = []
+    for field in schema:
+        if not field.name:
+            raise StorageError(f"column {len(fields) + 1} has no name: give it one")
+        other = seen.setdefault(fold(field.name), field.name)
+        if other != field.name or len(seen) <= len(fields):
+            raise StorageError(f'columns "{other}" and "{field.name}" have the same name: rename one of them')
+        fields.append(pa.field(field.name, normalize_type(field.type, field.name)))
+    return pa.schema(fields)
+
+
+def settle_nulls(schema: pa.Schema) -> pa.Schema:
+    """The schema with every column of type null, of which no value was ever seen, made int32."""
+    return pa.schema([pa.field(f.name, pa.int32() if pa.types.is_null(f.type) else f.type) for f in schema])
+
+
+def require_stored_schema(schema: pa.Schema) -> None:
+    """Refuse a schema that `normalize_schema` and `settle_nulls` would change.
+
+    Raises:
+        StorageError: names the first column at fault.
+    """
+    for field in settle_nulls(normalize_schema(schema)):
+        given = schema.field(field.name).type
+        if not is_stored_type(given):
+            raise StorageError(
+                f'column "{field.name}" has type {given}, stored as {field.type}: cast it first'
+            )
+
+
+def _dictionary(value_type: Any) -> DataType:
+    type_: DataType = pa.dictionary(pa.int32(), value_type)
+    return type_
+
+
+def _way_out(type_: DataType) -> str:
+    leave_out = "leave the column out (exclude it)"
+    if pa.types.is_duration(type_):
+        return f"cast it to int64, or {leave_out}"
+    if pa.types.is_decimal256(type_):
+        return f"cast it to decimal128 (at most 38 digits) or double, or {leave_out}"
+    if pa.types.is_struct(type_):
+        return f"select its fields as columns of their own, or {leave_out}"
+    return leave_out

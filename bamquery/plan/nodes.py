@@ -61,6 +61,18 @@ class SingleRow:
         return ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The rows of a batch that the statement itself contains: VALUES. Two are equal only if they are one."""
+
+    batch: pa.RecordBatch
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The batch's columns."""
+        return tuple(Field(f.name, f.type) for f in self.batch.schema)
+
+
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Rows of the child for which the predicate is true (not null, not false)."""
@@ -145,7 +157,7 @@ class Limit:
         return self.child.fields
 
 
-Plan: TypeAlias = Scan | SingleRow | Filter | Project | Aggregate | Sort | Limit
+Plan: TypeAlias = Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +226,17 @@ class Vacuum:
     """VACUUM: remove what no version in use needs."""
 
 
+@dataclass(frozen=True, slots=True)
+class Set:
+    """SET name = value: a setting of the connection, by its folded name; the value as a Python object.
+
+    Which names and values there are is the connection's to know.
+    """
+
+    name: str
+    value: bool | int | float | str | None
+
+
 Statement: TypeAlias = (
-    Query | CreateTableAs | Insert | DropTable | Describe | ShowTables | Explain | Optimize | Vacuum
+    Query | CreateTableAs | Insert | DropTable | Describe | ShowTables | Explain | Optimize | Vacuum | Set
 )

@@ -1,0 +1,29 @@
+"""What the binder asks of whoever owns the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from bamquery.plan.nodes import Source
+
+
+class Catalog(Protocol):
+    """Names to sources. Nothing of a table but its schema is looked at while a statement is bound."""
+
+    def table(self, name: str) -> Source:
+        """The table of that name, compared without regard to case; `CatalogError` if there is none."""
+        ...
+
+    def table_names(self) -> Sequence[str]:
+        """All tables, as they were written."""
+        ...
+
+    def files(self, patterns: Sequence[str], file_format: str | None) -> Source:
+        """The files that the paths or globs name, as one source.
+
+        Args:
+            patterns: as the statement gives them, at least one.
+            file_format: ``parquet`` or ``csv`` where the statement says so, None to go by the names.
+        """
+        ...

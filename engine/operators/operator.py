@@ -29,6 +29,7 @@ class Operator(ABC, Generic[Frame]):
         self.fields = fields
         self.children = children
         self.profile = profile
+        profile.children = tuple(child.profile for child in children)
         self._total_seconds = 0.0  # children's time included
 
     @abstractmethod

@@ -1,0 +1,313 @@
+"""What a query did: figures per operator and per column. docs/profile.md says what each one means.
+
+Operators fill their own profile while they run; whoever ran the query wraps the root's in a
+`QueryProfile`. Bytes read come from `ReadCounters`, and bytes needed from DESIGN's definition: nothing else
+here counts I/O.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from bamquery.storage.block_reader import ReadCounters
+
+
+@dataclass
+class OperatorProfile:
+    """One operator: `rows` it gave out, `seconds` spent in it without its children.
+
+    `details` are shown beside the name and must be JSON-able: keys, aggregates, peak memory in bytes.
+    """
+
+    name: str
+    details: dict[str, Any] = field(default_factory=dict)
+    rows: int = 0
+    seconds: float = 0.0
+    children: tuple[OperatorProfile, ...] = ()
+
+    def walk(self) -> Iterator[OperatorProfile]:
+        """This one and all below, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, children included."""
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "seconds": self.seconds,
+            "details": dict(self.details),
+            "children": [child.to_dict() for child in self.children],
+        }
+
+
+class ReadClock:
+    """Wall-clock time during which at least one thread was reading; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._active = 0
+        self._since = 0.0
+        self._seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Time with a read in progress, so far."""
+        with self._lock:
+            running = time.perf_counter() - self._since if self._active else 0.0
+            return self._seconds + running
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around one read."""
+        with self._lock:
+            if self._active == 0:
+                self._since = time.perf_counter()
+            self._active += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active -= 1
+                if self._active == 0:
+                    self._seconds += time.perf_counter() - self._since
+
+
+@dataclass
+class ColumnProfile:
+    """One column of one scan. Written under its `ScanProfile`'s lock."""
+
+    name: str
+    role: str
+    """`filter`: only compared; `output`: only given out; `filter, output`: both, read once."""
+    streamed: int = 0
+    """Reads that streamed; a read is one chunk's part of one fragment."""
+    fetched_vectors: int = 0
+    """Reads that fetched the vectors of surviving rows."""
+    fetched_blocks: int = 0
+    """Reads that fetched the blocks of surviving rows."""
+    vectors_total: int = 0
+    """Vectors of the chunks that the scan came to."""
+    vectors_pruned: int = 0
+    """Of those, vectors that zone maps ruled out."""
+    vectors_read: int = 0
+    """Of those, vectors of which something was read."""
+    rows_needed: int = 0
+    """Rows this column had to look at."""
+    bytes_needed: int = 0
+    """`rows_needed` in plain Arrow: values, null bits where there are any, offsets and bytes of strings."""
+    counters: ReadCounters = field(default_factory=ReadCounters)
+    clock: ReadClock = field(default_factory=ReadClock)
+
+    @property
+    def amplification(self) -> float | None:
+        """Bytes read / bytes needed; None where nothing was needed."""
+        return _ratio(self.counters.bytes, self.bytes_needed)
+
+    @property
+    def strategy(self) -> str:
+        """The ways it was read, most used first: `stream`, `vectors, blocks`; empty if never."""
+        counts = {"stream": self.streamed, "vectors": self.fetched_vectors, "blocks": self.fetched_blocks}
+        return ", ".join(sorted((name for name, n in counts.items() if n), key=lambda name: -counts[name]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "name": self.name,
+            "role": self.role,
+            "streamed": self.streamed,
+            "fetched_vectors": self.fetched_vectors,
+            "fetched_blocks": self.fetched_blocks,
+            "vectors_total": self.vectors_total,
+            "vectors_pruned": self.vectors_pruned,
+            "vectors_read": self.vectors_read,
+            "rows_needed": self.rows_needed,
+            "bytes_needed": self.bytes_needed,
+            "bytes_read": self.counters.bytes,
+            "blocks_requested": self.counters.blocks,
+            "commands": self.counters.commands,
+            "amplification": self.amplification,
+            "read_seconds": self.clock.seconds,
+            "iops": _ratio(self.counters.commands, self.clock.seconds),
+            "bytes_per_second": _ratio(self.counters.bytes, self.clock.seconds),
+        }
+
+
+@dataclass
+class ScanProfile(OperatorProfile):
+    """A scan of stored fragments: its columns in the order in which they were first read."""
+
+    source: str = ""
+    version: int = 0
+    rows_total: int = 0
+    """Rows of the table."""
+    rows_scanned: int = 0
+    """Rows of the chunks that the scan came to, pruned ones included: fewer where LIMIT stopped it."""
+    reader: str = ""
+    """`mapped` or `direct`."""
+    block_size: int = 0
+    verify: bool = True
+    """Whether vectors that were read whole were checked against their CRC-32C."""
+    zone_maps: bool = True
+    strategy: str = "auto"
+    """The setting: `auto`, or the one strategy asked for."""
+    columns: dict[str, ColumnProfile] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What did not run as asked, and why."""
+    clock: ReadClock = field(default_factory=ReadClock)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def verified(self) -> str:
+        """`yes`, `no` (switched off), or `partly`: blocks cannot be verified."""
+        if not self.verify:
+            return "no"
+        return "partly" if any(column.fetched_blocks for column in self.columns.values()) else "yes"
+
+    @property
+    def counters(self) -> ReadCounters:
+        """All columns together."""
+        total = ReadCounters()
+        for column in self.columns.values():
+            total += column.counters
+        return total
+
+    @property
+    def bytes_needed(self) -> int:
+        """All columns together."""
+        return sum(column.bytes_needed for column in self.columns.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        with self.lock:
+            return super().to_dict() | {
+                "source": self.source,
+                "version": self.version,
+                "rows_total": self.rows_total,
+                "rows_scanned": self.rows_scanned,
+                "reader": self.reader,
+                "block_size": self.block_size,
+                "verified": self.verified,
+                "zone_maps": self.zone_maps,
+                "strategy": self.strategy,
+                "columns": [column.to_dict() for column in self.columns.values()],
+                "notes": list(self.notes),
+            }
+
+
+@dataclass
+class FileScanProfile(OperatorProfile):
+    """A scan of files that are not BamQuery's: their readers do not say what they read."""
+
+    source: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return super().to_dict() | {"source": self.source, "io": "not counted"}
+
+
+@dataclass(frozen=True)
+class IoProfile:
+    """A query's I/O: all its scans of stored tables together."""
+
+    bytes_needed: int
+    bytes_read: int
+    commands: int
+    blocks: int
+    seconds: float
+    """Time with at least one read in progress, each scan's added up."""
+    readers: tuple[str, ...]
+    """Kinds of block reader used: `mapped`, `direct`."""
+    uncounted: tuple[str, ...]
+    """Files that were scanned without being counted."""
+
+    @property
+    def amplification(self) -> float | None:
+        """Bytes read / bytes needed; None where nothing was needed."""
+        return _ratio(self.bytes_read, self.bytes_needed)
+
+    @property
+    def iops(self) -> float | None:
+        """Commands a second while reading; None where nothing was read."""
+        return _ratio(self.commands, self.seconds)
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Bytes a second while reading; None where nothing was read."""
+        return _ratio(self.bytes_read, self.seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "bytes_needed": self.bytes_needed,
+            "bytes_read": self.bytes_read,
+            "amplification": self.amplification,
+            "commands": self.commands,
+            "blocks": self.blocks,
+            "seconds": self.seconds,
+            "iops": self.iops,
+            "bytes_per_second": self.bytes_per_second,
+            "readers": list(self.readers),
+            "uncounted": list(self.uncounted),
+        }
+
+
+@dataclass
+class QueryProfile:
+    """One run of a query: its operators, device and wall-clock seconds."""
+
+    device: str
+    root: OperatorProfile
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    """What did not run as asked, and why: a device that `auto` passed over, a run that was cut short."""
+    peak_memory: int = 0
+    """Most bytes that operators held at once between frames."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the answer, as far as it was taken."""
+        return self.root.rows
+
+    @property
+    def scans(self) -> tuple[ScanProfile, ...]:
+        """The scans of stored tables."""
+        return tuple(p for p in self.root.walk() if isinstance(p, ScanProfile))
+
+    @property
+    def io(self) -> IoProfile:
+        """All scans together."""
+        counters = ReadCounters()
+        for scan in self.scans:
+            counters += scan.counters
+        return IoProfile(
+            bytes_needed=sum(scan.bytes_needed for scan in self.scans),
+            bytes_read=counters.bytes,
+            commands=counters.commands,
+            blocks=counters.blocks,
+            seconds=sum(scan.clock.seconds for scan in self.scans),
+            readers=tuple(dict.fromkeys(scan.reader for scan in self.scans)),
+            uncounted=tuple(p.source for p in self.root.walk() if isinstance(p, FileScanProfile)),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able: what `bamquery taxi run` and others record."""
+        return {
+            "device": self.device,
+            "seconds": self.seconds,
+            "rows": self.rows,
+            "peak_memory": self.peak_memory,
+            "io": self.io.to_dict(),
+            "notes": list(self.notes) + [note for scan in self.scans for note in scan.notes],
+            "operators": self.root.to_dict(),
+        }
+
+
+def _ratio(numerator: float, denominator: float) -> float | None:
+    return numerator / denominator if denominator else None

@@ -1,8 +1,10 @@
 // Typed exceptions of the native code; bindings translate them into bamquery.errors once.
 #pragma once
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace bamquery {
@@ -23,5 +25,10 @@ class CorruptionError : public StorageError {
  public:
   using StorageError::StorageError;
 };
+
+/// The StorageError for a failed system call: `action` and what the error number means.
+inline StorageError system_error(const std::string& path, const std::string& action, int number = errno) {
+  return {path, action + ": " + std::generic_category().message(number)};
+}
 
 }  // namespace bamquery

@@ -1,7 +1,236 @@
+#include <optional>
+#include <string>
+
 #include "bindings.hpp"
+#include "buffers.hpp"
+#include "column_copy.hpp"
+#include "statistics.hpp"
+
+namespace py = pybind11;
 
 namespace bamquery {
+namespace {
 
-void bind_storage(pybind11::module_& /*module*/) {}
+// Sizes are checked here, once, so that a wrong call from Python is an exception and never a stray write.
+void require(bool condition, const char* what) {
+  if (!condition) throw py::value_error(what);
+}
+
+std::int64_t size_of(const ByteView& view) { return static_cast<std::int64_t>(view.bytes().size()); }
+
+// An optional bitmap; None means that all bits are set.
+class BitmapView {
+ public:
+  BitmapView(const py::object& object, std::int64_t bit, std::int64_t count) : offset_(bit) {
+    if (object.is_none()) return;
+    view_.emplace(object, false);
+    require(bit >= 0 && count >= 0 && bit + count <= 8 * size_of(*view_), "bitmap is too small");
+  }
+  const std::uint8_t* data() const {
+    return view_ ? reinterpret_cast<const std::uint8_t*>(view_->bytes().data()) : nullptr;
+  }
+  Bits bits() const { return {data(), offset_}; }
+  bool present() const { return view_.has_value(); }
+
+ private:
+  std::optional<ByteView> view_;
+  std::int64_t offset_;
+};
+
+std::int64_t py_copy_bits(const py::object& source, std::int64_t source_bit, std::int64_t count,
+                          const py::object& target, std::int64_t target_bit) {
+  const BitmapView from(source, source_bit, count);
+  const ByteView to(target, true);
+  require(count >= 0 && target_bit >= 0 && target_bit + count <= 8 * size_of(to), "target is too small");
+  const py::gil_scoped_release unlocked;
+  return copy_bits(from.bits(), count, reinterpret_cast<std::uint8_t*>(to.writable().data()), target_bit);
+}
+
+void py_copy_values(const py::object& source, std::int64_t source_row, std::int64_t rows, std::int64_t width,
+                    const py::object& validity, std::int64_t validity_bit, const py::object& target,
+                    std::int64_t target_row) {
+  const ByteView from(source, false);
+  const ByteView to(target, true);
+  const BitmapView valid(validity, validity_bit, rows);
+  require(width == 1 || width == 2 || width == 4 || width == 8 || width == 16, "no such width");
+  require(rows >= 0 && source_row >= 0 && (source_row + rows) * width <= size_of(from),
+          "source is too small");
+  require(target_row >= 0 && (target_row + rows) * width <= size_of(to), "target is too small");
+  const py::gil_scoped_release unlocked;
+  copy_values(from.bytes().data() + source_row * width, rows, width, valid.bits(),
+              to.writable().data() + target_row * width);
+}
+
+struct Kind {
+  const char* name;
+  ValueKind kind;
+  std::int64_t width;  // of minimum and maximum
+};
+
+constexpr Kind kKinds[] = {
+    {"int8", ValueKind::kInt8, 1},       {"int16", ValueKind::kInt16, 2},
+    {"int32", ValueKind::kInt32, 4},     {"int64", ValueKind::kInt64, 8},
+    {"uint8", ValueKind::kUInt8, 1},     {"uint16", ValueKind::kUInt16, 2},
+    {"uint32", ValueKind::kUInt32, 4},   {"uint64", ValueKind::kUInt64, 8},
+    {"float32", ValueKind::kFloat32, 4}, {"float64", ValueKind::kFloat64, 8},
+    {"int128", ValueKind::kInt128, 16},  {"bool", ValueKind::kBool, 1},
+};
+
+const Kind& find_kind(const std::string& name) {
+  for (const Kind& kind : kKinds) {
+    if (name == kind.name) return kind;
+  }
+  throw py::value_error("no such kind of value: " + name);
+}
+
+py::tuple py_vector_statistics(const std::string& kind_name, const py::object& values,
+                               const py::object& validity, std::int64_t rows) {
+  const Kind& kind = find_kind(kind_name);
+  const ByteView from(values, false);
+  const BitmapView valid(validity, 0, rows);
+  const std::int64_t bytes = kind.kind == ValueKind::kBool ? (rows + 7) / 8 : rows * kind.width;
+  require(rows >= 0 && bytes <= size_of(from), "values are too few");
+  require(
+      reinterpret_cast<std::uintptr_t>(from.bytes().data()) % static_cast<std::uintptr_t>(kind.width) == 0,
+      "values are not aligned");
+  const std::int64_t vectors = (rows + kVectorRows - 1) / kVectorRows;
+  py::array_t<std::uint8_t> minima(vectors * kind.width), maxima(vectors * kind.width);
+  py::array_t<std::uint16_t> null_counts(vectors), nan_counts(vectors);
+  py::array_t<std::uint32_t> values_crcs(vectors), validity_crcs(valid.present() ? vectors : 0);
+  const VectorStatistics out{reinterpret_cast<std::byte*>(minima.mutable_data()),
+                             reinterpret_cast<std::byte*>(maxima.mutable_data()),
+                             null_counts.mutable_data(),
+                             nan_counts.mutable_data(),
+                             values_crcs.mutable_data(),
+                             validity_crcs.mutable_data()};
+  {
+    const py::gil_scoped_release unlocked;
+    vector_statistics(kind.kind, from.bytes().data(), valid.data(), rows, out);
+  }
+  return py::make_tuple(minima, maxima, null_counts, nan_counts, values_crcs, validity_crcs);
+}
+
+// The rows + 1 offsets of `rows` strings from `first_row`, inside a buffer of int64.
+std::span<const std::int64_t> offsets_of(const ByteView& view, std::int64_t first_row, std::int64_t rows) {
+  require(first_row >= 0 && rows >= 0 && (first_row + rows + 1) * 8 <= size_of(view), "offsets are too few");
+  const auto* data = view.bytes().data();
+  require(reinterpret_cast<std::uintptr_t>(data) % alignof(std::int64_t) == 0, "offsets are not aligned");
+  return {reinterpret_cast<const std::int64_t*>(data) + first_row, static_cast<std::size_t>(rows) + 1};
+}
+
+py::array_t<std::int64_t> py_string_ends(const py::object& offsets, std::int64_t first_row, std::int64_t rows,
+                                         std::int64_t data_size, const py::object& validity,
+                                         std::int64_t validity_bit, std::int64_t start) {
+  const ByteView view(offsets, false);
+  const BitmapView valid(validity, validity_bit, rows);
+  const auto from = offsets_of(view, first_row, rows);
+  py::array_t<std::int64_t> ends(rows);
+  std::int64_t* out = ends.mutable_data();
+  bool ascending;
+  {
+    const py::gil_scoped_release unlocked;
+    ascending = string_ends(from, data_size, valid.bits(), start, out);
+  }
+  require(ascending, "string offsets are not ascending within their data");
+  return ends;
+}
+
+void py_copy_strings(const py::object& offsets, std::int64_t first_row, std::int64_t rows,
+                     const py::object& data, const py::object& validity, std::int64_t validity_bit,
+                     const py::object& target) {
+  const ByteView view(offsets, false);
+  const ByteView source(data, false);
+  const ByteView to(target, true);
+  const BitmapView valid(validity, validity_bit, rows);
+  const auto from = offsets_of(view, first_row, rows);
+  bool fits;
+  {
+    const py::gil_scoped_release unlocked;
+    std::int64_t needed = 0;
+    fits = from.front() >= 0 && from.back() <= size_of(source);
+    for (std::int64_t row = 0; row < rows && fits; ++row) {
+      const auto at = static_cast<std::size_t>(row);
+      fits = from[at] <= from[at + 1];
+      if (valid.bits()[row]) needed += from[at + 1] - from[at];
+    }
+    fits = fits && needed <= size_of(to);
+    if (fits) copy_strings(from, source.bytes().data(), valid.bits(), to.writable().data());
+  }
+  require(fits, "strings do not fit");
+}
+
+py::tuple py_string_statistics(const py::object& offsets, std::int64_t rows, const py::object& data,
+                               std::int64_t data_start, const py::object& validity, bool utf8) {
+  const ByteView view(offsets, false);
+  const ByteView bytes(data, false);
+  const BitmapView valid(validity, 0, rows);
+  const auto from = offsets_of(view, 0, rows);
+  require(from.front() >= data_start && from.back() - data_start <= size_of(bytes), "data is too small");
+  const std::int64_t vectors = (rows + kVectorRows - 1) / kVectorRows;
+  constexpr auto kCell = static_cast<std::int64_t>(kPrefixBytes);
+  py::array_t<std::uint8_t> minima(vectors * kCell), maxima(vectors * kCell);
+  py::array_t<std::uint8_t> minimum_lengths(vectors), maximum_lengths(vectors);
+  py::array_t<std::uint16_t> null_counts(vectors);
+  py::array_t<std::uint32_t> values_crcs(vectors), offsets_crcs(vectors),
+      validity_crcs(valid.present() ? vectors : 0);
+  const StringStatistics out{reinterpret_cast<std::byte*>(minima.mutable_data()),
+                             minimum_lengths.mutable_data(),
+                             reinterpret_cast<std::byte*>(maxima.mutable_data()),
+                             maximum_lengths.mutable_data(),
+                             null_counts.mutable_data(),
+                             values_crcs.mutable_data(),
+                             validity_crcs.mutable_data(),
+                             offsets_crcs.mutable_data()};
+  {
+    const py::gil_scoped_release unlocked;
+    string_statistics(from, bytes.bytes().data(), data_start, valid.data(), utf8, out);
+  }
+  return py::make_tuple(minima, minimum_lengths, maxima, maximum_lengths, null_counts, values_crcs,
+                        validity_crcs, offsets_crcs);
+}
+
+py::tuple py_join_offsets(const py::object& stored, const RowArray& counts, std::int64_t data_size,
+                          const py::object& joined) {
+  const ByteView view(stored, false);
+  const ByteView to(joined, true);
+  const auto rows_of = as_span(counts);
+  std::int64_t rows = 0;
+  for (const std::int64_t count : rows_of) {
+    require(count >= 0, "negative count");
+    rows += count;
+  }
+  const auto vectors = static_cast<std::int64_t>(rows_of.size());
+  require((rows + vectors) * 8 == size_of(view) && (rows + 1) * 8 <= size_of(to), "offsets do not fit");
+  py::array_t<std::int64_t> starts(vectors), lengths(vectors);
+  std::int64_t* starts_out = starts.mutable_data();
+  std::int64_t* lengths_out = lengths.mutable_data();
+  std::int64_t bad;
+  {
+    const py::gil_scoped_release unlocked;
+    bad = join_offsets({reinterpret_cast<const std::int64_t*>(view.bytes().data()), view.bytes().size() / 8},
+                       rows_of, data_size, reinterpret_cast<std::int64_t*>(to.writable().data()), starts_out,
+                       lengths_out);
+  }
+  return py::make_tuple(bad, starts, lengths);
+}
+
+}  // namespace
+
+void bind_storage(py::module_& module) {
+  using py::arg;
+  module.def("copy_bits", &py_copy_bits, arg("source"), arg("source_bit"), arg("count"), arg("target"),
+             arg("target_bit"));
+  module.def("copy_values", &py_copy_values, arg("source"), arg("source_row"), arg("rows"), arg("width"),
+             arg("validity"), arg("validity_bit"), arg("target"), arg("target_row"));
+  module.def("vector_statistics", &py_vector_statistics, arg("kind"), arg("values"), arg("validity"),
+             arg("rows"));
+  module.def("string_ends", &py_string_ends, arg("offsets"), arg("first_row"), arg("rows"), arg("data_size"),
+             arg("validity"), arg("validity_bit"), arg("start"));
+  module.def("copy_strings", &py_copy_strings, arg("offsets"), arg("first_row"), arg("rows"), arg("data"),
+             arg("validity"), arg("validity_bit"), arg("target"));
+  module.def("string_statistics", &py_string_statistics, arg("offsets"), arg("rows"), arg("data"),
+             arg("data_start"), arg("validity"), arg("utf8"));
+  module.def("join_offsets", &py_join_offsets, arg("stored"), arg("counts"), arg("data_size"), arg("joined"));
+}
 
 }  // namespace bamquery

@@ -1,0 +1,311 @@
+"""A database: a folder with a marker file and a folder of tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import pyarrow as pa
+
+from bamquery.errors import CatalogError, CorruptionError, StorageError
+from bamquery.naming import fold, suggestion
+from bamquery.storage import table_name
+from bamquery.storage.check import CheckReport, check_database
+from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
+from bamquery.storage.locks import TOKEN_BITS, LockFile
+from bamquery.storage.manifest import Operation, read_small_file
+from bamquery.storage.snapshot import FragmentCache
+from bamquery.storage.table import Table
+from bamquery.storage.table_folder import TableFolder, list_names, pin_latest
+from bamquery.storage.table_writer import TableWriter
+from bamquery.storage.transaction import Transaction
+from bamquery.storage.types import require_stored_schema
+from bamquery.storage.vacuum import VacuumReport, remove_dead_folder, vacuum_database
+
+MARKER: Final = "bamquery.json"
+FORMAT: Final = "bamquery database"
+FORMAT_VERSION: Final = 1
+_LARGEST_MARKER: Final = 1 << 16
+
+
+class Database:
+    """An open database. Holds no locks; any number of processes may open one at the same time.
+
+    A context manager; thread-safe.
+    """
+
+    def __init__(self, path: Path, filesystem: FileSystem, *, temporary: bool = False) -> None:
+        """Use `Database.open`."""
+        self.path = path
+        self._filesystem = filesystem
+        self._caches: dict[Path, FragmentCache] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+        self._remove = weakref.finalize(self, _remove_tree, path, os.getpid()) if temporary else None
+
+    @classmethod
+    def open(cls, path: str | Path, filesystem: FileSystem = POSIX, *, create: bool = True) -> Database:
+        """Open the database in folder `path`, made if there is none and `create` is true.
+
+        `:memory:` is a temporary folder that lives until `close`.
+
+        Raises:
+            StorageError: the path is a file, a folder with other content, or a later BamQuery's database;
+                or there is none and `create` is false.
+        """
+        if str(path) == ":memory:":
+            try:
+                folder = Path(tempfile.mkdtemp(prefix="bamquery-"))
+            except OSError as error:
+                raise storage_error(error, Path(tempfile.gettempdir()), "make a folder") from error
+            database = cls(folder, filesystem, temporary=True)
+            _create(folder, filesystem)
+            return database
+        folder = Path(path).absolute()
+        if folder.exists() and not folder.is_dir():
+            raise StorageError("a file, not a database: name a folder", folder)
+        try:
+            _read_marker(folder)
+        except FileNotFoundError:
+            _require_unused(folder)
+            if not create:
+                raise StorageError("there is no database", folder) from None
+            _create(folder, filesystem)
+        return cls(folder, filesystem)
+
+    def table_names(self) -> list[str]:
+        """Names of all tables, as written, sorted without regard to case.
+
+        A table whose manifest is damaged is listed (in lower case): it is there, and using it says what is
+        wrong.
+        """
+        self._require_open()
+        names = []
+        for folder_name in list_names(self.path / "tables"):
+            folded = table_name.decode(folder_name)
+            if folded is None:
+                continue
+            try:
+                manifest = TableFolder(self.path / "tables" / folder_name).read_latest()
+            except StorageError:
+                names.append(folded)
+                continue
+            if manifest is not None and not manifest.dropped:
+                names.append(manifest.table)
+        return sorted(names, key=lambda name: (fold(name), name))
+
+    def has_table(self, name: str) -> bool:
+        """True if there is a table of this name.
+
+        Raises:
+            CatalogError: no table can have such a name. CorruptionError: its manifest is damaged.
+        """
+        manifest = self._folder(name).read_latest()
+        return manifest is not None and not manifest.dropped
+
+    def table(self, name: str) -> Table:
+        """The table of this name, without regard to case.
+
+        Raises:
+            CatalogError: there is none; suggests the nearest name.
+        """
+        folder = self._folder(name)
+        manifest = folder.read_latest()
+        if manifest is None or manifest.dropped:
+            raise CatalogError(f'table "{name}" does not exist.{suggestion(name, self.table_names())}')
+        with self._lock:
+            cache = self._caches.setdefault(folder.path, FragmentCache())
+        return Table(manifest.table, folder, self._filesystem, cache)
+
+    def create_table(self, name: str, schema: pa.Schema, *, or_replace: bool = False) -> TableWriter:
+        """A writer for a new table's rows; nothing can be seen before its commit.
+
+        With `or_replace`, the commit replaces a table of this name as it is now, in one step.
+
+        Raises:
+            CatalogError: there is a table of this name, or no table can be called so.
+            StorageError: tables cannot have this schema, or the folders cannot be made.
+        """
+        folder = self._folder(name)
+        schema = schema.remove_metadata()
+        require_stored_schema(schema)
+        if not len(schema):
+            raise StorageError(f'table "{name}" needs at least one column')
+        if not or_replace:
+            self._require_free(name, folder)
+        making = LockFile(self.path / MARKER)
+        try:
+            making.wait_shared(0, "create a table while the folders of a dropped one are removed")
+            self._make_folders(folder)
+            transaction, operation = self._begin(name, folder, or_replace, making)
+        except BaseException:
+            making.close()
+            self._tidy(folder)
+            raise
+        return TableWriter(transaction, name, operation, schema, aborted=lambda: self._tidy(folder))
+
+    def drop_table(self, name: str) -> None:
+        """End a table; snapshots that are open stay readable, vacuum removes the files after them.
+
+        Raises:
+            CatalogError: there is no such table.
+            ConflictError: another writer committed at the same time.
+        """
+        self.table(name).drop()
+
+    def vacuum(self) -> VacuumReport:
+        """Remove versions that are neither the latest nor in use, and files that no version needs.
+
+        Raises:
+            CorruptionError: a manifest is damaged, so what it needs is unknown: nothing of that table was
+                removed; the others are done.
+        """
+        self._require_open()
+        return vacuum_database(self._filesystem, self.path)
+
+    def check(self, progress: Callable[[int, int], None] = lambda done, total: None) -> CheckReport:
+        """Read every version and fragment back; `progress` hears of bytes checked and bytes in total."""
+        self._require_open()
+        return check_database(self.path, progress)
+
+    def close(self) -> None:
+        """Close it, and remove a temporary one; closing twice is harmless."""
+        self._closed = True
+        self._caches = {}
+        if self._remove is not None:
+            self._remove()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StorageError("the database is closed", self.path)
+
+    def _folder(self, name: str) -> TableFolder:
+        self._require_open()
+        return TableFolder(self.path / "tables" / table_name.encode(name))
+
+    def _require_free(self, name: str, folder: TableFolder) -> None:
+        manifest = folder.read_latest()
+        if manifest is not None and not manifest.dropped:
+            raise CatalogError(
+                f'table "{manifest.table}" exists already: drop or replace it, or name another'
+            )
+
+    def _make_folders(self, folder: TableFolder) -> None:
+        """Folders and lock of a table, each on stable storage before anything is put into it."""
+        tables = self.path / "tables"
+        if not tables.is_dir():
+            # The marker first: a folder of tables without it would not be taken for a database.
+            self._filesystem.sync_directory(self.path)
+            self._filesystem.make_directory(tables)
+        # Also where they exist: another process may have made them and died before its sync.
+        self._filesystem.sync_directory(self.path)
+        self._filesystem.make_directory(folder.path)
+        self._filesystem.sync_directory(tables)
+        self._filesystem.make_directory(folder.manifests)
+        self._filesystem.make_directory(folder.fragments)
+        if not folder.lock.exists():
+            with suppress(FileExistsError):
+                self._filesystem.create(folder.lock).close()
+        self._filesystem.sync_directory(folder.path)
+
+    def _begin(
+        self, name: str, folder: TableFolder, or_replace: bool, making: LockFile
+    ) -> tuple[Transaction, Operation]:
+        pin = pin_latest(folder)
+        if pin is None:
+            raise CorruptionError("missing: it was removed while the table was being created", folder.lock)
+        try:
+            exists = pin.manifest is not None and not pin.manifest.dropped
+            if exists and not or_replace:
+                self._require_free(name, folder)
+            return Transaction(self._filesystem, folder, pin, making), "replace" if exists else "create"
+        except BaseException:
+            pin.close()
+            raise
+
+    def _tidy(self, folder: TableFolder) -> None:
+        """Remove the folders of a table that did not come to be, where nobody else uses them."""
+        with suppress(StorageError):
+            remove_dead_folder(self._filesystem, self.path / MARKER, folder)
+
+
+def _read_marker(folder: Path) -> None:
+    path = folder / MARKER
+    data = read_small_file(path, _LARGEST_MARKER)
+    try:
+        marker = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise CorruptionError(f"damaged: {error}", path) from error
+    if (
+        not isinstance(marker, dict)
+        or marker.get("format") != FORMAT
+        or type(marker.get("format_version")) is not int
+    ):
+        raise CorruptionError("damaged: it does not say that this is a BamQuery database", path)
+    if marker["format_version"] > FORMAT_VERSION:
+        raise StorageError(
+            f"of a later BamQuery (format {marker['format_version']}, this one knows {FORMAT_VERSION}): "
+            "upgrade",
+            folder,
+        )
+
+
+def _require_unused(folder: Path) -> None:
+    """Refuse to make a database where something else is; drafts of markers are litter of a crash."""
+    other = [name for name in list_names(folder) if not name.startswith(f"{MARKER}.")]
+    if other:
+        raise StorageError(
+            f"not a BamQuery database (no {MARKER}), nor empty ({sorted(other)[0]!r}): name another folder",
+            folder,
+        )
+
+
+def _create(folder: Path, filesystem: FileSystem) -> None:
+    missing = [path for path in folder.parents if not path.exists()]
+    for path in (*reversed(missing), folder):
+        existed = path.exists()
+        filesystem.make_directory(path)
+        try:
+            # Also where it existed: another process may have made it and died before its sync.
+            filesystem.sync_directory(path.parent)
+        except StorageError:
+            if not existed:
+                raise
+    draft = folder / f"{MARKER}.{secrets.randbits(TOKEN_BITS):0{TOKEN_BITS // 4}x}.tmp"
+    file = filesystem.create(draft)
+    try:
+        file.write_at(0, [json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}).encode() + b"\n"])
+        file.sync()
+    finally:
+        file.close()
+    try:
+        filesystem.publish(draft, folder / MARKER)
+    except FileExistsError:
+        pass  # another process was quicker: one marker is like the other
+    except StorageError:
+        if not (folder / MARKER).exists():  # it may also have vacuumed the draft
+            raise
+    filesystem.remove(draft)
+
+
+def _remove_tree(path: Path, owner: int) -> None:
+    if os.getpid() == owner:  # not the parent's folder, in a forked child
+        shutil.rmtree(path, ignore_errors=True)

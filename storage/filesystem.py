@@ -1,0 +1,234 @@
+"""The one seam through which every change under a database folder is made.
+
+Crash, full-disk and kill tests put their own implementation here; production has one, `POSIX`. Reads do
+not go through it. Durability is the caller's: a file's bytes are safe after `WritableFile.sync`, its name
+after `FileSystem.sync_directory` of the folder that holds it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias
+
+import pyarrow as pa
+
+from bamquery.errors import StorageError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
+
+_MAX_BUFFERS: Final = 1024  # IOV_MAX of Linux: what one pwritev takes
+_RENAME_NOREPLACE: Final = 1
+# What link() answers where the file system has no hard links (FAT, some network and FUSE ones).
+_NO_HARD_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
+
+
+class WritableFile(Protocol):
+    """A new file, open for writing."""
+
+    def write_at(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        """Write the buffers one after another from byte `offset` on: all of them, or StorageError."""
+        ...
+
+    def sync(self) -> None:
+        """Return once everything written is on stable storage."""
+        ...
+
+    def close(self) -> None:
+        """Close it; not a sync. Closing twice is harmless."""
+        ...
+
+
+class FileSystem(Protocol):
+    """Every way in which a database folder changes. Failures are StorageErrors that name the path."""
+
+    def create(self, path: Path) -> WritableFile:
+        """Create a file that must not exist yet (FileExistsError)."""
+        ...
+
+    def publish(self, source: Path, target: Path) -> None:
+        """Give a finished file its final name, at once or not at all; FileExistsError if that is taken.
+
+        The old name may or may not remain, and is the caller's to remove.
+        """
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Remove a file; one that is already gone is no error."""
+        ...
+
+    def make_directory(self, path: Path) -> None:
+        """Make one folder in an existing one; one that already exists is no error."""
+        ...
+
+    def remove_directory(self, path: Path) -> None:
+        """Remove an empty folder; one that is already gone is no error."""
+        ...
+
+    def sync_directory(self, path: Path) -> None:
+        """Return once the folder's names are on stable storage."""
+        ...
+
+
+def storage_error(error: OSError, path: Path, action: str) -> StorageError:
+    """`error` as the user should read it: path, what was tried, and the system's reason."""
+    reason = error.strerror or str(error)
+    hint = {
+        errno.ENOSPC: ": free some space on the volume and try again",
+        errno.EDQUOT: ": the disk quota is used up",
+        errno.EFBIG: ": raise the file-size limit (ulimit -f)",
+        errno.EROFS: ": the volume is mounted read-only",
+        errno.EMFILE: ": raise the limit of open files (ulimit -n)",
+    }.get(error.errno or 0, "")
+    return StorageError(f"cannot {action}: {reason}{hint}", path)
+
+
+class PosixFile:
+    """A file descriptor that writes whole buffers."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self._path = path
+
+    def write_at(self, offset: int, buffers: Sequence[Buffer]) -> None:
+        """See `WritableFile.write_at`."""
+        views = [view for view in (memoryview(buffer).cast("B") for buffer in buffers) if view.nbytes]
+        first = 0
+        while first < len(views):
+            try:
+                written = os.pwritev(self._descriptor, views[first : first + _MAX_BUFFERS], offset)
+            except OSError as error:
+                raise storage_error(error, self._path, "write") from error
+            if written == 0:
+                raise StorageError(
+                    "cannot write: the file system took no bytes and named no error", self._path
+                )
+            offset += written
+            while first < len(views) and written >= views[first].nbytes:
+                written -= views[first].nbytes
+                first += 1
+            if written:
+                views[first] = views[first][written:]
+
+    def sync(self) -> None:
+        """See `WritableFile.sync`."""
+        try:
+            os.fsync(self._descriptor)
+        except OSError as error:
+            raise storage_error(error, self._path, "write to stable storage") from error
+
+    def close(self) -> None:
+        """See `WritableFile.close`."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor < 0:
+            return
+        try:
+            os.close(descriptor)
+        except OSError as error:  # network file systems report failed writes here
+            raise storage_error(error, self._path, "write") from error
+
+
+class PosixFileSystem:
+    """The operating system's files."""
+
+    def create(self, path: Path) -> WritableFile:
+        """See `FileSystem.create`."""
+        try:
+            # No O_TRUNC and O_EXCL always: nothing here can ever overwrite a file.
+            return PosixFile(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), path)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise storage_error(error, path, "create") from error
+
+    def publish(self, source: Path, target: Path) -> None:
+        """See `FileSystem.publish`: a hard link, or a rename that refuses to replace."""
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            # A network file system may repeat a link whose answer was lost: then the name is ours already.
+            with suppress(OSError):
+                if os.path.samestat(os.lstat(source), os.lstat(target)):
+                    return
+            raise
+        except OSError as error:
+            if error.errno not in _NO_HARD_LINKS:
+                raise storage_error(error, target, "publish") from error
+            _rename_noreplace(source, target)
+
+    def remove(self, path: Path) -> None:
+        """See `FileSystem.remove`."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, path, "remove") from error
+
+    def make_directory(self, path: Path) -> None:
+        """See `FileSystem.make_directory`."""
+        try:
+            os.mkdir(path)
+        except FileExistsError as error:
+            if not path.is_dir():
+                raise StorageError("cannot make a folder: a file of this name is in the way", path) from error
+        except OSError as error:
+            raise storage_error(error, path, "make a folder") from error
+
+    def remove_directory(self, path: Path) -> None:
+        """See `FileSystem.remove_directory`."""
+        try:
+            os.rmdir(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise storage_error(error, path, "remove the folder") from error
+
+    def sync_directory(self, path: Path) -> None:
+        """See `FileSystem.sync_directory`."""
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise storage_error(error, path, "open the folder") from error
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno != errno.EINVAL:  # EINVAL: a file system whose folders need (and know) no sync
+                raise storage_error(error, path, "write the folder to stable storage") from error
+        finally:
+            os.close(descriptor)
+
+
+def _rename_noreplace(source: Path, target: Path) -> None:
+    """The publication of file systems without hard links."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    renameat2 = getattr(libc, "renameat2", None)
+    failure = errno.ENOSYS
+    if renameat2 is not None:
+        at_current_folder = ctypes.c_int(-100)  # AT_FDCWD
+        done = renameat2(
+            at_current_folder,
+            os.fsencode(source),
+            at_current_folder,
+            os.fsencode(target),
+            ctypes.c_uint(_RENAME_NOREPLACE),
+        )
+        if done == 0:
+            return
+        failure = ctypes.get_errno()
+    if failure == errno.EEXIST:
+        raise FileExistsError(failure, os.strerror(failure), str(target))
+    if failure in {errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP}:
+        raise StorageError(
+            "cannot publish: this file system has neither hard links nor a rename that refuses to replace, "
+            "so two writers could overwrite each other; put the database on another volume",
+            target,
+        )
+    raise storage_error(OSError(failure, os.strerror(failure)), target, "publish")
+
+
+POSIX: Final[FileSystem] = PosixFileSystem()

@@ -1,0 +1,257 @@
+"""A table version: an immutable JSON file that names the version's schema and fragments.
+
+The last member is a CRC-32C of all bytes before it, so nothing else of a damaged file is believed. A file
+whose checksum is right is still checked member by member: it may come from a faulty or hostile writer.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import pyarrow as pa
+
+from bamquery._native import crc32c
+from bamquery.errors import CatalogError, CorruptionError, StorageError
+from bamquery.storage import table_name
+from bamquery.storage.filesystem import storage_error
+from bamquery.storage.fragment_writer import FragmentEntry
+from bamquery.storage.locks import MAX_VERSION, TOKEN_BITS
+from bamquery.storage.types import require_stored_schema
+
+Operation: TypeAlias = Literal["create", "replace", "append", "optimize", "drop"]
+
+FORMAT: Final = "bamquery table version"
+FORMAT_VERSION: Final = 1
+MAX_FRAGMENT_ROWS: Final = 64 << 20
+
+_LARGEST: Final = 1 << 30  # bytes; some 5 M fragments
+_FILE_NAME: Final = re.compile(r"([0-9]{8,19})\.json")
+_FRAGMENT_ID: Final = re.compile(rf"([0-9a-f]{{{TOKEN_BITS // 4}}})-[0-9a-f]{{4,8}}")
+_CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
+_MEMBERS: Final = frozenset(
+    {"format", "format_version", "version", "table", "operation", "created_at", "schema", "rows", "fragments"}
+)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One version of one table; `schema` is None, and there are no fragments, where it was dropped."""
+
+    version: int
+    table: str
+    """As its creator wrote it."""
+    operation: Operation
+    created_at: datetime
+    schema: pa.Schema | None
+    fragments: tuple[FragmentEntry, ...]
+
+    @property
+    def dropped(self) -> bool:
+        """True for the version that ends a table."""
+        return self.operation == "drop"
+
+    @property
+    def rows(self) -> int:
+        """Rows of all fragments."""
+        return sum(entry.rows for entry in self.fragments)
+
+    def to_bytes(self) -> bytes:
+        """The file's content."""
+        schema = None if self.schema is None else base64.b64encode(self.schema.serialize()).decode()
+        members = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "version": self.version,
+            "table": self.table,
+            "operation": self.operation,
+            "created_at": self.created_at.isoformat(),
+            "schema": schema,
+            "rows": self.rows,
+            "fragments": [entry.to_json() for entry in self.fragments],
+        }
+        covered = json.dumps(members, indent=1, allow_nan=False).encode()[: -len("\n}")]
+        return covered + b',\n "crc32c": "%08x"\n}\n' % crc32c(covered)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: Path) -> Manifest:
+        """Parse and check the content of the manifest at `path`.
+
+        Raises:
+            CorruptionError: it is not what a writer wrote; names the path.
+            StorageError: it was written by a later BamQuery.
+        """
+        tail = _CHECKSUM.search(data)
+        if tail is None:
+            raise CorruptionError("damaged: it does not end with a checksum (truncated?)", path)
+        covered = data[: tail.start()]
+        if crc32c(covered) != int(tail[1], 16):
+            raise CorruptionError("damaged: its checksum does not match", path)
+        try:
+            members = json.loads(covered + b"\n}", object_pairs_hook=_unique)
+            return _parse(members, path)
+        except StorageError as error:
+            if error.path is not None:
+                raise
+            raise CorruptionError(f"damaged: {error}", path) from error
+        except (ValueError, RecursionError, pa.ArrowException, OSError) as error:
+            raise CorruptionError(f"damaged: {error}", path) from error
+
+
+def file_name(version: int) -> str:
+    """The manifest's name."""
+    return f"{version:08d}.json"
+
+
+def parse_file_name(name: str) -> int | None:
+    """The version of the manifest of that name, or None where it is not a manifest's name."""
+    match = _FILE_NAME.fullmatch(name)
+    if match is None:
+        return None
+    version = int(match[1])
+    return version if 1 <= version <= MAX_VERSION and file_name(version) == name else None
+
+
+def fragment_id(token: int, number: int) -> str:
+    """The id of a writer's `number`-th fragment."""
+    return f"{token:0{TOKEN_BITS // 4}x}-{number:04x}"
+
+
+def writer_token(name: str) -> int | None:
+    """The token with which a writer's file name or fragment id begins, or None."""
+    match = re.match(rf"([0-9a-f]{{{TOKEN_BITS // 4}}})[-.]", name)
+    return None if match is None else int(match[1], 16)
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Read the manifest at `path`.
+
+    Raises:
+        FileNotFoundError: there is none.
+        CorruptionError, StorageError: as `Manifest.from_bytes`, or the file cannot be read.
+    """
+    return Manifest.from_bytes(read_small_file(path, _LARGEST), path)
+
+
+def read_small_file(path: Path, most: int) -> bytes:
+    """The content of a regular file of at most `most` bytes.
+
+    Raises:
+        FileNotFoundError: there is none.
+        StorageError: it cannot be read; CorruptionError: it is not such a file.
+    """
+    try:
+        # O_NONBLOCK: opening a named pipe that somebody put here must not wait for its other end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+                raise CorruptionError(f"damaged: not a regular file of at most {most:,} bytes", path)
+            return file.read(most)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_error(error, path, "read") from error
+
+
+def _parse(members: Any, path: Path) -> Manifest:
+    if not isinstance(members, dict) or members.get("format") != FORMAT:
+        raise ValueError(f"it is not a {FORMAT}")
+    format_version = _integer(members, "format_version", 1, 1 << 31)
+    if format_version > FORMAT_VERSION:
+        raise StorageError(
+            f"of a later BamQuery (format {format_version}, this one knows {FORMAT_VERSION}): upgrade",
+            path,
+        )
+    if set(members) != _MEMBERS:
+        raise ValueError(f"its members are {sorted(members)}, not {sorted(_MEMBERS)}")
+    version = _integer(members, "version", 1, MAX_VERSION)
+    if path.name != file_name(version):
+        raise ValueError(f"it is version {version}, under another version's name")
+    operation = members["operation"]
+    if operation not in get_args(Operation):
+        raise ValueError(f"there is no operation {operation!r}")
+    entries = members["fragments"]
+    if not isinstance(entries, list):
+        raise ValueError("its fragments are not a list")
+    manifest = Manifest(
+        version=version,
+        table=_table(members["table"], path),
+        operation=operation,
+        created_at=_moment(members["created_at"]),
+        schema=None if operation == "drop" else _schema(members["schema"]),
+        fragments=_fragments(entries),
+    )
+    if manifest.dropped and (manifest.fragments or members["schema"] is not None):
+        raise ValueError("a dropped table has neither schema nor fragments")
+    if manifest.rows != _integer(members, "rows", 0, 1 << 62):
+        raise ValueError(f"it promises {members['rows']} rows, its fragments have {manifest.rows}")
+    return manifest
+
+
+def _table(name: Any, path: Path) -> str:
+    """The table's name, which must be that of the folder two levels above."""
+    if not isinstance(name, str):
+        raise ValueError(f"{name!r} is not a table's name")
+    try:
+        folder = table_name.encode(name)
+    except CatalogError as error:
+        raise ValueError(str(error)) from error
+    if path.parent.parent.name != folder:
+        raise ValueError(f'it belongs to table "{name}", not into this folder')
+    return name
+
+
+def _moment(text: Any) -> datetime:
+    if not isinstance(text, str):
+        raise ValueError(f"{text!r} is not a moment")
+    return datetime.fromisoformat(text)
+
+
+def _schema(text: Any) -> pa.Schema:
+    if not isinstance(text, str):
+        raise ValueError("its schema is not text")
+    try:
+        data = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"its schema is not base64: {error}") from error
+    schema = pa.ipc.read_schema(pa.py_buffer(data))
+    if not len(schema):
+        raise ValueError("its schema has no columns")
+    require_stored_schema(schema)
+    return schema
+
+
+def _fragments(entries: Sequence[Any]) -> tuple[FragmentEntry, ...]:
+    fragments = tuple(FragmentEntry.from_json(entry) for entry in entries)
+    for entry in fragments:
+        if _FRAGMENT_ID.fullmatch(entry.id) is None:
+            raise ValueError(f"{entry.id!r} is not a fragment's id")
+        if not 1 <= entry.rows <= MAX_FRAGMENT_ROWS:
+            raise ValueError(f"fragment {entry.id} cannot have {entry.rows} rows")
+    if len({entry.id for entry in fragments}) != len(fragments):
+        raise ValueError("a fragment occurs twice")
+    return fragments
+
+
+def _integer(members: dict[str, Any], name: str, least: int, most: int) -> int:
+    value = members.get(name)
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{name} cannot be {value!r}")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member occurs twice")
+    return members

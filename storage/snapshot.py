@@ -1,0 +1,94 @@
+"""One version of a table, held in place while it is read."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from weakref import WeakValueDictionary
+
+import pyarrow as pa
+
+from bamquery.errors import StorageError
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.fragment_writer import FragmentEntry
+from bamquery.storage.table_folder import Pin, TableFolder
+
+
+class FragmentCache:
+    """Opened fragments of one table, so that their zone maps are read once.
+
+    Fragments never change and their ids never repeat. Those of the version read last stay; others live as
+    long as somebody uses them. Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: WeakValueDictionary[str, Fragment] = WeakValueDictionary()
+        self._latest: tuple[Fragment, ...] = ()
+
+    def open(
+        self, folder: TableFolder, entries: tuple[FragmentEntry, ...], schema: pa.Schema
+    ) -> tuple[Fragment, ...]:
+        """The fragments of a version, in order.
+
+        Raises:
+            CorruptionError, StorageError: one cannot be opened; names the file.
+        """
+        with self._lock:
+            self._latest = tuple(self._open(folder, entry, schema) for entry in entries)
+            return self._latest
+
+    def _open(self, folder: TableFolder, entry: FragmentEntry, schema: pa.Schema) -> Fragment:
+        fragment = self._known.get(entry.id)
+        if fragment is None:
+            fragment = self._known[entry.id] = Fragment.open(folder.fragments, entry, schema)
+        return fragment
+
+
+class Snapshot:
+    """A version of a table; vacuum in any process leaves its files alone until `close`. Thread-safe.
+
+    A context manager. Not for use in a forked child, which does not share the parent's hold.
+    """
+
+    def __init__(self, folder: TableFolder, pin: Pin, cache: FragmentCache) -> None:
+        assert pin.manifest is not None
+        assert pin.manifest.schema is not None
+        self.name = pin.manifest.table
+        self.version = pin.version
+        self.schema = pin.manifest.schema
+        self.rows = pin.manifest.rows
+        self.entries = pin.manifest.fragments
+        self._folder = folder
+        self._pin = pin
+        self._cache = cache
+        self._fragments: tuple[Fragment, ...] | None = None
+        self._closed = False
+
+    @property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The version's fragments in row order, opened at first use.
+
+        Raises:
+            CorruptionError, StorageError: one cannot be opened; names the file.
+        """
+        if self._closed:
+            raise StorageError(
+                f"version {self.version} is no longer held: the snapshot is closed", self._folder.path
+            )
+        if self._fragments is None:
+            self._fragments = self._cache.open(self._folder, self.entries, self.schema)
+        return self._fragments
+
+    def close(self) -> None:
+        """Let go of the version; closing twice is harmless."""
+        self._closed = True
+        self._pin.close()
+
+    def __enter__(self) -> Snapshot:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,111 @@
+"""A table: its versions, and the ways to change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bamquery.errors import CatalogError
+from bamquery.storage.filesystem import FileSystem
+from bamquery.storage.manifest import Operation
+from bamquery.storage.snapshot import FragmentCache, Snapshot
+from bamquery.storage.table_folder import Pin, TableFolder, pin_latest, pin_version
+from bamquery.storage.table_writer import TableWriter
+from bamquery.storage.transaction import Transaction
+
+
+@dataclass(frozen=True)
+class Version:
+    """What one version of a table is."""
+
+    version: int
+    operation: Operation
+    created_at: datetime
+    rows: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a database. Holds nothing: each call sees the version that is the latest by then."""
+
+    name: str
+    """As its creator wrote it."""
+    folder: TableFolder
+    filesystem: FileSystem
+    cache: FragmentCache = field(default_factory=FragmentCache, compare=False)
+
+    def snapshot(self, version: int | None = None) -> Snapshot:
+        """The latest version, or the one asked for, held until it is closed.
+
+        Raises:
+            CatalogError: the table was dropped, or the version is not stored (any more).
+            CorruptionError: its manifest is damaged.
+        """
+        if version is None:
+            return Snapshot(self.folder, self._pin_latest(), self.cache)
+        pin = pin_version(self.folder, version)
+        if pin is None or pin.manifest is None or pin.manifest.dropped:
+            if pin is not None:
+                pin.close()
+            stored = ", ".join(map(str, self.folder.versions())) or "none"
+            raise CatalogError(f'version {version} of table "{self.name}" is not stored; stored: {stored}')
+        return Snapshot(self.folder, pin, self.cache)
+
+    def versions(self) -> list[Version]:
+        """The versions that are stored, oldest first, the table's end included.
+
+        Raises:
+            CorruptionError: a manifest is damaged.
+        """
+        found = []
+        for version in self.folder.versions():
+            try:
+                manifest = self.folder.read(version)
+            except FileNotFoundError:  # vacuum took it meanwhile
+                continue
+            found.append(Version(version, manifest.operation, manifest.created_at, manifest.rows))
+        return found
+
+    def append(self) -> TableWriter:
+        """A writer of further rows, based on the latest version.
+
+        Raises:
+            CatalogError: the table was dropped.
+        """
+        transaction = self._begin()
+        manifest = transaction.base.manifest
+        assert manifest is not None
+        assert manifest.schema is not None
+        return TableWriter(transaction, manifest.table, "append", manifest.schema)
+
+    def drop(self) -> None:
+        """End the table; vacuum removes its files once nobody reads them.
+
+        Raises:
+            CatalogError: it was dropped already.
+            ConflictError: another writer committed at the same time.
+        """
+        transaction = self._begin()
+        try:
+            transaction.publish(self.name, "drop", None, ())
+        except BaseException:
+            transaction.rollback()
+            raise
+        finally:
+            transaction.close()
+
+    def _begin(self) -> Transaction:
+        pin = self._pin_latest()
+        try:
+            return Transaction(self.filesystem, self.folder, pin)
+        except BaseException:
+            pin.close()
+            raise
+
+    def _pin_latest(self) -> Pin:
+        pin = pin_latest(self.folder)
+        if pin is None or pin.manifest is None or pin.manifest.dropped:
+            if pin is not None:
+                pin.close()
+            raise CatalogError(f'table "{self.name}" does not exist (any more)')
+        return pin

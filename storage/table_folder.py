@@ -1,0 +1,187 @@
+"""The folder of one table: where things are, which version is the latest, and how one is held in place."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage.filesystem import storage_error
+from bamquery.storage.locks import WAIT_SECONDS, LockFile
+from bamquery.storage.manifest import Manifest, file_name, parse_file_name, read_manifest
+
+NO_VERSION: Final = 0
+"""What the first writer of a table bases its commit on."""
+
+
+@dataclass(frozen=True)
+class TableFolder:
+    """Paths below `<database>/tables/<encoded name>`."""
+
+    path: Path
+
+    @property
+    def manifests(self) -> Path:
+        """One file a version, and manifests being written."""
+        return self.path / "manifests"
+
+    @property
+    def fragments(self) -> Path:
+        """Two files a fragment."""
+        return self.path / "fragments"
+
+    @property
+    def lock(self) -> Path:
+        """The empty file whose bytes are locked."""
+        return self.path / "lock"
+
+    def manifest(self, version: int) -> Path:
+        """The file of a version."""
+        return self.manifests / file_name(version)
+
+    def versions(self) -> list[int]:
+        """Versions that are stored, ascending; none where there is no such table (or not yet)."""
+        parsed = (parse_file_name(name) for name in list_names(self.manifests))
+        return sorted(version for version in parsed if version is not None)
+
+    def latest(self) -> int:
+        """The version that counts, or NO_VERSION."""
+        return max(self.versions(), default=NO_VERSION)
+
+    def read(self, version: int) -> Manifest:
+        """The manifest of a version.
+
+        Raises:
+            FileNotFoundError: it is not stored (any more).
+            CorruptionError, StorageError: it cannot be read; names the file.
+        """
+        return read_manifest(self.manifest(version))
+
+    def read_latest(self) -> Manifest | None:
+        """The latest version, dropped or not; None where there is none."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while (version := self.latest()) != NO_VERSION:
+            try:
+                return self.read(version)
+            except FileNotFoundError:
+                # Vacuum took it: there is a later one by now.
+                give_up(deadline, self.manifest(version))
+        return None
+
+
+@dataclass
+class Pin:
+    """A version held in place by a shared lock until `close`."""
+
+    version: int
+    manifest: Manifest | None
+    """None for NO_VERSION."""
+    lock: LockFile
+
+    def close(self) -> None:
+        """Let vacuum have the version."""
+        self.lock.close()
+
+
+def pin_latest(folder: TableFolder) -> Pin | None:
+    """Hold the latest version, dropped ones and NO_VERSION included; None without a lock file (no table).
+
+    Raises:
+        CorruptionError: the manifest is damaged, or there are versions but no lock file.
+    """
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        version = folder.latest()
+        lock = _open_lock(folder, version)
+        if lock is None:
+            if version == NO_VERSION or folder.latest() == NO_VERSION:
+                return None
+            if _is_dropped(folder, version):  # vacuum is removing the folder, or died while it did
+                return None
+            raise CorruptionError(
+                "missing: its table cannot be locked; create an empty file there", folder.lock
+            )
+        try:
+            pin = _pin(folder, version, lock)
+            # A listing may miss names that come and go meanwhile, so it is made again under the lock.
+            if pin is not None and folder.latest() == version and lock.is_current():
+                return pin
+        except BaseException:
+            lock.close()
+            raise
+        lock.close()
+        give_up(deadline, folder.manifest(version))
+
+
+def pin_version(folder: TableFolder, version: int) -> Pin | None:
+    """Hold a version; None where it is not stored (any more).
+
+    Raises:
+        CorruptionError: the manifest is damaged.
+    """
+    lock = _open_lock(folder, version)
+    if lock is None:
+        return None
+    try:
+        pin = _pin(folder, version, lock)
+        if pin is not None and pin.manifest is not None and lock.is_current():
+            return pin
+    except BaseException:
+        lock.close()
+        raise
+    lock.close()
+    return None
+
+
+def list_names(path: Path) -> list[str]:
+    """Names in a folder; none where it does not exist.
+
+    Raises:
+        StorageError: it cannot be listed.
+    """
+    try:
+        return os.listdir(path)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_error(error, path, "list the folder") from error
+
+
+def give_up(deadline: float, path: Path) -> None:
+    """Pause before another try, or stop trying.
+
+    Raises:
+        StorageError: the deadline has passed.
+    """
+    if time.monotonic() > deadline:
+        raise StorageError("cannot be held: versions come and go too quickly; try again", path)
+    time.sleep(0.001)
+
+
+def _open_lock(folder: TableFolder, version: int) -> LockFile | None:
+    try:
+        return LockFile(folder.lock)
+    except FileNotFoundError:
+        return None
+
+
+def _pin(folder: TableFolder, version: int, lock: LockFile) -> Pin | None:
+    """Lock first, then read: what exists under the lock stays."""
+    if not lock.try_shared(version):
+        return None  # vacuum is removing it
+    if version == NO_VERSION:
+        return Pin(version, None, lock)
+    try:
+        return Pin(version, folder.read(version), lock)
+    except FileNotFoundError:
+        return None
+
+
+def _is_dropped(folder: TableFolder, version: int) -> bool:
+    try:
+        return folder.read(version).dropped
+    except FileNotFoundError:
+        return True

@@ -1,0 +1,141 @@
+"""Rows on their way into a table: collected into fragments, visible all at once or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.errors import StorageError
+from bamquery.storage.background import BackgroundTransaction
+from bamquery.storage.fragment_writer import BatchRows, FragmentEntry
+from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.manifest import MAX_FRAGMENT_ROWS, Operation
+from bamquery.storage.transaction import Transaction
+
+FRAGMENT_BYTES: Final = 192 << 20
+"""Plain bytes of the rows that make a fragment; a writer holds at most two such heaps."""
+
+
+class TableWriter:
+    """Writes rows and commits them as one new version.
+
+    A context manager: leaving it without `commit`, or by an exception, removes what was written. For one
+    thread at a time.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        table: str,
+        operation: Operation,
+        schema: pa.Schema,
+        *,
+        aborted: Callable[[], None] = lambda: None,
+        fragment_bytes: int = FRAGMENT_BYTES,
+    ) -> None:
+        """Made by `Database.create_table` and `Table.append`; `aborted` tidies up after an abort."""
+        self.table = table
+        self.schema = schema
+        self.rows = 0
+        """Rows written so far."""
+        self._operation: Operation = operation
+        self._background = BackgroundTransaction(transaction, schema, aborted)
+        self._fragment_bytes = fragment_bytes
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows; a full fragment is written in the background, one at a time.
+
+        Raises:
+            StorageError: the schema differs, an earlier fragment could not be written, or this is closed.
+        """
+        if not batch.schema.equals(self.schema):
+            raise StorageError(
+                f'rows for table "{self.table}" have columns ({_brief(batch.schema)}), '
+                f"not ({_brief(self.schema)})"
+            )
+        self._background.require_open()
+        self.rows += batch.num_rows
+        while batch.num_rows:
+            taken = min(batch.num_rows, self._room(batch))
+            part = batch.slice(0, taken)
+            batch = batch.slice(taken)
+            self._batches.append(part)
+            self._rows += taken
+            self._bytes += _plain_bytes(part)
+            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._fragment_bytes:
+                self._flush()
+
+    def commit(self) -> int:
+        """Make the rows visible, as the version that is returned; the writer is closed in any case.
+
+        An append of no rows changes nothing and returns the version it began with.
+
+        Raises:
+            ConflictError: another writer has committed since this one began; nothing was changed.
+            StorageError: the file system failed; nothing was changed, unless the message says so.
+        """
+        try:
+            self._flush()
+            self._background.settle()
+            transaction = self._background.transaction
+            kept: tuple[FragmentEntry, ...] = ()
+            if self._operation == "append" and transaction.base.manifest is not None:
+                if not self._background.entries:
+                    self._background.abort()
+                    return transaction.base.version
+                kept = transaction.base.manifest.fragments
+            return self._background.publish(self.table, self._operation, [*kept, *self._background.entries])
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Remove what was written and close; harmless after a commit."""
+        self._batches = []
+        self._background.abort()
+
+    def __enter__(self) -> TableWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.abort()
+
+    def _room(self, batch: pa.RecordBatch) -> int:
+        """How many of the batch's rows the fragment being collected still takes; at least one.
+
+        Where it must cut, it cuts at a vector's end, so that no fragment but the last has a short vector.
+        """
+        rows_by_bytes = (self._fragment_bytes - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
+        room = min(rows_by_bytes, MAX_FRAGMENT_ROWS - self._rows)
+        if room >= batch.num_rows:
+            return batch.num_rows
+        whole = (self._rows + room) // VECTOR_ROWS * VECTOR_ROWS - self._rows
+        return whole if whole > 0 else VECTOR_ROWS - self._rows % VECTOR_ROWS
+
+    def _flush(self) -> None:
+        if self._batches:
+            # The list is handed over, not shared: its memory is free once the fragment is written.
+            batches, self._batches = self._batches, []
+            self._rows = self._bytes = 0
+            self._background.write(BatchRows(batches))
+
+
+def _plain_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of the rows themselves; dictionaries, which batches share, are left out."""
+    return sum(_column_bytes(column) for column in batch.columns)
+
+
+def _column_bytes(column: pa.Array[Any]) -> int:
+    return column.indices.nbytes if isinstance(column, pa.DictionaryArray) else column.nbytes
+
+
+def _brief(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)

@@ -1,0 +1,120 @@
+"""One change of one table: files are written beside what is there, then a manifest makes them count.
+
+The order is the whole of it. Fragment files are synced, then their names, then the manifest's bytes; only
+then is it published under the next version's name, which fails if another writer was first; the change is
+committed once that name is synced too. A crash anywhere leaves the previous version or this one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from bamquery.errors import ConflictError, StorageError
+from bamquery.storage.filesystem import FileSystem
+from bamquery.storage.fragment_writer import FragmentEntry, RowSource, write_fragment
+from bamquery.storage.locks import TOKEN_BITS, WRITERS, LockFile
+from bamquery.storage.manifest import Manifest, Operation, fragment_id
+from bamquery.storage.table_folder import Pin, TableFolder
+
+
+class Transaction:
+    """A writer's files, locks and base version. For one thread at a time.
+
+    It owns `base` and releases it; vacuum sees from its lock that its files belong to a live writer.
+    """
+
+    def __init__(
+        self, filesystem: FileSystem, folder: TableFolder, base: Pin, making: LockFile | None = None
+    ) -> None:
+        """Take over `base`, and for a new table the lock that keeps its folders in place."""
+        self.base = base
+        self.folder = folder
+        self.published = False
+        """True once the new version can be seen; its files must stay from then on."""
+        self._filesystem = filesystem
+        self._making = making
+        self._token = secrets.randbits(TOKEN_BITS)
+        self._files: list[Path] = []
+        self._fragments = 0
+        self.base.lock.wait_shared(WRITERS + self._token, "announce a writer")
+
+    def write(self, schema: pa.Schema, source: RowSource, cancelled: Callable[[], bool]) -> FragmentEntry:
+        """Write and sync one fragment.
+
+        Raises:
+            StorageError: as `write_fragment`.
+        """
+        name = fragment_id(self._token, self._fragments)
+        self._fragments += 1
+        self._files += [
+            self.folder.fragments / f"{name}.arrow",
+            self.folder.fragments / f"{name}.vectors.arrow",
+        ]
+        return write_fragment(
+            self._filesystem, self.folder.fragments, name, schema, source, cancelled=cancelled
+        )
+
+    def publish(
+        self, table: str, operation: Operation, schema: pa.Schema | None, fragments: Sequence[FragmentEntry]
+    ) -> int:
+        """Make the next version of the table from `fragments`, in this order; returns its number.
+
+        Raises:
+            ConflictError: another writer made that version first.
+            StorageError: the file system failed; where `published` is true by then, the version counts but
+                may not survive a power failure.
+        """
+        version = self.base.version + 1
+        manifest = Manifest(version, table, operation, datetime.now(UTC), schema, tuple(fragments))
+        if self._fragments:
+            self._filesystem.sync_directory(self.folder.fragments)
+        draft = self.folder.manifests / f"{self._token:0{TOKEN_BITS // 4}x}.{version}.tmp"
+        self._files.append(draft)
+        file = self._filesystem.create(draft)
+        try:
+            file.write_at(0, [manifest.to_bytes()])
+            file.sync()
+        finally:
+            file.close()
+        target = self.folder.manifest(version)
+        # Set before the attempt, whose outcome can be left open (a network file system's lost answer): files
+        # that nothing uses are vacuum's to remove, but files of a version that is visible would be lost data.
+        self.published = True
+        try:
+            self._filesystem.publish(draft, target)
+        except FileExistsError:
+            self.published = False
+            raise ConflictError(
+                f"another writer has committed version {version} of table "
+                f'"{table}" since this one began: nothing was changed, try again',
+                target,
+            ) from None
+        try:
+            self._filesystem.sync_directory(self.folder.manifests)
+        except StorageError as error:
+            raise StorageError(
+                f"version {version} may not survive a power failure: {error}", target
+            ) from error
+        with suppress(StorageError):  # the commit is done; vacuum removes what stays
+            self._filesystem.remove(draft)
+        return version
+
+    def rollback(self) -> None:
+        """Remove what was written, unless it was published; what cannot be removed is left to vacuum."""
+        if not self.published:
+            for path in self._files:
+                with suppress(StorageError):
+                    self._filesystem.remove(path)
+        self._files = []
+
+    def close(self) -> None:
+        """Give up the locks, after which vacuum may remove what is not part of a version."""
+        self.base.close()
+        if self._making is not None:
+            self._making.close()

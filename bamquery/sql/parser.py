@@ -73,7 +73,7 @@ class _Parser(DuckDBParser):
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         """Stop with the token in hand; the first error is the one that counts."""
-        error = _PlacedError(message)
+        error = _PlacedError(message, [{}])  # sqlglot adds to the first where it tries other ways
         error.token = token or self._curr or None
         raise error
 

@@ -1,4 +1,4 @@
-"""DuckDB's type names and the Arrow types that stand for them: the map that docs/sql.md publishes."""
+"""Types as statements write them, and as Arrow has them: the map that docs/sql.md publishes."""
 
 from __future__ import annotations
 
@@ -7,48 +7,66 @@ from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
+from sqlglot import exp
 
-HUGEINT: Final = pa.decimal128(38, 0)
-"""What stands for DuckDB's HUGEINT: Arrow has no 128-bit integer."""
+from bamquery.plan.types import HUGEINT, type_name
 
-_SIMPLE: Final[Mapping[pa.DataType, str]] = MappingProxyType(
+__all__ = ["HUGEINT", "from_syntax", "type_name"]
+
+_FROM_SYNTAX: Final[Mapping[exp.DType, pa.DataType]] = MappingProxyType(
     {
-        pa.null(): '"NULL"',
-        pa.bool_(): "BOOLEAN",
-        pa.int8(): "TINYINT",
-        pa.int16(): "SMALLINT",
-        pa.int32(): "INTEGER",
-        pa.int64(): "BIGINT",
-        pa.uint8(): "UTINYINT",
-        pa.uint16(): "USMALLINT",
-        pa.uint32(): "UINTEGER",
-        pa.uint64(): "UBIGINT",
-        pa.float32(): "FLOAT",
-        pa.float64(): "DOUBLE",
-        pa.date32(): "DATE",
-        pa.large_string(): "VARCHAR",
-        pa.string(): "VARCHAR",
-        pa.large_binary(): "BLOB",
-        pa.binary(): "BLOB",
-        pa.time64("us"): "TIME",
-        pa.time64("ns"): "TIME_NS",
-        pa.timestamp("s"): "TIMESTAMP_S",
-        pa.timestamp("ms"): "TIMESTAMP_MS",
-        pa.timestamp("us"): "TIMESTAMP",
-        pa.timestamp("ns"): "TIMESTAMP_NS",
+        exp.DType.BOOLEAN: pa.bool_(),
+        exp.DType.TINYINT: pa.int8(),
+        exp.DType.SMALLINT: pa.int16(),
+        exp.DType.INT: pa.int32(),
+        exp.DType.BIGINT: pa.int64(),
+        exp.DType.INT128: HUGEINT,
+        exp.DType.UTINYINT: pa.uint8(),
+        exp.DType.USMALLINT: pa.uint16(),
+        exp.DType.UINT: pa.uint32(),
+        exp.DType.UBIGINT: pa.uint64(),
+        exp.DType.FLOAT: pa.float32(),
+        exp.DType.DOUBLE: pa.float64(),
+        exp.DType.TEXT: pa.large_string(),
+        exp.DType.VARCHAR: pa.large_string(),
+        exp.DType.VARBINARY: pa.large_binary(),
+        exp.DType.DATE: pa.date32(),
+        exp.DType.TIME: pa.time64("us"),
+        exp.DType.TIME_NS: pa.time64("ns"),
+        exp.DType.TIMESTAMP: pa.timestamp("us"),
+        exp.DType.TIMESTAMPNTZ: pa.timestamp("us"),
+        exp.DType.TIMESTAMP_S: pa.timestamp("s"),
+        exp.DType.TIMESTAMP_MS: pa.timestamp("ms"),
+        exp.DType.TIMESTAMP_NS: pa.timestamp("ns"),
+        exp.DType.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
     }
 )
 
+_BY_NAME: Final[Mapping[str, pa.DataType]] = MappingProxyType(
+    {"uint8": pa.uint8(), "uint16": pa.uint16(), "uint32": pa.uint32(), "uint64": pa.uint64()}
+)
+"""Names of DuckDB that sqlglot takes for a user's own types."""
 
-def type_name(kind: pa.DataType) -> str:
-    """DuckDB's spelling of a type: ``BIGINT``, ``DECIMAL(38,0)``, ``TIMESTAMP WITH TIME ZONE``.
+_WITH_PARAMETERS: Final = (exp.DType.DECIMAL, exp.DType.TEXT, exp.DType.VARCHAR)
 
-    A dictionary is spelled as its values. A type that BamQuery has no column of keeps Arrow's spelling.
+
+def from_syntax(node: exp.DataType) -> pa.DataType | None:
+    """The Arrow type of a type in a statement, or None where BamQuery has no such type.
+
+    Raises:
+        ValueError: parameters that the type cannot have, in words.
     """
-    if pa.types.is_dictionary(kind):
-        return type_name(kind.value_type)
-    if pa.types.is_decimal(kind):
-        return f"DECIMAL({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind) and kind.tz is not None:
-        return "TIMESTAMP WITH TIME ZONE"
-    return _SIMPLE.get(kind, str(kind))
+    parameters = [int(parameter.name) for parameter in node.expressions]
+    kind = node.this
+    if kind == exp.DType.DECIMAL:
+        precision, scale = (*parameters, 0)[:2]
+        if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+            raise ValueError(
+                f"DECIMAL({precision},{scale}): the width must be 1 to 38, the scale 0 to the width"
+            )
+        return pa.decimal128(precision, scale)
+    if parameters and kind not in _WITH_PARAMETERS:
+        return None
+    if kind == exp.DType.USERDEFINED:
+        return _BY_NAME.get(str(node.args.get("kind")).lower())
+    return _FROM_SYNTAX.get(kind)

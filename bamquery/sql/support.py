@@ -1,0 +1,386 @@
+"""What of the syntax tree the binder reads; everything else is refused, all at once, before any I/O.
+
+`READ` lists, for each kind of node, the arguments that the binder takes into account. A node of another
+kind, or another argument that is set, is something that the statement asks for and that would otherwise be
+ignored in silence. A test holds the binder to the list: what is listed is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from sqlglot import exp
+
+from bamquery.errors import Reason, UnsupportedError
+from bamquery.sql import syntax
+from bamquery.sql.positions import reason, start
+
+_BINARY: Final = ("this", "expression")
+
+READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
+    {
+        # Queries.
+        exp.Select: (
+            *("expressions", "distinct", "from_", "where", "group", "having", "order", "limit", "offset"),
+        ),
+        exp.From: ("this",),
+        exp.Table: ("this", "alias"),
+        exp.TableAlias: ("this", "columns"),
+        exp.Subquery: ("this", "alias"),
+        exp.Values: ("expressions", "alias"),
+        exp.Tuple: ("expressions",),
+        exp.Where: ("this",),
+        exp.Group: ("expressions", "all"),
+        exp.Having: ("this",),
+        exp.Order: ("expressions",),
+        exp.Ordered: ("this", "desc", "nulls_first"),
+        exp.Limit: ("expression",),
+        exp.Offset: ("expression",),
+        exp.Distinct: ("expressions",),
+        exp.Star: ("except_",),
+        exp.Alias: ("this", "alias"),
+        # Expressions.
+        exp.Identifier: ("this",),
+        exp.Column: ("this", "table"),
+        exp.Literal: ("this", "is_string"),
+        exp.Boolean: ("this",),
+        exp.Null: (),
+        exp.Var: ("this",),
+        exp.Paren: ("this",),
+        exp.And: _BINARY,
+        exp.Or: _BINARY,
+        exp.Not: ("this",),
+        exp.EQ: _BINARY,
+        exp.NEQ: _BINARY,
+        exp.LT: _BINARY,
+        exp.LTE: _BINARY,
+        exp.GT: _BINARY,
+        exp.GTE: _BINARY,
+        exp.NullSafeEQ: _BINARY,
+        exp.NullSafeNEQ: _BINARY,
+        exp.Is: _BINARY,
+        exp.Between: ("this", "low", "high"),
+        exp.In: ("this", "expressions"),
+        exp.Like: (*_BINARY, "negate"),
+        exp.ILike: (*_BINARY, "negate"),
+        exp.Add: _BINARY,
+        exp.Sub: _BINARY,
+        exp.Mul: _BINARY,
+        exp.Div: _BINARY,
+        exp.IntDiv: _BINARY,
+        exp.Mod: _BINARY,
+        exp.Pow: _BINARY,
+        exp.DPipe: _BINARY,
+        exp.Neg: ("this",),
+        exp.Case: ("this", "ifs", "default"),
+        exp.If: ("this", "true", "false"),
+        exp.Cast: ("this", "to"),
+        exp.TryCast: ("this", "to"),
+        exp.DataType: ("this", "expressions", "kind"),
+        exp.DataTypeParam: ("this",),
+        exp.Extract: _BINARY,
+        exp.Substring: ("this", "start", "length"),
+        exp.Trim: ("this",),
+        exp.Anonymous: ("this", "expressions"),
+        exp.Filter: _BINARY,
+        exp.Array: ("expressions",),
+        # Statements.
+        exp.Create: ("this", "kind", "replace", "exists", "expression"),
+        exp.Insert: _BINARY,
+        exp.Schema: ("this", "expressions"),
+        exp.Drop: ("tables", "kind", "exists"),
+        exp.Describe: ("this",),
+        exp.Show: ("this",),
+        syntax.Explain: ("this", "analyze"),
+        syntax.Optimize: ("this", "columns"),
+        syntax.Vacuum: (),
+        syntax.SetSetting: _BINARY,
+    }
+)
+
+WITHOUT_MEANING: Final[frozenset[tuple[type[exp.Expr], str]]] = frozenset(
+    {
+        # Names compare without regard to case whether quoted or not.
+        (exp.Identifier, "quoted"),
+        # sqlglot's notes on what DuckDB's operator means, the same wherever it stands.
+        (exp.DPipe, "safe"),
+        (exp.TryCast, "safe"),
+    }
+)
+"""Arguments that change nothing, so that nothing is lost where they are not read."""
+
+_WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
+    {
+        exp.With: "WITH",
+        exp.Union: "UNION",
+        exp.Intersect: "INTERSECT",
+        exp.Except: "EXCEPT",
+        exp.Lateral: "LATERAL",
+        exp.Unnest: "UNNEST",
+        exp.TableSample: "sampling",
+        exp.Qualify: "QUALIFY",
+        exp.Window: "a window function (OVER)",
+        exp.WithinGroup: "WITHIN GROUP",
+        exp.IgnoreNulls: "IGNORE NULLS",
+        exp.RespectNulls: "RESPECT NULLS",
+        exp.Exists: "EXISTS",
+        exp.Any: "ANY",
+        exp.All: "ALL (subquery)",
+        exp.Rollup: "ROLLUP",
+        exp.Cube: "CUBE",
+        exp.GroupingSets: "GROUPING SETS",
+        exp.Fetch: "FETCH FIRST (write LIMIT)",
+        exp.Lock: "FOR UPDATE or FOR SHARE",
+        exp.Into: "SELECT INTO (write CREATE TABLE AS)",
+        exp.Collate: "COLLATE",
+        exp.AtTimeZone: "AT TIME ZONE",
+        exp.Interval: "INTERVAL",
+        exp.Struct: "a struct",
+        exp.ToMap: "a map",
+        exp.Map: "a map",
+        exp.Bracket: "indexing or slicing with []",
+        exp.Slice: "slicing with [:]",
+        exp.Lambda: "a lambda function",
+        exp.Comprehension: "a list comprehension",
+        exp.Dot: "a qualified function or a struct's field",
+        exp.Placeholder: "a parameter",
+        exp.PositionalColumn: "a column by position (#)",
+        exp.Escape: "ESCAPE",
+        exp.Glob: "GLOB",
+        exp.SimilarTo: "SIMILAR TO",
+        exp.RegexpLike: "matching a regular expression with ~",
+        exp.BitwiseAnd: "the operator &",
+        exp.BitwiseOr: "the operator |",
+        exp.BitwiseXor: "the operator xor",
+        exp.BitwiseNot: "the operator ~",
+        exp.BitwiseLeftShift: "the operator <<",
+        exp.BitwiseRightShift: "the operator >>",
+        exp.Factorial: "the operator !",
+        exp.Abs: "the operator @ (write abs())",
+        exp.Coalesce: "the operator ?? (write coalesce())",
+        exp.JSONExtract: "the operator ->",
+        exp.JSONExtractScalar: "the operator ->>",
+        exp.Concat: "a string next to a string (write ||)",
+        exp.ByteString: "an E'' string",
+        exp.HexString: "a hexadecimal string",
+        exp.StrPosition: "the function position()",
+        exp.Overlay: "the function overlay()",
+        exp.Kwarg: "a named argument",
+        exp.PropertyEQ: "a named argument",
+        exp.CurrentDate: "current_date",
+        exp.CurrentTime: "current_time",
+        exp.CurrentTimestamp: "current_timestamp",
+        exp.Localtime: "localtime",
+        exp.Localtimestamp: "localtimestamp",
+        exp.HistoricalData: "AT (VERSION or TIMESTAMP)",
+        exp.ColumnDef: "a column definition in CREATE TABLE (write CREATE TABLE AS)",
+        exp.Returning: "RETURNING",
+        exp.OnConflict: "ON CONFLICT",
+        exp.Update: "UPDATE",
+        exp.Delete: "DELETE",
+        exp.Merge: "MERGE",
+        exp.Copy: "COPY",
+        exp.Alter: "ALTER",
+        exp.TruncateTable: "TRUNCATE",
+        exp.Attach: "ATTACH",
+        exp.Detach: "DETACH",
+        exp.Pragma: "PRAGMA",
+        exp.Transaction: "BEGIN",
+        exp.Commit: "COMMIT",
+        exp.Rollback: "ROLLBACK",
+        exp.Summarize: "SUMMARIZE",
+        exp.Analyze: "ANALYZE",
+        exp.Comment: "COMMENT",
+    }
+)
+
+_PARTS: Final[frozenset[type[exp.Expr]]] = frozenset({exp.PropertyEQ, exp.Slice})
+"""Named for the places where they stand alone; elsewhere they belong to what is around them."""
+
+_ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyType(
+    {
+        (exp.Select, "kind"): "SELECT AS",
+        (exp.Select, "windows"): "WINDOW",
+        (exp.Table, "db"): "a schema before a table's name",
+        (exp.Table, "catalog"): "a database before a table's name",
+        (exp.Table, "ordinality"): "WITH ORDINALITY",
+        (exp.Column, "db"): "a schema before a column's table",
+        (exp.Column, "catalog"): "a database before a column's table",
+        (exp.Star, "replace"): "* REPLACE",
+        (exp.Star, "rename"): "* RENAME",
+        (exp.Distinct, "on"): "DISTINCT ON",
+        (exp.Group, "totals"): "WITH TOTALS",
+        (exp.Limit, "limit_options"): "LIMIT with a percentage",
+        (exp.Order, "this"): "ORDER BY within a function call",
+        (exp.Ordered, "with_fill"): "WITH FILL",
+        (exp.Between, "symmetric"): "BETWEEN SYMMETRIC",
+        (exp.In, "query"): "IN (subquery)",
+        (exp.In, "field"): "IN with anything but a list",
+        (exp.In, "unnest"): "IN UNNEST",
+        (exp.Cast, "format"): "CAST ... FORMAT",
+        (exp.Trim, "position"): "TRIM (LEADING, TRAILING or BOTH)",
+        (exp.Trim, "expression"): "TRIM of other characters than spaces",
+        (exp.DataType, "nested"): "a nested type",
+        (exp.Anonymous, "order"): "ORDER BY within a function call",
+        (exp.Create, "properties"): "CREATE TABLE with options (TEMPORARY, WITH NO DATA and the like)",
+        (exp.Create, "no_schema_binding"): "WITH NO SCHEMA BINDING",
+        (exp.Insert, "by_name"): "INSERT BY NAME",
+        (exp.Insert, "alternative"): "INSERT OR REPLACE or OR IGNORE",
+        (exp.Insert, "conflict"): "ON CONFLICT",
+        (exp.Insert, "default"): "DEFAULT VALUES",
+        (exp.Drop, "cascade"): "CASCADE",
+        (exp.Drop, "restrict"): "RESTRICT",
+        (exp.Show, "from_"): "SHOW ... FROM",
+    }
+)
+
+
+def check(statement: exp.Expr, sql: str) -> None:
+    """Refuse what the binder would not read.
+
+    Raises:
+        UnsupportedError: with every construct, in the order of the text.
+    """
+    reasons = sorted(set(_reasons(statement, sql, inside_refused=False)), key=lambda r: (r.line, r.column))
+    if reasons:
+        raise UnsupportedError(reasons, sql)
+
+
+def _reasons(node: exp.Expr, sql: str, *, inside_refused: bool) -> Iterator[Reason]:
+    kind = type(node)
+    words = _refused(node)
+    if words is not None and (not inside_refused or _has_own_name(kind)):
+        yield _not_supported(words, sql, node)
+    inside_refused = inside_refused or words is not None
+    for name, value in node.args.items():
+        if not _is_set(value) or (kind, name) in WITHOUT_MEANING:
+            continue
+        below = [n for n in (value if isinstance(value, list) else [value]) if isinstance(n, exp.Expr)]
+        ignored = not inside_refused and name not in READ[kind]
+        if ignored and ((kind, name) in _ARGUMENT_WORDS or not all(_has_own_name(type(n)) for n in below)):
+            yield _not_supported(_argument_words(kind, name), sql, below[0] if below else node)
+            for child in below:
+                for grandchild in child.iter_expressions():
+                    yield from _reasons(grandchild, sql, inside_refused=True)
+        else:
+            for child in below:
+                yield from _reasons(child, sql, inside_refused=inside_refused)
+
+
+def _not_supported(words: str, sql: str, node: exp.Expr) -> Reason:
+    place: exp.Expr | None = node
+    while place is not None and start(place) is None:
+        place = place.parent
+    return reason(f"{words} is not supported", sql, place)
+
+
+def _has_own_name(kind: type[exp.Expr]) -> bool:
+    """Whether it is worth a reason of its own within something that is refused anyway."""
+    return (kind in _WORDS or kind in _DESCRIBED) and kind not in _PARTS
+
+
+def _is_set(value: object) -> bool:
+    return value is not None and value is not False and value != []
+
+
+def _refused(node: exp.Expr) -> str | None:
+    """What the node is called if it cannot be there, or None."""
+    kind = type(node)
+    if kind not in READ:
+        describe = _DESCRIBED.get(kind)
+        return describe(node) if describe else _WORDS.get(kind, _spell(kind.__name__))
+    place = _PLACES.get(kind)
+    return place(node) if place else None
+
+
+def _argument_words(kind: type[exp.Expr], name: str) -> str:
+    return _ARGUMENT_WORDS.get((kind, name), f"{_spell(name)} of {_spell(kind.__name__)}")
+
+
+def _spell(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).strip().upper()
+
+
+def _join(node: exp.Expr) -> str:
+    words = [node.args.get(part) for part in ("method", "side", "kind")]
+    written = " ".join(str(word) for word in words if word)
+    if not written and not node.args.get("on") and not node.args.get("using"):
+        return "a second table in FROM"
+    return f"{written} JOIN".strip()
+
+
+def _pivot(node: exp.Expr) -> str:
+    return "UNPIVOT" if node.args.get("unpivot") else "PIVOT"
+
+
+def _command(node: exp.Expr) -> str:
+    return f"the statement {str(node.this).upper()}"
+
+
+_DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingProxyType(
+    {exp.Join: _join, exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _command}
+)
+
+
+def _subquery(node: exp.Expr) -> str | None:
+    at_home = (exp.From, exp.Subquery, exp.Create, exp.Insert, exp.Describe, syntax.Explain, type(None))
+    return None if isinstance(node.parent, at_home) else "a subquery in an expression"
+
+
+def _tuple(node: exp.Expr) -> str | None:
+    return None if isinstance(node.parent, exp.Values) else "a row value"
+
+
+def _array(node: exp.Expr) -> str | None:
+    call = node.parent
+    if isinstance(call, exp.Anonymous) and isinstance(call.parent, exp.Table):
+        return None
+    return "a list"
+
+
+def _is(node: exp.Expr) -> str | None:
+    return (
+        None
+        if isinstance(node.expression, (exp.Null, exp.Boolean))
+        else "IS with anything but NULL, TRUE or FALSE"
+    )
+
+
+def _create(node: exp.Expr) -> str | None:
+    if node.args.get("kind") != "TABLE":
+        return f"CREATE {node.args.get('kind')}"
+    if isinstance(node.this, exp.Schema) and not node.this.find(exp.ColumnDef):
+        return "CREATE TABLE with a list of names (write them as aliases)"
+    return None
+
+
+def _drop(node: exp.Expr) -> str | None:
+    if node.args.get("kind") != "TABLE":
+        return f"DROP {node.args.get('kind')}"
+    return "DROP of several tables at once" if len(node.args["tables"]) > 1 else None
+
+
+def _show(node: exp.Expr) -> str | None:
+    return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
+
+
+def _schema(node: exp.Expr) -> str | None:
+    return None if isinstance(node.parent, (exp.Insert, exp.Create)) else "a list of columns"
+
+
+_PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = MappingProxyType(
+    {
+        exp.Subquery: _subquery,
+        exp.Tuple: _tuple,
+        exp.Array: _array,
+        exp.Is: _is,
+        exp.Create: _create,
+        exp.Drop: _drop,
+        exp.Show: _show,
+        exp.Schema: _schema,
+    }
+)
+"""Nodes that are read in some places only."""

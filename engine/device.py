@@ -149,6 +149,13 @@ class Device(Protocol[Frame]):
         """Device memory that the frame's rows occupy; a slice counts its own rows only."""
         ...
 
+    def string_bytes(self, frame: Frame) -> int:
+        """Bytes of the strings and binaries themselves in all columns, offsets left out; nulls have none.
+
+        A dictionary column has none: its strings are the dictionary's. Profiles count with it.
+        """
+        ...
+
     # Shape.
 
     def select(self, frame: Frame, columns: Sequence[int]) -> Frame:

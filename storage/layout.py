@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from bamquery.errors import CorruptionError
@@ -88,7 +89,7 @@ class FragmentLayout:
         )
 
     @classmethod
-    def from_json(cls, text: str | bytes, path: str) -> FragmentLayout:
+    def from_json(cls, text: str | bytes, path: Path) -> FragmentLayout:
         """Parse what `to_json` made.
 
         Raises:

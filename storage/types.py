@@ -118,6 +118,31 @@ def require_stored_schema(schema: pa.Schema) -> None:
             )
 
 
+def is_string_like(type_: DataType) -> bool:
+    """True for the types whose values have offsets."""
+    return pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
+
+
+def value_bits(type_: DataType) -> int:
+    """Bits of one value as stored: of the index for dictionaries, of the offset for strings."""
+    if pa.types.is_dictionary(type_):
+        return value_bits(type_.index_type)
+    return 64 if is_string_like(type_) else int(type_.bit_width)
+
+
+def value_kind(type_: DataType) -> str:
+    """How values of a fixed-width type compare, as `bamquery._native.vector_statistics` calls it."""
+    if pa.types.is_boolean(type_):
+        return "bool"
+    if pa.types.is_decimal128(type_):
+        return "int128"
+    if pa.types.is_integer(type_):
+        return str(type_)
+    if pa.types.is_floating(type_):
+        return f"float{type_.bit_width}"
+    return f"int{type_.bit_width}"
+
+
 def _dictionary(value_type: Any) -> DataType:
     type_: DataType = pa.dictionary(pa.int32(), value_type)
     return type_

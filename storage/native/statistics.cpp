@@ -160,26 +160,6 @@ void bool_statistics(const std::uint8_t* values, const std::uint8_t* validity, s
   }
 }
 
-// Checksums of the runs that cutting `size` bytes every `stride` bytes makes, each `overlap` bytes longer.
-void strided_crcs(const std::byte* data, std::size_t size, std::size_t stride, std::size_t overlap,
-                  std::uint32_t* crcs) {
-  std::size_t at = 0;
-  for (; at + 4 * stride + overlap <= size; at += 4 * stride, crcs += 4) {
-    const std::byte* const runs[4] = {data + at, data + at + stride, data + at + 2 * stride,
-                                      data + at + 3 * stride};
-    crc32c_four(runs, stride + overlap, crcs);
-  }
-  for (; at + overlap < size; at += stride, ++crcs) {
-    *crcs = crc32c({data + at, std::min(stride + overlap, size - at)});
-  }
-}
-
-void validity_crcs(const std::uint8_t* validity, std::int64_t rows, std::uint32_t* crcs) {
-  if (validity == nullptr) return;
-  strided_crcs(reinterpret_cast<const std::byte*>(validity), static_cast<std::size_t>(rows + 7) / 8,
-               static_cast<std::size_t>(kVectorRows) / 8, 0, crcs);
-}
-
 // Statistics and checksum of a few vectors at a time, so that the second pass finds them in cache.
 template <typename T>
 void fused_statistics(const std::byte* values, const std::uint8_t* validity, std::int64_t rows,
@@ -191,11 +171,11 @@ void fused_statistics(const std::byte* values, const std::uint8_t* validity, std
     const std::int64_t vector = first / kVectorRows;
     const std::byte* at = values + static_cast<std::size_t>(first) * sizeof(T);
     const auto cell = static_cast<std::size_t>(vector) * sizeof(T);
-    strided_crcs(at, static_cast<std::size_t>(count) * sizeof(T), kVectorBytes, 0, out.values_crcs + vector);
-    fixed_statistics(reinterpret_cast<const T*>(at), validity == nullptr ? nullptr : validity + first / 8,
-                     count,
-                     {out.minima + cell, out.maxima + cell, out.null_counts + vector, out.nan_counts + vector,
-                      nullptr, nullptr});
+    strided_crcs({at, static_cast<std::size_t>(count) * sizeof(T)}, kVectorBytes, 0,
+                 out.values_crcs + vector);
+    fixed_statistics(
+        reinterpret_cast<const T*>(at), validity == nullptr ? nullptr : validity + first / 8, count,
+        {out.minima + cell, out.maxima + cell, out.null_counts + vector, out.nan_counts + vector, nullptr});
   }
 }
 
@@ -268,7 +248,6 @@ void store_maximum(String value, bool utf8, std::byte* cell, std::uint8_t* lengt
 
 void vector_statistics(ValueKind kind, const std::byte* values, const std::uint8_t* validity,
                        std::int64_t rows, const VectorStatistics& out) {
-  validity_crcs(validity, rows, out.validity_crcs);
   switch (kind) {
     case ValueKind::kInt8:
       return fused_statistics<std::int8_t>(values, validity, rows, out);
@@ -293,8 +272,8 @@ void vector_statistics(ValueKind kind, const std::byte* values, const std::uint8
     case ValueKind::kInt128:
       return fused_statistics<Int128>(values, validity, rows, out);
     case ValueKind::kBool:
-      strided_crcs(values, static_cast<std::size_t>(rows + 7) / 8, static_cast<std::size_t>(kVectorRows) / 8,
-                   0, out.values_crcs);
+      strided_crcs({values, static_cast<std::size_t>(rows + 7) / 8},
+                   static_cast<std::size_t>(kVectorRows) / 8, 0, out.values_crcs);
       return bool_statistics(reinterpret_cast<const std::uint8_t*>(values), validity, rows, out);
   }
 }
@@ -302,10 +281,8 @@ void vector_statistics(ValueKind kind, const std::byte* values, const std::uint8
 void string_statistics(std::span<const std::int64_t> offsets, const std::byte* data, std::int64_t data_start,
                        const std::uint8_t* validity, bool utf8, const StringStatistics& out) {
   const auto rows = static_cast<std::int64_t>(offsets.size()) - 1;
-  validity_crcs(validity, rows, out.validity_crcs);
-  strided_crcs(reinterpret_cast<const std::byte*>(offsets.data()), offsets.size_bytes(),
-               static_cast<std::size_t>(kVectorRows) * sizeof(std::int64_t), sizeof(std::int64_t),
-               out.offsets_crcs);
+  strided_crcs(std::as_bytes(offsets), static_cast<std::size_t>(kVectorRows) * sizeof(std::int64_t),
+               sizeof(std::int64_t), out.offsets_crcs);
   const auto string_at = [&](std::int64_t row) {
     const std::int64_t start = offsets[static_cast<std::size_t>(row)];
     const std::int64_t end = offsets[static_cast<std::size_t>(row) + 1];
@@ -338,6 +315,19 @@ void string_statistics(std::span<const std::int64_t> offsets, const std::byte* d
     const std::int64_t from = offsets[static_cast<std::size_t>(first)] - data_start;
     const std::int64_t to = offsets[static_cast<std::size_t>(end)] - data_start;
     out.values_crcs[vector] = crc32c({data + from, static_cast<std::size_t>(to - from)});
+  }
+}
+
+void strided_crcs(std::span<const std::byte> data, std::size_t stride, std::size_t overlap,
+                  std::uint32_t* crcs) {
+  std::size_t at = 0;
+  for (; at + 4 * stride + overlap <= data.size(); at += 4 * stride, crcs += 4) {
+    const std::byte* const first = data.data() + at;
+    const std::byte* const runs[4] = {first, first + stride, first + 2 * stride, first + 3 * stride};
+    crc32c_four(runs, stride + overlap, crcs);
+  }
+  for (; at + overlap < data.size(); at += stride, ++crcs) {
+    *crcs = crc32c(data.subspan(at, std::min(stride + overlap, data.size() - at)));
   }
 }
 

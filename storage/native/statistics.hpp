@@ -35,7 +35,6 @@ struct VectorStatistics {
   std::uint16_t* null_counts;
   std::uint16_t* nan_counts;
   std::uint32_t* values_crcs;
-  std::uint32_t* validity_crcs;  ///< Untouched where there is no validity bitmap.
 };
 
 /// Statistics of the vectors that `rows` rows make. NaN is left out of minimum and maximum; a minimum of zero
@@ -57,7 +56,6 @@ struct StringStatistics {
   std::uint8_t* maximum_lengths;
   std::uint16_t* null_counts;
   std::uint32_t* values_crcs;
-  std::uint32_t* validity_crcs;
   std::uint32_t* offsets_crcs;  ///< Over a vector's rows + 1 offsets as stored.
 };
 
@@ -65,5 +63,10 @@ struct StringStatistics {
 /// prefixes are cut between characters.
 void string_statistics(std::span<const std::int64_t> offsets, const std::byte* data, std::int64_t data_start,
                        const std::uint8_t* validity, bool utf8, const StringStatistics& out);
+
+/// CRC-32C of every run that cutting `data` each `stride` bytes makes; every run is `overlap` bytes longer
+/// than that, so long as there is data.
+void strided_crcs(std::span<const std::byte> data, std::size_t stride, std::size_t overlap,
+                  std::uint32_t* crcs);
 
 }  // namespace bamquery

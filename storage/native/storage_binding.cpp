@@ -30,7 +30,6 @@ class BitmapView {
     return view_ ? reinterpret_cast<const std::uint8_t*>(view_->bytes().data()) : nullptr;
   }
   Bits bits() const { return {data(), offset_}; }
-  bool present() const { return view_.has_value(); }
 
  private:
   std::optional<ByteView> view_;
@@ -96,18 +95,15 @@ py::tuple py_vector_statistics(const std::string& kind_name, const py::object& v
   const std::int64_t vectors = (rows + kVectorRows - 1) / kVectorRows;
   py::array_t<std::uint8_t> minima(vectors * kind.width), maxima(vectors * kind.width);
   py::array_t<std::uint16_t> null_counts(vectors), nan_counts(vectors);
-  py::array_t<std::uint32_t> values_crcs(vectors), validity_crcs(valid.present() ? vectors : 0);
+  py::array_t<std::uint32_t> values_crcs(vectors);
   const VectorStatistics out{reinterpret_cast<std::byte*>(minima.mutable_data()),
-                             reinterpret_cast<std::byte*>(maxima.mutable_data()),
-                             null_counts.mutable_data(),
-                             nan_counts.mutable_data(),
-                             values_crcs.mutable_data(),
-                             validity_crcs.mutable_data()};
+                             reinterpret_cast<std::byte*>(maxima.mutable_data()), null_counts.mutable_data(),
+                             nan_counts.mutable_data(), values_crcs.mutable_data()};
   {
     const py::gil_scoped_release unlocked;
     vector_statistics(kind.kind, from.bytes().data(), valid.data(), rows, out);
   }
-  return py::make_tuple(minima, maxima, null_counts, nan_counts, values_crcs, validity_crcs);
+  return py::make_tuple(minima, maxima, null_counts, nan_counts, values_crcs);
 }
 
 // The rows + 1 offsets of `rows` strings from `first_row`, inside a buffer of int64.
@@ -171,22 +167,30 @@ py::tuple py_string_statistics(const py::object& offsets, std::int64_t rows, con
   py::array_t<std::uint8_t> minima(vectors * kCell), maxima(vectors * kCell);
   py::array_t<std::uint8_t> minimum_lengths(vectors), maximum_lengths(vectors);
   py::array_t<std::uint16_t> null_counts(vectors);
-  py::array_t<std::uint32_t> values_crcs(vectors), offsets_crcs(vectors),
-      validity_crcs(valid.present() ? vectors : 0);
+  py::array_t<std::uint32_t> values_crcs(vectors), offsets_crcs(vectors);
   const StringStatistics out{reinterpret_cast<std::byte*>(minima.mutable_data()),
                              minimum_lengths.mutable_data(),
                              reinterpret_cast<std::byte*>(maxima.mutable_data()),
                              maximum_lengths.mutable_data(),
                              null_counts.mutable_data(),
                              values_crcs.mutable_data(),
-                             validity_crcs.mutable_data(),
                              offsets_crcs.mutable_data()};
   {
     const py::gil_scoped_release unlocked;
     string_statistics(from, bytes.bytes().data(), data_start, valid.data(), utf8, out);
   }
   return py::make_tuple(minima, minimum_lengths, maxima, maximum_lengths, null_counts, values_crcs,
-                        validity_crcs, offsets_crcs);
+                        offsets_crcs);
+}
+
+py::array_t<std::uint32_t> py_strided_crcs(const py::object& data, std::int64_t stride) {
+  const ByteView view(data, false);
+  require(stride > 0, "stride must be positive");
+  py::array_t<std::uint32_t> crcs((size_of(view) + stride - 1) / stride);
+  std::uint32_t* out = crcs.mutable_data();
+  const py::gil_scoped_release unlocked;
+  strided_crcs(view.bytes(), static_cast<std::size_t>(stride), 0, out);
+  return crcs;
 }
 
 py::tuple py_join_offsets(const py::object& stored, const RowArray& counts, std::int64_t data_size,
@@ -230,6 +234,7 @@ void bind_storage(py::module_& module) {
              arg("validity"), arg("validity_bit"), arg("target"));
   module.def("string_statistics", &py_string_statistics, arg("offsets"), arg("rows"), arg("data"),
              arg("data_start"), arg("validity"), arg("utf8"));
+  module.def("strided_crcs", &py_strided_crcs, arg("data"), arg("stride"));
   module.def("join_offsets", &py_join_offsets, arg("stored"), arg("counts"), arg("data_size"), arg("joined"));
 }
 

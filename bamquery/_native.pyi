@@ -1,0 +1,99 @@
+"""Native parts of storage: block reads, checksums, statistics and gathers.
+
+Buffers are anything with the buffer protocol. Bitmaps are Arrow's (least significant bit first), None where
+all bits are set. Sizes are checked: a call that does not fit raises ValueError. Every function releases the
+GIL while it works.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | pa.Buffer | NDArray[Any]
+
+def crc32c(data: Buffer, seed: int = 0) -> int:
+    """CRC-32C of `data`, continued from `seed`: that of what lies before it."""
+
+def strided_crcs(data: Buffer, stride: int) -> NDArray[np.uint32]:
+    """CRC-32C of each run of `stride` bytes; the last may be shorter."""
+
+def write_buffers(fd: int, offset: int, buffers: Sequence[Buffer], path: str | Path) -> None:
+    """Write all buffers, one behind the other, at `offset`; StorageError names `path` and the reason."""
+
+def copy_bits(source: Buffer | None, source_bit: int, count: int, target: Buffer, target_bit: int) -> int:
+    """Copy `count` bits and return how many are set."""
+
+def copy_values(
+    source: Buffer,
+    source_row: int,
+    rows: int,
+    width: int,
+    validity: Buffer | None,
+    validity_bit: int,
+    target: Buffer,
+    target_row: int,
+) -> None:
+    """Copy values of 1, 2, 4, 8 or 16 bytes; those whose bit of `validity` is clear become zero."""
+
+def vector_statistics(
+    kind: str, values: Buffer, validity: Buffer | None, rows: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint16], NDArray[np.uint32]]:
+    """Of every vector: minimum and maximum (bytes of the kind's width), nulls, NaNs, CRC-32C of its values.
+
+    Kinds: int8..int64, uint8..uint64, float32, float64, int128 and bool (values are bits, minimum and maximum
+    bytes). Minimum and maximum are zero where a vector has only nulls and NaNs.
+    """
+
+def string_ends(
+    offsets: Buffer,
+    first_row: int,
+    rows: int,
+    data_size: int,
+    validity: Buffer | None,
+    validity_bit: int,
+    start: int,
+) -> NDArray[np.int64]:
+    """Where each string ends when they are laid end to end from `start`, nulls empty.
+
+    ValueError: `offsets` (int64) are not ascending within `data_size`.
+    """
+
+def copy_strings(
+    offsets: Buffer,
+    first_row: int,
+    rows: int,
+    data: Buffer,
+    validity: Buffer | None,
+    validity_bit: int,
+    target: Buffer,
+) -> None:
+    """Copy the bytes of the strings that are not null, end to end."""
+
+def string_statistics(
+    offsets: Buffer, rows: int, data: Buffer, data_start: int, validity: Buffer | None, utf8: bool
+) -> tuple[
+    NDArray[np.uint8],
+    NDArray[np.uint8],
+    NDArray[np.uint8],
+    NDArray[np.uint8],
+    NDArray[np.uint16],
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+]:
+    """Of every vector: lower bounds, their lengths, upper bounds, their lengths, nulls, two CRCs.
+
+    The checksums are those of the strings' bytes and of the offsets. Bounds are in cells of 16 bytes; a length of 255 means that there is none.
+    """
+
+def join_offsets(
+    stored: Buffer, counts: NDArray[np.int64], data_size: int, joined: Buffer
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """Make one row of offsets, from zero, of those of several vectors (`counts[v] + 1` each).
+
+    Returns the first vector whose offsets are not ascending within `data_size` (or -1), and where each
+    vector's bytes start and how many they are.
+    """

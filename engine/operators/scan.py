@@ -1,0 +1,154 @@
+"""The selective scan: filter columns are read first, all others only where rows have passed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from itertools import islice
+from typing import Final, Generic
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.file_scan import FileScan
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.scan_chunks import Chunk, chunks
+from bamquery.engine.operators.scan_columns import ColumnReads
+from bamquery.engine.operators.scan_order import TYPICAL_SELECTIVITY, Step, StepOrder, steps
+from bamquery.engine.operators.scan_predicates import split
+from bamquery.engine.operators.scan_readers import FragmentReaders
+from bamquery.engine.operators.scan_selection import ChunkSelection, SelectionPlan, rows_without_columns
+from bamquery.engine.parallel import ordered_map
+from bamquery.engine.profile import ColumnProfile, ScanProfile
+from bamquery.engine.settings import Settings
+from bamquery.engine.sources import FileSource, StoredTable
+from bamquery.errors import CancelledError
+from bamquery.plan.nodes import Scan
+from bamquery.storage.fragment import Fragment
+
+_SAMPLED_FRAGMENTS: Final = 8
+"""Fragments whose zone maps give the first guess of selectivities."""
+
+
+def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
+    """The operator that reads the scan's kind of source."""
+    match scan.source:
+        case StoredTable() as table:
+            return StoredScan(scan, table, settings)
+        case FileSource() as files:
+            return FileScan(scan, files)
+        case other:
+            raise AssertionError(f"no operator scans {type(other).__name__}")
+
+
+class StoredScan(Operator[Frame], Generic[Frame]):
+    """Reads a version of a stored table, chunk by chunk, on all threads; frames come in row order."""
+
+    def __init__(self, scan: Scan, table: StoredTable, settings: Settings) -> None:
+        snapshot = table.snapshot
+        self._snapshot = snapshot
+        self._outputs = scan.columns
+        self._conjuncts = split(scan.predicates, snapshot.schema)
+        self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
+        self._steps = [step for step in steps(self._conjuncts) if step.columns]
+        self._constants = [step for step in steps(self._conjuncts) if not step.columns]
+        super().__init__(scan.fields, (), _profile(scan, table, settings, self._steps))
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """One frame a chunk that has rows which pass."""
+        nothing = context.device.single_row()
+        if not all(len(context.device.matching(step.predicate, nothing)) for step in self._constants):
+            return
+        if not self._outputs and not self._steps:
+            with self._scan_profile.lock:
+                self._scan_profile.rows_scanned = self._snapshot.rows
+            yield context.device.from_arrow(rows_without_columns(self._snapshot.rows))
+            return
+        yield from self._chunks(context)
+
+    @property
+    def _scan_profile(self) -> ScanProfile:
+        assert isinstance(self.profile, ScanProfile)
+        return self.profile
+
+    def _chunks(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        fragments = self._snapshot.fragments
+        stopped = threading.Event()
+
+        def check() -> None:
+            context.check_cancelled()
+            if stopped.is_set():
+                raise CancelledError("nobody wants the scan's rows any more")
+
+        readers = FragmentReaders(context.device, context.settings, self._scan_profile)
+        reads = ColumnReads(context, self._scan_profile, readers, check)
+        order = StepOrder(self._steps, guess_selectivities(self._steps, fragments))
+        plan = SelectionPlan(self._outputs, tuple(self._steps), self._snapshot.schema, order)
+
+        def read(chunk: Chunk) -> Frame | None:
+            try:
+                return ChunkSelection(plan, context, reads, chunk).run()
+            finally:
+                readers.release(chunk)
+
+        todo = self._expected(readers, fragments, context.settings.zone_maps)
+        answers = ordered_map(context, read, todo)
+        try:
+            # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
+            # from what it tells of selectivities.
+            for chunk in islice(todo, 1):
+                frame = read(chunk)
+                if frame is not None:
+                    yield frame
+            for frame in answers:
+                if frame is not None:
+                    yield frame
+        finally:
+            stopped.set()
+            answers.close()
+            readers.close()
+
+    def _expected(
+        self, readers: FragmentReaders[Frame], fragments: Sequence[Fragment], zone_maps: bool
+    ) -> Iterator[Chunk]:
+        names = list(self._scan_profile.columns)
+        for chunk in chunks(fragments, self._ranges, names, zone_maps):
+            readers.expect(chunk)
+            yield chunk
+
+
+def guess_selectivities(scan_steps: Sequence[Step], fragments: Sequence[Fragment]) -> list[float | None]:
+    """Each step's share of rows that pass, as far as zone maps tell: never more than the vectors left."""
+    sampled = fragments[:_SAMPLED_FRAGMENTS]
+    vectors = sum(fragment.vector_count for fragment in sampled)
+    if len(scan_steps) < 2 or not vectors:
+        return [None] * len(scan_steps)
+    guesses: list[float | None] = []
+    for step in scan_steps:
+        ranges = [found for conjunct in step.conjuncts for found in conjunct.ranges]
+        if not ranges:
+            guesses.append(None)
+            continue
+        left = sum(len(fragment.zone_map.surviving_vectors(ranges)) for fragment in sampled)
+        guesses.append(TYPICAL_SELECTIVITY * left / vectors)
+    return guesses
+
+
+def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Sequence[Step]) -> ScanProfile:
+    schema = table.schema
+    filters = [column for step in scan_steps for column in step.columns]
+    profile = ScanProfile(
+        "Scan",
+        source=table.name,
+        version=table.snapshot.version,
+        rows_total=table.snapshot.rows,
+        reader="direct" if settings.reader == "direct" else "mapped",
+        block_size=settings.block_size,
+        verify=settings.verify_checksums,
+        zone_maps=settings.zone_maps,
+        strategy=settings.strategy,
+    )
+    for column in dict.fromkeys((*filters, *scan.columns)):
+        roles = [("filter", column in filters), ("output", column in scan.columns)]
+        name = schema.field(column).name
+        profile.columns[name] = ColumnProfile(name, ", ".join(role for role, is_so in roles if is_so))
+    return profile

@@ -1,0 +1,130 @@
+"""A table cut into chunks: what one worker reads at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.layout import VECTOR_ROWS, vector_count
+from bamquery.storage.predicate import RangePredicate
+
+CHUNK_VECTORS: Final = 1024
+"""Vectors of a full chunk, about a million rows: reads are large, and few chunks fill the memory."""
+
+CHUNK_BYTES: Final = 64 << 20
+"""Most that a chunk of wide rows may weigh, so that many threads' chunks fit into memory."""
+
+FIRST_VECTORS: Final = 16
+"""Vectors of the first chunk; each next one is twice as large. Statistics are learnt, and a LIMIT met,
+before much is read."""
+
+CHUNK_PIECES: Final = 32
+"""Most fragments of one chunk: each keeps a file open while the chunk is in work."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A chunk's part of one fragment: of its rows [begin, end), only those in `vectors` can match.
+
+    Attributes:
+        begin: first row, the start of a vector.
+        end: row behind the last one, the end of a vector or of the fragment.
+        vectors: ascending numbers of vectors, all within [begin, end).
+    """
+
+    fragment: Fragment
+    begin: int
+    end: int
+    vectors: NDArray[np.int64]
+
+    @property
+    def total_vectors(self) -> int:
+        """Vectors within [begin, end), pruned ones included."""
+        return vector_count(self.end - self.begin)
+
+    @property
+    def rows(self) -> int:
+        """Rows of `vectors`."""
+        if not len(self.vectors):
+            return 0
+        last = min(VECTOR_ROWS, self.fragment.rows - int(self.vectors[-1]) * VECTOR_ROWS)
+        return (len(self.vectors) - 1) * VECTOR_ROWS + last
+
+    def row_ids(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Row ids of the rows at those positions among the rows of `vectors`."""
+        ids: NDArray[np.int64] = (
+            self.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
+        )
+        return ids
+
+    def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where those row ids are among the rows of `vectors`, which hold them all."""
+        found: NDArray[np.int64] = (
+            np.searchsorted(self.vectors, rows // VECTOR_ROWS) * VECTOR_ROWS + rows % VECTOR_ROWS
+        )
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Pieces in the table's row order; together the chunks cover every row once."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def rows(self) -> int:
+        """Rows that can match."""
+        return sum(piece.rows for piece in self.pieces)
+
+
+def chunks(
+    fragments: Sequence[Fragment],
+    predicates: Sequence[RangePredicate],
+    columns: Sequence[str],
+    zone_maps: bool,
+) -> Iterator[Chunk]:
+    """Cut a table into chunks, the first ones small; vectors that zone maps rule out weigh nothing.
+
+    Args:
+        fragments: the table's, in row order.
+        predicates: conditions that all must hold.
+        columns: what will be read; their width bounds the chunks' rows.
+        zone_maps: whether to prune at all.
+    """
+    pieces: list[Piece] = []
+    taken, target = 0, FIRST_VECTORS
+    for fragment in fragments:
+        if zone_maps and predicates:
+            survivors = fragment.zone_map.surviving_vectors(predicates)
+        else:
+            survivors = np.arange(fragment.vector_count, dtype=np.int64)
+        most = _vectors_within(fragment, columns)
+        begin, used = 0, 0
+        while begin < fragment.rows:
+            room = max(min(target, most) - taken, 1)
+            vectors = survivors[used : used + room]
+            used += len(vectors)
+            end = int(vectors[-1] + 1) * VECTOR_ROWS if used < len(survivors) else fragment.rows
+            pieces.append(Piece(fragment, begin, end, vectors))
+            begin, taken = end, taken + len(vectors)
+            if taken >= min(target, most) or len(pieces) >= CHUNK_PIECES:
+                yield Chunk(tuple(pieces))
+                pieces, taken, target = [], 0, min(2 * target, CHUNK_VECTORS)
+    if pieces:
+        yield Chunk(tuple(pieces))
+
+
+def _vectors_within(fragment: Fragment, columns: Sequence[str]) -> int:
+    """Vectors of which the columns weigh about CHUNK_BYTES."""
+    schema = fragment.schema
+    layouts = [fragment.layout.columns[schema.get_field_index(name)] for name in columns]
+    stored = sum(
+        extent.length for c in layouts for extent in (c.validity, c.offsets, c.values) if extent is not None
+    )
+    row = max(stored // max(fragment.rows, 1), 1)
+    return max(CHUNK_BYTES // (row * VECTOR_ROWS), 1)

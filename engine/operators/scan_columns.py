@@ -1,0 +1,143 @@
+"""Reads one column of one piece: picks the strategy, reads, and writes down what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.scan_accounting import plain_bytes, whole_piece_bytes
+from bamquery.engine.operators.scan_chunks import Piece
+from bamquery.engine.operators.scan_readers import FragmentReaders, OpenFragment
+from bamquery.engine.profile import ColumnProfile, ScanProfile
+from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.read_planner import Choice, Strategy, choose
+
+_FORCED: Final[Mapping[str, Strategy]] = MappingProxyType(
+    {"stream": Strategy.STREAM, "vectors": Strategy.FETCH_VECTORS, "blocks": Strategy.FETCH_BLOCKS}
+)
+
+
+class ColumnReads(Generic[Frame]):
+    """What all chunks of one scan read through; thread-safe."""
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        profile: ScanProfile,
+        readers: FragmentReaders[Frame],
+        check: Callable[[], None],
+    ) -> None:
+        """`check` is called before every read and raises where the scan should stop."""
+        self._device = context.device
+        self._profile = profile
+        self._readers = readers
+        self._check = check
+        self._forced = _FORCED.get(context.settings.strategy)
+
+    def expected_seconds(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> float:
+        """What reading the column for those rows (None: for all) should take, by count, not exactly."""
+        count = piece.rows if rows is None else len(rows)
+        if not count:
+            return 0.0
+        return self._choice(self._readers.get(piece.fragment), piece, column, count).cost_seconds
+
+    def read(self, piece: Piece, column: str, rows: NDArray[np.int64] | None, *, selected: bool) -> Frame:
+        """A frame of that column's values at one or more rows; None: all rows of the piece's vectors.
+
+        Args:
+            piece: rows of one fragment.
+            column: its name.
+            rows: row ids within the fragment.
+            selected: these are the rows that the column has to look at; if not, that is the whole piece,
+                which `count_whole_piece` notes.
+
+        Raises:
+            StorageError: the file cannot be read, or is not what was written.
+        """
+        self._check()
+        opened = self._readers.get(piece.fragment)
+        strategy = Strategy.STREAM if rows is None else self._strategy(opened, piece, column, rows)
+        counters = ReadCounters()
+        with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
+            if rows is None or strategy is Strategy.STREAM:
+                frame = opened.columns.stream([column], piece.vectors, counters)
+            elif strategy is Strategy.FETCH_VECTORS:
+                frame = opened.columns.fetch_vectors([column], rows, counters)
+            else:
+                frame = opened.columns.fetch_blocks([column], rows, counters)
+        if rows is not None and strategy is Strategy.STREAM:
+            frame = self._device.take(frame, piece.positions(rows))
+        looked_at = piece.rows if rows is None else len(rows)
+        needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
+        vectors = len(piece.vectors) if rows is None or strategy is Strategy.STREAM else _vectors(rows)
+        with self._profile.lock:
+            figures = self._profile.columns[column]
+            _count_strategy(figures, strategy)
+            figures.vectors_read += vectors
+            figures.counters += counters
+            if selected:
+                figures.rows_needed += looked_at
+                figures.bytes_needed += needed
+        return frame
+
+    def count_whole_piece(self, piece: Piece, column: str) -> None:
+        """The column has to look at all rows [begin, end): nothing was filtered before it."""
+        with self._profile.lock:
+            figures = self._profile.columns[column]
+            figures.rows_needed += piece.end - piece.begin
+            figures.bytes_needed += whole_piece_bytes(piece, column)
+
+    def count_chunk(self, pieces: Sequence[Piece]) -> None:
+        """The scan came to the chunk of those pieces."""
+        total = sum(piece.total_vectors for piece in pieces)
+        pruned = total - sum(len(piece.vectors) for piece in pieces)
+        with self._profile.lock:
+            self._profile.rows_scanned += sum(piece.end - piece.begin for piece in pieces)
+            for figures in self._profile.columns.values():
+                figures.vectors_total += total
+                figures.vectors_pruned += pruned
+
+    def _strategy(
+        self, opened: OpenFragment[Frame], piece: Piece, column: str, rows: NDArray[np.int64]
+    ) -> Strategy:
+        if self._forced is not None:
+            return self._forced
+        return self._choice(opened, piece, column, rows).strategy
+
+    def _choice(
+        self,
+        opened: OpenFragment[Frame],
+        piece: Piece,
+        column: str,
+        rows: NDArray[np.int64] | int,
+    ) -> Choice:
+        return choose(
+            piece.fragment,
+            column,
+            rows,
+            piece.vectors,
+            opened.volume,
+            opened.blocks.block_size,
+            opened.blocks.kind,
+        )
+
+
+def _count_strategy(figures: ColumnProfile, strategy: Strategy) -> None:
+    if strategy is Strategy.STREAM:
+        figures.streamed += 1
+    elif strategy is Strategy.FETCH_VECTORS:
+        figures.fetched_vectors += 1
+    else:
+        figures.fetched_blocks += 1
+
+
+def _vectors(rows: NDArray[np.int64]) -> int:
+    """Vectors that hold one or more ascending rows."""
+    return 1 + int(np.count_nonzero(np.diff(rows // VECTOR_ROWS)))

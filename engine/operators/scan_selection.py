@@ -1,0 +1,141 @@
+"""One chunk from first filter to last output: the rows still alive, and the columns read for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.scan_chunks import Chunk, Piece
+from bamquery.engine.operators.scan_columns import ColumnReads
+from bamquery.engine.operators.scan_order import Step, StepOrder
+
+
+@dataclass(frozen=True, slots=True)
+class SelectionPlan:
+    """What a scan does with every chunk: columns to give out, and steps to pass before."""
+
+    outputs: tuple[int, ...]
+    steps: tuple[Step, ...]
+    schema: pa.Schema
+    order: StepOrder
+
+
+class ChunkSelection(Generic[Frame]):
+    """The state of one chunk on one thread."""
+
+    def __init__(
+        self,
+        plan: SelectionPlan,
+        context: ExecutionContext[Frame],
+        reads: ColumnReads[Frame],
+        chunk: Chunk,
+    ) -> None:
+        self._plan = plan
+        self._device = context.device
+        self._reads = reads
+        self._pieces = chunk.pieces
+        self._rows: list[NDArray[np.int64] | None] = [None] * len(chunk.pieces)
+        """Row ids that are alive, a piece each; None: all rows of the piece's vectors."""
+        self._held: dict[int, Frame] = {}
+        """Columns in memory, by position in the schema, for the rows that are alive."""
+        self._filtered = False
+
+    def run(self) -> Frame | None:
+        """The chunk's part of the answer; None where no row passes.
+
+        Raises:
+            CancelledError, ExecutionError, StorageError: as operators do.
+        """
+        self._reads.count_chunk(self._pieces)
+        waiting = list(self._plan.steps)
+        while waiting and (self._alive or not self._filtered):
+            step = self._plan.order.next(waiting, self._cost)
+            # What the step's columns allow besides comes at no further cost.
+            self._read(step.columns)
+            ready = [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]
+            for one in ready:
+                self._apply(one)
+            waiting = [s for s in waiting if s not in ready]
+            wanted = set(self._plan.outputs).union(*(s.columns for s in waiting))
+            self._held = {column: frame for column, frame in self._held.items() if column in wanted}
+        if not self._alive:
+            return None
+        rows = self._alive
+        self._read(self._plan.outputs)
+        if not self._plan.outputs:
+            return self._device.from_arrow(rows_without_columns(rows))
+        return self._device.join_columns([self._held[column] for column in self._plan.outputs])
+
+    @property
+    def _alive(self) -> int:
+        return sum(
+            piece.rows if rows is None else len(rows)
+            for piece, rows in zip(self._pieces, self._rows, strict=True)
+        )
+
+    def _covers(self, step: Step) -> bool:
+        return all(column in self._held for column in step.columns)
+
+    def _cost(self, step: Step) -> float:
+        """Seconds to read what the step still needs, for the rows that are alive."""
+        return sum(
+            self._reads.expected_seconds(piece, self._name(column), rows)
+            for column in step.columns
+            if column not in self._held
+            for piece, rows in zip(self._pieces, self._rows, strict=True)
+        )
+
+    def _read(self, columns: Sequence[int]) -> None:
+        """Have those columns in memory."""
+        for column in dict.fromkeys(columns):
+            if column in self._held:
+                continue
+            name = self._name(column)
+            frames = []
+            for piece, rows in zip(self._pieces, self._rows, strict=True):
+                if not self._filtered:
+                    self._reads.count_whole_piece(piece, name)
+                if piece.rows if rows is None else len(rows):
+                    frames.append(self._reads.read(piece, name, rows, selected=self._filtered))
+            if frames:
+                self._held[column] = frames[0] if len(frames) == 1 else self._device.concatenate(frames)
+
+    def _apply(self, step: Step) -> None:
+        """Keep the rows that pass."""
+        before = self._alive
+        self._filtered = True
+        if not before:
+            return
+        frames = [self._held[column] for column in step.columns]
+        passed = self._device.matching(step.predicate, self._device.join_columns(frames))
+        self._plan.order.learn(step, before, len(passed))
+        if len(passed) == before:
+            return
+        self._held = {column: self._device.take(frame, passed) for column, frame in self._held.items()}
+        start = 0
+        for number, (piece, rows) in enumerate(zip(self._pieces, self._rows, strict=True)):
+            count = piece.rows if rows is None else len(rows)
+            low, high = np.searchsorted(passed, (start, start + count))
+            self._rows[number] = _ids(piece, rows, passed[low:high] - start)
+            start += count
+
+    def _name(self, column: int) -> str:
+        return self._plan.schema.field(column).name
+
+
+def rows_without_columns(rows: int) -> pa.RecordBatch:
+    """A batch that only has a number of rows."""
+    nothing = pa.StructArray.from_buffers(pa.struct([]), rows, [None])
+    assert isinstance(nothing, pa.StructArray)
+    return pa.RecordBatch.from_struct_array(nothing)
+
+
+def _ids(piece: Piece, rows: NDArray[np.int64] | None, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    return piece.row_ids(positions) if rows is None else rows[positions]

@@ -1,0 +1,45 @@
+"""What a plan can scan: a version of a stored table, or files that stay as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from bamquery.storage.ingest.source import IngestSource
+    from bamquery.storage.snapshot import Snapshot
+
+
+class StoredTable:
+    """A version of a table; the snapshot's owner closes it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+
+    @property
+    def name(self) -> str:
+        """As its creator wrote it."""
+        return self.snapshot.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The version's columns."""
+        return self.snapshot.schema
+
+
+class FileSource:
+    """Files, read from end to end by their format's own reader with the columns that are wanted."""
+
+    def __init__(self, source: IngestSource) -> None:
+        self.source = source
+
+    @property
+    def name(self) -> str:
+        """As the statement names them."""
+        return self.source.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of all files, under stored types."""
+        return self.source.schema

@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.errors import StorageError
+from bamquery.errors import CancelledError, StorageError
 from bamquery.storage.fragment_writer import FragmentEntry, RowSource
 from bamquery.storage.manifest import Operation
 from bamquery.storage.transaction import Transaction
@@ -52,6 +52,15 @@ class BackgroundTransaction:
         self.settle()
         self._pending = self._pool.submit(self._write, source)
 
+    def write_now(self, source: RowSource) -> None:
+        """Write one fragment and wait for it; unlike after `write`, a failure leaves the writer usable.
+
+        Raises:
+            StorageError: as `write`.
+        """
+        self.settle()
+        self._pool.submit(self._write, source).result()
+
     def settle(self) -> None:
         """Wait until everything handed over is written.
 
@@ -72,6 +81,10 @@ class BackgroundTransaction:
             raise StorageError("this writer is closed", self.transaction.folder.path)
         if os.getpid() != self._process:
             raise StorageError("a writer cannot be used in a forked process", self.transaction.folder.path)
+
+    def is_cancelled(self) -> bool:
+        """True once `abort` was called; safe to ask from any thread."""
+        return self._cancelled.is_set()
 
     def publish(self, table: str, operation: Operation, fragments: Sequence[FragmentEntry]) -> int:
         """Commit: the next version consists of `fragments`; returns its number.
@@ -100,11 +113,11 @@ class BackgroundTransaction:
         self._pool.shutdown(wait=False)
 
     def _write(self, source: RowSource) -> None:
-        self.entries.append(self.transaction.write(self.schema, source, self._cancelled.is_set))
+        self.entries.append(self.transaction.write(self.schema, source, self.is_cancelled))
 
     def _publish(self, table: str, operation: Operation, fragments: tuple[FragmentEntry, ...]) -> int:
-        if self._cancelled.is_set():
-            raise StorageError("the change was cancelled", self.transaction.folder.path)
+        if self.is_cancelled():
+            raise CancelledError("the change was cancelled")
         version = self.transaction.publish(table, operation, self.schema, fragments)
         self.transaction.close()
         return version

@@ -279,8 +279,7 @@ def _require_unused(folder: Path) -> None:
 
 
 def _create(folder: Path, filesystem: FileSystem) -> None:
-    missing = [path for path in folder.parents if not path.exists()]
-    for path in (*reversed(missing), folder):
+    for path in reversed(_up_to_existing(folder)):
         existed = path.exists()
         filesystem.make_directory(path)
         try:
@@ -304,6 +303,14 @@ def _create(folder: Path, filesystem: FileSystem) -> None:
         if not (folder / MARKER).exists():  # it may also have vacuumed the draft
             raise
     filesystem.remove(draft)
+
+
+def _up_to_existing(folder: Path) -> list[Path]:
+    """The folder and its parents up to the first that exists."""
+    found = [folder]
+    while not found[-1].exists():
+        found.append(found[-1].parent)
+    return found
 
 
 def _remove_tree(path: Path, owner: int) -> None:

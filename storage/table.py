@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from bamquery.errors import CatalogError
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.manifest import Operation
+from bamquery.storage.optimize import OptimizeReport, optimize
 from bamquery.storage.snapshot import FragmentCache, Snapshot
 from bamquery.storage.table_folder import Pin, TableFolder, pin_latest, pin_version
 from bamquery.storage.table_writer import TableWriter
@@ -93,6 +95,28 @@ class Table:
             raise
         finally:
             transaction.close()
+
+    def optimize(self, cluster_by: Sequence[str] = (), memory_limit: int | None = None) -> OptimizeReport:
+        """Merge small fragments; with `cluster_by`, put all rows in ascending order of these columns.
+
+        Rows keep their order among equals, and everywhere without `cluster_by`. Merging takes the memory of
+        a few pieces of a column; clustering what `bamquery.storage.clustering` says, up to `memory_limit`
+        bytes (None: half of the machine's). A table that is in order already is only merged.
+
+        Raises:
+            CatalogError: the table was dropped, or there is no such column.
+            MemoryLimitError: the columns to cluster by do not fit.
+            ConflictError: another writer committed meanwhile; nothing was changed, nothing is lost.
+            CorruptionError: a fragment is damaged; nothing was changed.
+        """
+        transaction = self._begin()
+        try:
+            snapshot = self.snapshot(transaction.base.version)
+        except BaseException:
+            transaction.close()
+            raise
+        with snapshot:
+            return optimize(snapshot, transaction, cluster_by, memory_limit)
 
     def _begin(self) -> Transaction:
         pin = self._pin_latest()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from types import TracebackType
 from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.errors import StorageError
+from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.background import BackgroundTransaction
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.fragment_rows import ConcatenatedRows, FragmentRows
 from bamquery.storage.fragment_writer import BatchRows, FragmentEntry
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.manifest import MAX_FRAGMENT_ROWS, Operation
@@ -17,6 +20,14 @@ from bamquery.storage.transaction import Transaction
 
 FRAGMENT_BYTES: Final = 192 << 20
 """Plain bytes of the rows that make a fragment; a writer holds at most two such heaps."""
+
+
+MERGED_APPENDS: Final = 63
+"""An append that finds this many small fragments at the table's end merges them with its own rows."""
+
+SMALL_ROWS: Final = 1 << 16
+SMALL_BYTES: Final = 4 << 20
+"""A fragment with fewer rows and bytes is small, so merging never rewrites much."""
 
 
 class TableWriter:
@@ -34,7 +45,6 @@ class TableWriter:
         schema: pa.Schema,
         *,
         aborted: Callable[[], None] = lambda: None,
-        fragment_bytes: int = FRAGMENT_BYTES,
     ) -> None:
         """Made by `Database.create_table` and `Table.append`; `aborted` tidies up after an abort."""
         self.table = table
@@ -43,7 +53,6 @@ class TableWriter:
         """Rows written so far."""
         self._operation: Operation = operation
         self._background = BackgroundTransaction(transaction, schema, aborted)
-        self._fragment_bytes = fragment_bytes
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
@@ -68,7 +77,7 @@ class TableWriter:
             self._batches.append(part)
             self._rows += taken
             self._bytes += _plain_bytes(part)
-            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._fragment_bytes:
+            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= FRAGMENT_BYTES:
                 self._flush()
 
     def commit(self) -> int:
@@ -81,15 +90,15 @@ class TableWriter:
             StorageError: the file system failed; nothing was changed, unless the message says so.
         """
         try:
+            kept: tuple[FragmentEntry, ...] = ()
+            base = self._background.transaction.base
+            if self._operation == "append" and base.manifest is not None:
+                if self.rows == 0:
+                    self.abort()
+                    return base.version
+                kept = self._merge_tail(base.manifest.fragments)
             self._flush()
             self._background.settle()
-            transaction = self._background.transaction
-            kept: tuple[FragmentEntry, ...] = ()
-            if self._operation == "append" and transaction.base.manifest is not None:
-                if not self._background.entries:
-                    self._background.abort()
-                    return transaction.base.version
-                kept = transaction.base.manifest.fragments
             return self._background.publish(self.table, self._operation, [*kept, *self._background.entries])
         except BaseException:
             self.abort()
@@ -113,12 +122,31 @@ class TableWriter:
 
         Where it must cut, it cuts at a vector's end, so that no fragment but the last has a short vector.
         """
-        rows_by_bytes = (self._fragment_bytes - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
+        rows_by_bytes = (FRAGMENT_BYTES - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
         room = min(rows_by_bytes, MAX_FRAGMENT_ROWS - self._rows)
         if room >= batch.num_rows:
             return batch.num_rows
         whole = (self._rows + room) // VECTOR_ROWS * VECTOR_ROWS - self._rows
         return whole if whole > 0 else VECTOR_ROWS - self._rows % VECTOR_ROWS
+
+    def _merge_tail(self, fragments: tuple[FragmentEntry, ...]) -> tuple[FragmentEntry, ...]:
+        """Where many small appends have come together, write their rows and these ones as one fragment.
+
+        Returns the fragments that stay.
+        """
+        self._background.settle()
+        tail = list(takewhile(_is_small, reversed(fragments)))[::-1]
+        if len(tail) < MERGED_APPENDS or self._background.entries or self._bytes >= SMALL_BYTES:
+            return fragments
+        try:
+            folder = self._background.transaction.folder.fragments
+            old = [FragmentRows(Fragment.open(folder, entry, self.schema)) for entry in tail]
+            self._background.write_now(ConcatenatedRows([*old, BatchRows(self._batches)]))
+        except CorruptionError:
+            # Rows can be added beside damaged ones; queries and `check` say what is damaged.
+            return fragments
+        self._batches = []
+        return fragments[: -len(tail)]
 
     def _flush(self) -> None:
         if self._batches:
@@ -126,6 +154,10 @@ class TableWriter:
             batches, self._batches = self._batches, []
             self._rows = self._bytes = 0
             self._background.write(BatchRows(batches))
+
+
+def _is_small(entry: FragmentEntry) -> bool:
+    return entry.rows < SMALL_ROWS and entry.data_bytes < SMALL_BYTES
 
 
 def _plain_bytes(batch: pa.RecordBatch) -> int:

@@ -52,13 +52,14 @@ class Transaction:
         """
         name = fragment_id(self._token, self._fragments)
         self._fragments += 1
-        self._files += [
-            self.folder.fragments / f"{name}.arrow",
-            self.folder.fragments / f"{name}.vectors.arrow",
-        ]
-        return write_fragment(
-            self._filesystem, self.folder.fragments, name, schema, source, cancelled=cancelled
-        )
+        folder = self.folder.fragments
+        files = [folder / f"{name}.arrow", folder / f"{name}.vectors.arrow"]
+        self._files += files
+        try:
+            return write_fragment(self._filesystem, folder, name, schema, source, cancelled=cancelled)
+        except Exception:
+            self._discard(files)
+            raise
 
     def publish(
         self, table: str, operation: Operation, schema: pa.Schema | None, fragments: Sequence[FragmentEntry]
@@ -108,10 +109,12 @@ class Transaction:
     def rollback(self) -> None:
         """Remove what was written, unless it was published; what cannot be removed is left to vacuum."""
         if not self.published:
-            for path in self._files:
-                with suppress(StorageError):
-                    self._filesystem.remove(path)
-        self._files = []
+            self._discard(self._files)
+
+    def _discard(self, files: Sequence[Path]) -> None:
+        for path in files:
+            with suppress(StorageError):
+                self._filesystem.remove(path)
 
     def close(self) -> None:
         """Give up the locks, after which vacuum may remove what is not part of a version."""

@@ -154,7 +154,7 @@ def _remove_unreferenced(
     unwanted = [folder.fragments / name for name in fragments if name not in referenced]
     unwanted += [folder.manifests / name for name in drafts]
     removable = [path for path in unwanted if writer_token(path.name) not in alive]
-    if removable:
+    if removable and folder.manifests.is_dir():
         # A removed version must not come back after a crash without its fragments. Also where this run
         # removed none: an earlier one may have died before its sync.
         filesystem.sync_directory(folder.manifests)
@@ -185,14 +185,13 @@ def _only_ours(folder: TableFolder) -> bool:
 
 
 def _remove_folder(filesystem: FileSystem, folder: TableFolder, report: VacuumReport) -> None:
-    latest = folder.latest()
-    older = [version for version in folder.versions() if version != latest]
+    *older, latest = folder.versions() or [NO_VERSION]
     for version in older:
         filesystem.remove(folder.manifest(version))
         report.versions += 1
-    # The version that says "dropped" goes last: after a crash no older one may come back without it.
-    filesystem.sync_directory(folder.manifests)
     if latest != NO_VERSION:
+        # The version that says "dropped" goes last: after a crash no older one may come back without it.
+        filesystem.sync_directory(folder.manifests)
         filesystem.remove(folder.manifest(latest))
         report.versions += 1
     for inner in (folder.fragments, folder.manifests):

@@ -1,0 +1,152 @@
+"""Rows of existing fragments as a source of new ones: in their order, or in a new one.
+
+Everything is read through mapped files, whole vectors at a time, and checked against the checksums, so a
+damaged fragment stops the rewriting instead of being copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.errors import CancelledError
+from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.fragment_reader import FragmentReader
+from bamquery.storage.fragment_writer import RowSource
+from bamquery.storage.layout import VECTOR_ROWS, vector_count
+from bamquery.storage.mapped_reader import MappedReader
+
+PIECE_BYTES: Final = 16 << 20
+"""About what one chunk of a column takes."""
+
+
+@dataclass(frozen=True)
+class ConcatenatedRows:
+    """Several sources one after the other."""
+
+    sources: Sequence[RowSource]
+
+    @property
+    def rows(self) -> int:
+        """Rows of all."""
+        return sum(source.rows for source in self.sources)
+
+    def column(self, index: int) -> Iterator[pa.Array[Any]]:
+        """The chunks of each in turn."""
+        for source in self.sources:
+            yield from source.column(index)
+
+
+@dataclass(frozen=True)
+class FragmentRows:
+    """The rows of one fragment, in order. Memory: one piece."""
+
+    fragment: Fragment
+    cancelled: Callable[[], bool] = lambda: False
+
+    @property
+    def rows(self) -> int:
+        """The fragment's."""
+        return self.fragment.rows
+
+    def column(self, index: int) -> Iterator[pa.Array[Any]]:
+        """One chunk a piece.
+
+        Raises:
+            CorruptionError: a vector does not match its checksum. CancelledError: it was cancelled.
+        """
+        name = self.fragment.schema.field(index).name
+        with _opened(self.fragment) as reader:
+            step = _vectors_a_piece(self.fragment, index)
+            for start in range(0, vector_count(self.rows), step):
+                _check(self.cancelled)
+                vectors = np.arange(start, min(start + step, vector_count(self.rows)))
+                yield reader.stream(name, vectors, ReadCounters())
+
+
+class PermutedRows:
+    """Rows of several fragments in a given order.
+
+    A column is gathered as a whole, fragment by fragment in ascending order, and then put in order piece by
+    piece. Memory: 24 bytes a row while this is made and 16 from then on, the column (validity, offsets and
+    values) while it is read, and two pieces.
+    """
+
+    def __init__(
+        self, fragments: Sequence[Fragment], order: NDArray[np.int64], cancelled: Callable[[], bool]
+    ) -> None:
+        """`order`: row numbers, counted over all fragments; each at most once."""
+        self._fragments = fragments
+        self._cancelled = cancelled
+        by_row = np.argsort(order, kind="stable")
+        self._ascending = order[by_row]
+        self._places = np.empty(len(order), np.int64)
+        self._places[by_row] = np.arange(len(order))
+
+    @property
+    def rows(self) -> int:
+        """As many as the order has."""
+        return len(self._places)
+
+    def column(self, index: int) -> Iterator[pa.Array[Any]]:
+        """Chunks of a piece's rows.
+
+        Raises:
+            CorruptionError: a vector does not match its checksum. CancelledError: it was cancelled.
+        """
+        gathered = pa.concat_arrays(list(self._gather(index)))
+        step = max(1, PIECE_BYTES * self.rows // max(gathered.nbytes, 1))
+        for start in range(0, self.rows, step):
+            _check(self._cancelled)
+            yield gathered.take(pa.array(self._places[start : start + step]))
+
+    def _gather(self, index: int) -> Iterator[pa.Array[Any]]:
+        """The values at the rows wanted, by ascending row."""
+        first = 0
+        for fragment in self._fragments:
+            low, high = np.searchsorted(self._ascending, [first, first + fragment.rows])
+            rows = self._ascending[low:high] - first
+            first += fragment.rows
+            if not len(rows):
+                continue
+            name = fragment.schema.field(index).name
+            span = _vectors_a_piece(fragment, index) * VECTOR_ROWS
+            with _opened(fragment) as reader:
+                for start in range(0, fragment.rows, span):
+                    _check(self._cancelled)
+                    low, high = np.searchsorted(rows, [start, start + span])
+                    if low < high:
+                        yield reader.fetch_vectors(name, rows[low:high], ReadCounters())
+
+
+def column_bytes(fragment: Fragment, index: int) -> int:
+    """Bytes of a column as it lies in memory, dictionary aside."""
+    layout = fragment.layout.columns[index]
+    return sum(
+        extent.length for extent in (layout.validity, layout.offsets, layout.values) if extent is not None
+    )
+
+
+def _vectors_a_piece(fragment: Fragment, index: int) -> int:
+    return max(1, PIECE_BYTES * vector_count(fragment.rows) // max(column_bytes(fragment, index), 1))
+
+
+def _check(cancelled: Callable[[], bool]) -> None:
+    if cancelled():
+        raise CancelledError("the rewriting of fragments was cancelled")
+
+
+@contextmanager
+def _opened(fragment: Fragment) -> Iterator[FragmentReader]:
+    reader = MappedReader(fragment.path, fragment.entry.data_bytes)
+    try:
+        yield FragmentReader(fragment, reader)
+    finally:
+        reader.close()

@@ -137,8 +137,8 @@ class Database:
             StorageError: tables cannot have this schema, or the folders cannot be made.
         """
         folder = self._folder(name)
-        schema = schema.remove_metadata()
         require_stored_schema(schema)
+        schema = pa.schema([pa.field(field.name, field.type) for field in schema])  # no metadata, all nullable
         if not len(schema):
             raise StorageError(f'table "{name}" needs at least one column')
         if not or_replace:

@@ -1,0 +1,146 @@
+"""Batches as a source has them → batches of another schema. A value that would change is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery.errors import IngestError
+from bamquery.storage.ingest.failures import reason
+from bamquery.storage.ingest.source import Chunk, Part
+from bamquery.storage.types import DataType
+
+Array: TypeAlias = "pa.Array[Any]"
+"""Short for annotations."""
+
+_MISFITS: Final = (pa.ArrowException, ValueError)
+_SHOWN_CHARACTERS: Final = 60
+
+
+def convert_chunk(
+    chunk: Chunk, positions: Sequence[int | None], target: pa.Schema, part: Part
+) -> pa.RecordBatch:
+    """The chunk's rows under `target`: column i is column `positions[i]` of the chunk, or nulls.
+
+    Raises:
+        IngestError: a value has no equal in the target's type, or a string is not UTF-8; names part, row and
+            column.
+    """
+    try:
+        # Parquet and streams may hold strings that are not UTF-8; in a CSV file they were looked at before.
+        return _convert(chunk.batch, positions, target, check_strings=not part.is_text)
+    except _MisfitError as misfit:
+        place = f"row {chunk.first_row + misfit.row}" + (f" of {chunk.place}" if chunk.place else "")
+        subject = "" if part.path else f"{part.name}: "
+        raise IngestError(f"{subject}{place}, {misfit}", part.path) from misfit
+
+
+def convert_batch(
+    batch: pa.RecordBatch, positions: Sequence[int | None], target: pa.Schema, name: str, first_row: int
+) -> pa.RecordBatch:
+    """`batch`, which starts at row `first_row` (from 1) of the source `name`, under `target`, as above.
+
+    Raises:
+        IngestError: a value has no equal in the target's type; names source, row and column.
+    """
+    if batch.schema.equals(target) and list(positions) == list(range(len(target))):
+        return batch
+    try:
+        return _convert(batch, positions, target, check_strings=False)
+    except _MisfitError as misfit:
+        raise IngestError(f"{name}: row {first_row + misfit.row}, {misfit}") from misfit
+
+
+def convert_array(array: Array, type_: DataType) -> Array:
+    """`array` as `type_`, every value equal to what it was.
+
+    Raises:
+        pa.ArrowException, ValueError: some value cannot be had in that type.
+    """
+    if array.type == type_:
+        return array
+    if isinstance(array, pa.ExtensionArray):
+        return convert_array(array.storage, type_)
+    if pa.types.is_run_end_encoded(array.type):
+        return convert_array(pc.call_function("run_end_decode", [array]), type_)
+    if isinstance(array, pa.DictionaryArray) and not pa.types.is_dictionary(type_):
+        return convert_array(array.dictionary_decode(), type_)
+    converted = array.cast(type_)
+    if _rounds(array.type, type_) and not _same_values(array, converted.cast(array.type, safe=False)):
+        raise ValueError(f"{type_} rounds it")
+    return converted
+
+
+class _MisfitError(Exception):
+    """The value of one row has no place in its column; the message names the column."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def _convert(
+    batch: pa.RecordBatch, positions: Sequence[int | None], target: pa.Schema, *, check_strings: bool
+) -> pa.RecordBatch:
+    if not len(target):
+        return batch.select([])
+    arrays: list[Array] = []
+    for position, field in zip(positions, target, strict=True):
+        if position is None:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        array = batch.column(position)
+        try:
+            converted = convert_array(array, field.type)
+            if check_strings and _holds_strings(field.type):
+                converted.validate(full=True)
+        except _MISFITS as error:
+            row = _first_misfit(array, field.type)
+            message = (
+                f'column "{field.name}": {_shown(array, row)} does not fit {field.type} ({reason(error)})'
+            )
+            raise _MisfitError(row, message) from error
+        arrays.append(converted)
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
+
+
+def _rounds(given: DataType, wanted: DataType) -> bool:
+    """True for the casts that Arrow calls safe though they may change values."""
+    if not pa.types.is_floating(wanted):
+        return False
+    return pa.types.is_decimal(given) or (pa.types.is_float64(given) and not pa.types.is_float64(wanted))
+
+
+def _same_values(left: Array, right: Array) -> bool:
+    equal = pc.equal(left, right)
+    if pa.types.is_floating(left.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return pc.all(equal, min_count=0).as_py() is True
+
+
+def _holds_strings(type_: DataType) -> bool:
+    return pa.types.is_large_string(type_.value_type if pa.types.is_dictionary(type_) else type_)
+
+
+def _first_misfit(array: Array, type_: DataType) -> int:
+    """Index of the first value that cannot be converted, by halving; `array` as a whole cannot."""
+    start, stop = 0, len(array)
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        try:
+            convert_array(array.slice(start, middle - start), type_).validate(full=True)
+            start = middle
+        except _MISFITS:
+            stop = middle
+    return start
+
+
+def _shown(array: Array, row: int) -> str:
+    try:
+        text = str(array[row].as_py())
+    except ValueError:  # a string that is not UTF-8, a time out of Python's range
+        return "the value"
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

@@ -1,0 +1,161 @@
+"""CSV files: what they are is found out by reading them once, then they are read for good."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from bamquery.errors import IngestError
+from bamquery.storage.ingest.csv_blocks import Block, TextFile, find_bad_text, read_blocks, whole_records
+from bamquery.storage.ingest.csv_dialect import Dialect, sniff
+from bamquery.storage.ingest.csv_parse import Misfit, parse
+from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading, interpret
+from bamquery.storage.ingest.csv_types import infer
+from bamquery.storage.ingest.failures import unreadable
+from bamquery.storage.ingest.source import Chunk
+from bamquery.storage.types import DataType
+
+_HEAD_BYTES: Final = 1 << 16
+_LONGEST_HEAD: Final = 16 << 20
+_REMEMBERED_FILES: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a pass over a file found."""
+
+    dialect: Dialect
+    readings: tuple[Reading, ...]
+    rows: int
+
+
+class CsvPart:
+    """One CSV file, plain or gzip.
+
+    Types are those that all values allow (see `csv_types`), so a file is parsed twice: when it is opened, and
+    when it is read. A file that did not change is not looked through again by the same process. Fields that
+    the header does not name and no record fills, as in some TLC files, are left out.
+    """
+
+    is_text: Final = True
+
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        *,
+        delimiter: str | None = None,
+        on_bytes: Callable[[int], None] = lambda read: None,
+    ) -> None:
+        """Look through the file.
+
+        Args:
+            path: the file.
+            name: for messages.
+            delimiter: if it is known; otherwise comma, tab, semicolon or bar, whichever fits best.
+            on_bytes: told how many bytes were read, as they are.
+
+        Raises:
+            IngestError: empty, no text, or with a line that cannot be parsed; names the line.
+        """
+        self.path = path
+        self.name = name
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise unreadable(path, error) from error
+        self.bytes = status.st_size
+        known = _look_through(path, status, delimiter, on_bytes)
+        self.rows = known.rows
+        self._dialect = known.dialect
+        self._readings = list(known.readings)
+        for _ in range(known.dialect.unnamed):
+            if self._readings[-1] is not NOTHING:
+                break
+            self._readings.pop()
+        self.schema: pa.Schema = pa.schema(
+            [pa.field(name, r.type) for name, r in zip(known.dialect.names, self._readings, strict=False)]
+        )
+
+    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+        """See `Part.read`; a column that is wanted as a string is the text itself, whatever its reading."""
+        readings = {
+            i: TEXT if pa.types.is_large_string(type_) else self._readings[i]
+            for i, type_ in zip(columns, types, strict=True)
+        }
+        # No column at all would parse nothing, not even count the rows.
+        parsed = {i: reading.parsed for i, reading in readings.items()} or {0: TEXT.parsed}
+        for block in read_blocks(self.path, self._dialect):
+            place = f"lines {block.first_line} to {block.last_line}"
+            try:
+                batch = parse(block, self._dialect, self.path, list(parsed), parsed)
+            except Misfit as misfit:
+                raise find_bad_text(block, self.path) or self._changed(place) from misfit
+            arrays = {str(i): batch.column(str(i)) for i in columns}
+            for i, reading in readings.items():
+                if reading.pattern:
+                    interpreted = interpret(arrays[str(i)], reading)
+                    if interpreted is None:
+                        raise self._changed(place)
+                    arrays[str(i)] = interpreted
+            chosen = pa.RecordBatch.from_pydict(arrays) if arrays else batch.select([])
+            yield Chunk(chosen, place, 1, block.source_bytes)
+
+    def _changed(self, place: str) -> IngestError:
+        return IngestError(f"{place}: the file changed since its columns' types were found", self.path)
+
+
+_known_files: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
+_known_files_lock: Final = threading.Lock()
+
+
+def _look_through(
+    path: Path, status: os.stat_result, delimiter: str | None, on_bytes: Callable[[int], None]
+) -> _Known:
+    key = (
+        os.fspath(path.absolute()),
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        delimiter,
+    )
+    with _known_files_lock:
+        if key in _known_files:
+            _known_files.move_to_end(key)
+            return _known_files[key]
+    dialect, head = _sniff(path, delimiter)
+    inferred = infer(path, dialect, head, on_bytes)
+    known = _Known(dialect, inferred.readings, inferred.rows)
+    with _known_files_lock:
+        _known_files[key] = known
+        while len(_known_files) > _REMEMBERED_FILES:
+            _known_files.popitem(last=False)
+    return known
+
+
+def _sniff(path: Path, delimiter: str | None) -> tuple[Dialect, Block]:
+    """The dialect, and the first records behind the header."""
+    size = _HEAD_BYTES
+    while True:
+        with TextFile(path) as file:
+            head = file.read(size)
+        is_all = len(head) < size
+        dialect = sniff(head, path, is_all=is_all, delimiter=delimiter)
+        if dialect is not None:
+            data = whole_records(head[dialect.start :], dialect, is_all=is_all)
+            lines = data.count(dialect.newline)
+            return dialect, Block(data, dialect.first_line, dialect.first_line + lines - 1, 0)
+        if size >= _LONGEST_HEAD:
+            raise IngestError(
+                f"line 1: does not end within {_LONGEST_HEAD >> 20} MiB; is it CSV, is each quote closed?",
+                path,
+            )
+        size *= 16

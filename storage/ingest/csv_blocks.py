@@ -1,0 +1,211 @@
+"""A CSV file as blocks of whole records, each with its line number, at a bounded size."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from bamquery.errors import IngestError
+from bamquery.storage.ingest.csv_dialect import Dialect
+from bamquery.storage.ingest.failures import unreadable
+from bamquery.storage.ingest.formats import GZIP_MAGIC, read_start
+
+BLOCK_BYTES: Final = 8 << 20
+_READ_BUFFER: Final = 1 << 20
+_LONGEST_RECORD: Final = 64 << 20
+_QUOTED: Final = re.compile(rb'"(?:[^"]|"")*+("?)')
+_SHOWN_CHARACTERS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some whole records."""
+
+    data: bytes
+    first_line: int
+    """Number of its first line in the file, from 1."""
+    last_line: int
+    source_bytes: int
+    """Bytes of the file, compressed if it is, read for this block."""
+
+
+class TextFile:
+    """The bytes of a file, decompressed if it is gzip; knows how far it is in the file itself."""
+
+    def __init__(self, path: Path) -> None:
+        """Open it.
+
+        Raises:
+            IngestError: it is empty or cannot be opened.
+        """
+        self._path = path
+        compressed = read_start(path).startswith(GZIP_MAGIC)
+        self._stack = ExitStack()
+        try:
+            self._raw = self._stack.enter_context(path.open("rb", buffering=_READ_BUFFER))
+        except OSError as error:
+            raise unreadable(path, error) from error
+        self._file = self._stack.enter_context(gzip.GzipFile(fileobj=self._raw)) if compressed else self._raw
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def read(self, size: int) -> bytes:
+        """Exactly `size` bytes, fewer only at the end.
+
+        Raises:
+            IngestError: the disk fails, or the compressed data is damaged or ends early.
+        """
+        pieces = []
+        try:
+            while size and (piece := self._file.read(size)):
+                pieces.append(piece)
+                size -= len(piece)
+        except EOFError as error:
+            raise IngestError(
+                "is a truncated gzip file: the end of its data is missing", self._path
+            ) from error
+        except (OSError, zlib.error) as error:
+            raise unreadable(self._path, error) from error
+        return b"".join(pieces)
+
+    def position(self) -> int:
+        """Bytes of the file consumed so far."""
+        return self._raw.tell()
+
+
+def read_blocks(path: Path, dialect: Dialect) -> Iterator[Block]:
+    """The records behind the header, in blocks of about `BLOCK_BYTES`.
+
+    Raises:
+        IngestError: a record is longer than a block can be (most likely a quote that is never closed), or the
+            file cannot be read; names the line.
+    """
+    with TextFile(path) as file:
+        file.read(dialect.start)
+        carry = b""
+        line = dialect.first_line
+        position = 0
+        while piece := file.read(BLOCK_BYTES):
+            data = carry + piece
+            end = _record_end(data, dialect)
+            carry = data[end:]
+            if len(carry) > _LONGEST_RECORD:
+                raise _unclosed(path, line + data.count(dialect.newline, 0, end))
+            if not end:
+                continue
+            next_line = line + data.count(dialect.newline, 0, end)
+            yield Block(data[:end], line, next_line - 1, file.position() - position)
+            position = file.position()
+            line = next_line
+        if carry:
+            if _open_quote(carry, dialect.delimiter) is not None:
+                raise _unclosed(path, line)
+            lines = carry.count(dialect.newline) + (not carry.endswith(dialect.newline))
+            yield Block(carry, line, line + lines - 1, file.position() - position)
+
+
+def whole_records(data: bytes, dialect: Dialect, *, is_all: bool) -> bytes:
+    """`data`, which starts with a record, up to the last record that is sure to be complete."""
+    return data if is_all else data[: _record_end(data, dialect)]
+
+
+def find_bad_record(block: Block, dialect: Dialect, path: Path) -> IngestError | None:
+    """The first record of a block without the right number of fields, as an error; None if all have it."""
+    expected = len(dialect.names)
+    text = io.StringIO(block.data.decode("utf-8", "surrogateescape"), newline="")
+    reader = csv.reader(text, delimiter=dialect.delimiter)
+    before = 0
+    try:
+        for record in reader:
+            if record and len(record) != expected:
+                line = block.first_line + before
+                shown = dialect.delimiter.join(record).encode("utf-8", "replace").decode()[:_SHOWN_CHARACTERS]
+                return IngestError(
+                    f"line {line}: has {len(record)} field{'s' * (len(record) != 1)} where the others have "
+                    f"{expected}: {shown}",
+                    path,
+                )
+            before = reader.line_num
+    except csv.Error as error:
+        return IngestError(f"line {block.first_line + before}: {error}", path)
+    return None
+
+
+def find_bad_text(block: Block, path: Path) -> IngestError | None:
+    """The first line of a block that is not UTF-8, as an error; None if all is."""
+    try:
+        block.data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = block.first_line + block.data.count(b"\n", 0, error.start)
+        return IngestError(
+            f"line {line}: is not UTF-8 (byte 0x{block.data[error.start]:02x}): convert the file "
+            "(iconv -f LATIN1 -t UTF-8)",
+            path,
+        )
+    return None
+
+
+def _unclosed(path: Path, line: int) -> IngestError:
+    return IngestError(
+        f"line {line}: a record starts here that does not end; most likely a quote is not closed", path
+    )
+
+
+def _record_end(data: bytes, dialect: Dialect) -> int:
+    """Offset behind the last complete record, 0 where there is none; `data` starts with a record."""
+    end = data.rfind(dialect.newline) + 1
+    quotes = data.count(b'"')
+    if not quotes:
+        return end
+    if _quotes_are_regular(data, dialect.delimiter):
+        # Every quote opens, closes or is doubled, so an odd number behind a line end means it is in a field.
+        behind = data.count(b'"', end)
+        while end and (quotes - behind) % 2:
+            previous = data.rfind(dialect.newline, 0, end - 1) + 1
+            behind += data.count(b'"', previous, end)
+            end = previous
+        return end
+    opened = _open_quote(data, dialect.delimiter)
+    return end if opened is None else data.rfind(dialect.newline, 0, opened) + 1
+
+
+def _quotes_are_regular(data: bytes, delimiter: str) -> bool:
+    """True if every quote but doubled ones opens or closes a field: the usual case, and fast to see."""
+    single = data.replace(b'""', b"")
+    separator = delimiter.encode()
+    opening = sum(single.count(before + b'"') for before in (separator, b"\n", b"\r")) + single.startswith(
+        b'"'
+    )
+    closing = sum(single.count(b'"' + after) for after in (separator, b"\n", b"\r")) + single.endswith(b'"')
+    return opening + closing == single.count(b'"') and 0 <= opening - closing <= 1
+
+
+def _open_quote(data: bytes, delimiter: str) -> int | None:
+    """Offset of the quote of a field that does not end in `data`. A quote inside a plain field is text."""
+    before = delimiter.encode() + b"\r\n"
+    position = data.find(b'"')
+    while position >= 0:
+        if position and data[position - 1] not in before:
+            position = data.find(b'"', position + 1)
+            continue
+        quoted = _QUOTED.match(data, position)
+        assert quoted is not None
+        if not quoted.group(1):
+            return position
+        position = data.find(b'"', quoted.end())
+    return None

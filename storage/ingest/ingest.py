@@ -1,0 +1,87 @@
+"""The load itself: a source's batches, read ahead, into a table's writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import pyarrow as pa
+
+from bamquery.errors import CancelledError, IngestError
+from bamquery.naming import fold, suggestion
+from bamquery.storage.ingest.convert import convert_batch
+from bamquery.storage.ingest.progress import Progress
+from bamquery.storage.ingest.read_ahead import ReadAhead
+from bamquery.storage.ingest.source import IngestSource
+
+
+class RowWriter(Protocol):
+    """The part of `TableWriter` that loading needs."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the table."""
+        ...
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows of exactly this schema."""
+        ...
+
+
+def ingest(
+    writer: RowWriter,
+    source: IngestSource,
+    progress: Progress | None = None,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> int:
+    """Write all rows of `source` and return how many they were; the commit is the caller's.
+
+    Columns are found by name without regard to case, in any order; those that the source lacks become null,
+    and values go to the table's types where they fit exactly. Reading and decoding run on a thread of their
+    own, ahead of the writer.
+
+    Args:
+        writer: of the table.
+        source: what to load.
+        progress: where to show it; by default a bar if standard error is a terminal.
+        cancelled: asked after each batch.
+
+    Raises:
+        IngestError: the source cannot be read, or has a column or value that the table cannot take.
+        StorageError: the rows cannot be written.
+        CancelledError: `cancelled` said so.
+        KeyboardInterrupt: within a second of Ctrl-C.
+    """
+    names = _names_in_source(writer.schema, source)
+    wanted = [name for name in names if name is not None]
+    positions = [None if name is None else wanted.index(name) for name in names]
+    rows = 0
+    show = (progress or Progress()).show(f"Loading {source.name}", source.total_rows, source.total_bytes)
+    with show as report, ReadAhead(source.batches(wanted)) as batches:
+        for batch in batches:
+            if cancelled():
+                raise CancelledError(f"loading {source.name} was cancelled after {rows} rows")
+            writer.write(convert_batch(batch, positions, writer.schema, source.name, rows + 1))
+            rows += batch.num_rows
+            del batch  # its memory is the writer's to release
+            report(rows, source.bytes_read)
+    return rows
+
+
+def _names_in_source(table: pa.Schema, source: IngestSource) -> list[str | None]:
+    """For each column of the table, what the source calls it.
+
+    Raises:
+        IngestError: the source has a column that the table lacks; names all.
+    """
+    by_folded = {fold(name): name for name in source.schema.names}
+    names = [by_folded.pop(fold(name), None) for name in table.names]
+    if by_folded:
+        extra = list(by_folded.values())
+        listed = ", ".join(f'"{name}"' for name in extra)
+        hint = suggestion(extra[0], table.names) if len(extra) == 1 else ""
+        raise IngestError(
+            f"{source.name}: the table has no column {listed}.{hint} To load the rest: exclude=[{listed}]"
+        )
+    return names

@@ -1,0 +1,177 @@
+"""Parts, one or many, as one source: columns chosen, names and types unified, batches converted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from bamquery.errors import IngestError, StorageError
+from bamquery.naming import fold, suggestion
+from bamquery.storage.ingest.convert import convert_chunk
+from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, Part
+from bamquery.storage.ingest.unify import PartSchema, unify
+from bamquery.storage.types import normalize_type
+
+
+class UnifiedSource:
+    """The rows of all parts, one part after another. Satisfies `IngestSource`."""
+
+    def __init__(
+        self,
+        name: str,
+        parts: Sequence[Part],
+        *,
+        columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+    ) -> None:
+        """Unify the parts' schemas.
+
+        Args:
+            name: as the user calls the source.
+            parts: at least one.
+            columns: those to have, in this order; None for all.
+            exclude: those to leave out. A name that exactly fits leaves out that column alone, and so tells
+                apart columns whose names differ by case only.
+
+        Raises:
+            IngestError: a column that is named does not exist, cannot be stored, has no name or shares it; or
+                no type holds the values of two parts.
+        """
+        self.name = name
+        self._parts = parts
+        _require_known([*exclude, *(columns or ())], parts)
+        kept = [_kept(part, columns, exclude) for part in parts]
+        unified = unify(
+            [
+                PartSchema(part.name, _normalized(part, positions), part.is_text)
+                for part, positions in zip(parts, kept, strict=True)
+            ]
+        )
+        self.schema = unified.schema
+        self.drift = unified.drift
+        # From positions among a part's kept columns to positions in the part itself.
+        self._mapping = [
+            tuple(None if i is None else positions[i] for i in mapping)
+            for mapping, positions in zip(unified.mapping, kept, strict=True)
+        ]
+        self.bytes_read = 0
+        if columns is not None:
+            order = [_position(self.schema, column) for column in columns]
+            self.schema = pa.schema([self.schema.field(i) for i in order])
+            self._mapping = [tuple(mapping[i] for i in order) for mapping in self._mapping]
+        if not len(self.schema):
+            raise IngestError(f"{name}: no column is left to load")
+
+    @property
+    def total_rows(self) -> int | None:
+        """See `IngestSource`."""
+        rows = [part.rows for part in self._parts]
+        return None if None in rows else sum(n for n in rows if n is not None)
+
+    @property
+    def total_bytes(self) -> int | None:
+        """See `IngestSource`."""
+        sizes = [part.bytes for part in self._parts]
+        return None if None in sizes else sum(n for n in sizes if n is not None)
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """See `IngestSource`."""
+        chosen = range(len(self.schema)) if columns is None else [_position(self.schema, c) for c in columns]
+        target = pa.schema([self.schema.field(i) for i in chosen])
+        self.bytes_read = 0
+        for part, mapping in zip(self._parts, self._mapping, strict=True):
+            for chunk in _read(part, [mapping[i] for i in chosen], target):
+                self.bytes_read += chunk.bytes
+                for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
+                    yield chunk.batch.slice(first, BATCH_ROWS)
+
+
+def _read(part: Part, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
+    """The part's rows converted to `target`, whose column i is the part's column `positions[i]`."""
+    wanted = [(i, field.type) for i, field in zip(positions, target, strict=True) if i is not None]
+    distinct = dict(wanted)
+    place = {position: i for i, position in enumerate(distinct)}
+    places = [None if i is None else place[i] for i in positions]
+    for chunk in part.read(list(distinct), list(distinct.values())):
+        if chunk.batch.num_rows:
+            batch = convert_chunk(chunk, places, target, part)
+            yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes)
+
+
+def _require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
+    known = {fold(name): name for part in parts for name in part.schema.names}
+    for name in names:
+        if fold(name) not in known:
+            raise IngestError(
+                f'{parts[0].name}: there is no column "{name}".{suggestion(name, known.values())}'
+                + (f" (Nor in the {len(parts) - 1} other files)" if len(parts) > 1 else "")
+            )
+
+
+def _kept(part: Part, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
+    """Positions of the columns that are neither excluded nor left unnamed by `columns`."""
+    names = part.schema.names
+    excluded = {i for name in exclude for i in _named(names, name)}
+    chosen = (
+        set(range(len(names))) if columns is None else {i for name in columns for i in _named(names, name)}
+    )
+    return [i for i in range(len(names)) if i in chosen - excluded]
+
+
+def _named(names: Sequence[str], wanted: str) -> list[int]:
+    exact = [i for i, name in enumerate(names) if name == wanted]
+    return exact or [i for i, name in enumerate(names) if fold(name) == fold(wanted)]
+
+
+def _normalized(part: Part, positions: Sequence[int]) -> pa.Schema:
+    """The kept columns as they would be stored.
+
+    Raises:
+        IngestError: some cannot; names all of them and how to leave them out.
+    """
+    fields = []
+    refused: list[str] = []
+    reasons: list[str] = []
+    seen: dict[str, str] = {}
+    for position in positions:
+        field = part.schema.field(position)
+        if not field.name:
+            raise _error(part, f"column {position + 1} has no name: give it one, or name the columns to load")
+        if fold(field.name) in seen:
+            raise _same_name(part, seen[fold(field.name)], field.name)
+        seen[fold(field.name)] = field.name
+        try:
+            fields.append(pa.field(field.name, normalize_type(field.type, field.name)))
+        except StorageError as error:
+            refused.append(field.name)
+            reasons.append(str(error))
+    if refused:
+        names = ", ".join(f'"{name}"' for name in refused)
+        raise _error(part, f"{'; '.join(reasons)}. To load the rest: exclude=[{names}]")
+    return pa.schema(fields)
+
+
+def _same_name(part: Part, first: str, second: str) -> IngestError:
+    if first == second:
+        return _error(
+            part,
+            f'several columns are called "{first}": rename them in the source, or leave them out with '
+            f'exclude=["{first}"]',
+        )
+    return _error(
+        part,
+        f'columns "{first}" and "{second}" differ by case only, and SQL does not tell them apart: leave one '
+        f'out with exclude=["{second}"]',
+    )
+
+
+def _error(part: Part, message: str) -> IngestError:
+    return IngestError(message, part.path) if part.path else IngestError(f"{part.name}: {message}")
+
+
+def _position(schema: pa.Schema, column: str) -> int:
+    for i, name in enumerate(schema.names):
+        if fold(name) == fold(column):
+            return i
+    raise IngestError(f'there is no column "{column}".{suggestion(column, schema.names)}')

@@ -1,0 +1,75 @@
+"""`open_source`: whatever a user may want to load, as an `IngestSource`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bamquery.errors import IngestError
+from bamquery.storage.ingest.arrow_file import ArrowFilePart
+from bamquery.storage.ingest.csv import CsvPart
+from bamquery.storage.ingest.formats import Format, check_format, detect_format
+from bamquery.storage.ingest.many import UnifiedSource
+from bamquery.storage.ingest.parquet import ParquetPart
+from bamquery.storage.ingest.paths import expand
+from bamquery.storage.ingest.source import IngestSource, Part
+from bamquery.storage.ingest.stream import open_object
+
+
+def open_source(
+    what: Any,
+    *,
+    format: str | None = None,  # noqa: A002 (the name users expect)
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+) -> IngestSource:
+    """Open something that has rows.
+
+    Args:
+        what: a path or pattern, a list of them (formats and schemas may differ: they are unified), a pyarrow
+            Table, RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, or any object with
+            `__arrow_c_stream__` or `__arrow_c_array__`. Streams can be read once, everything else again.
+        format: "parquet", "csv", "tsv" or "arrow", where neither names nor first bytes of files tell.
+        columns: those to have, in this order; None for all.
+        exclude: those to leave out.
+
+    Raises:
+        IngestError: it does not exist, is damaged, has columns that cannot be stored, or its files do not go
+            together; names the file and the column.
+    """
+    if isinstance(columns, str) or isinstance(exclude, str):
+        raise IngestError("columns and exclude are lists of names, not a single name")
+    known_format = None if format is None else check_format(format)
+    if not _is_paths(what):
+        if format is not None:
+            raise IngestError("format is for files only")
+        part = open_object(what)
+        return UnifiedSource(part.name, [part], columns=columns, exclude=exclude)
+    files = expand(what)
+    if isinstance(what, (str, os.PathLike)):
+        name = os.fspath(what)
+    else:
+        name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    parts = [_open_file(file, known_format) for file in files]
+    return UnifiedSource(name, parts, columns=columns, exclude=exclude)
+
+
+def _is_paths(what: Any) -> bool:
+    if isinstance(what, (str, os.PathLike)):
+        return True
+    return isinstance(what, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in what)
+
+
+def _open_file(path: Path, format_: Format | None) -> Part:
+    name = str(path)
+    match format_ or detect_format(path):
+        case "parquet":
+            return ParquetPart(path, name)
+        case "arrow":
+            return ArrowFilePart(path, name)
+        case "csv":
+            return CsvPart(path, name)
+        case "tsv":
+            return CsvPart(path, name, delimiter="\t")

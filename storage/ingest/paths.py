@@ -1,0 +1,90 @@
+"""From what a user writes (paths, patterns, lists of both) to files, in natural order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from bamquery.errors import IngestError
+from bamquery.naming import nearest
+
+_REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
+_PATTERN = re.compile(r"[*?\[]")
+_LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".tsv", ".arrow", ".feather"}
+
+
+def expand(what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+    """The files that `what` names: a path, a pattern (`*`, `?`, `[…]`, `**`), or a list of them in its order.
+
+    Files that a pattern matches come in natural order, `trips_2.csv` before `trips_10.csv`. A `~` is the home
+    folder. A file whose name looks like a pattern is taken by its name.
+
+    Raises:
+        IngestError: nothing matches (names the nearest file), a folder (names the pattern to use), a URL.
+    """
+    if isinstance(what, (str, os.PathLike)):
+        return _expand_one(os.fspath(what))
+    files = [file for one in what for file in _expand_one(os.fspath(one))]
+    if not files:
+        raise IngestError("the list of files is empty: name at least one")
+    return files
+
+
+def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
+    """Sorts runs of digits by their value, the rest as text."""
+    pieces = re.split(r"(\d+)", str(path))
+    return tuple((0, int(piece), piece) if piece.isdecimal() else (1, 0, piece) for piece in pieces)
+
+
+def _expand_one(text: str) -> list[Path]:
+    if not text:
+        raise IngestError("the path is empty: name a file")
+    if _REMOTE.match(text):
+        raise IngestError("is a URL, and only files of this machine can be read: download it first", text)
+    path = Path(text).expanduser()
+    if path.is_dir():
+        raise IngestError(_folder_hint(path), path)
+    if path.exists():
+        if not path.is_file():
+            raise IngestError(
+                "is a pipe or device, and files are read more than once: copy it to a file first", path
+            )
+        return [path]
+    if not _PATTERN.search(text):
+        raise IngestError(f"no such file{_nearest_hint(path)}", path)
+    matches = (Path(match) for match in glob.glob(str(path), recursive=True))
+    files = sorted((match for match in matches if not match.is_dir()), key=natural_key)
+    if not files:
+        raise IngestError(f"no file matches this pattern{_nearest_hint(path)}", path)
+    return files
+
+
+def _folder_hint(folder: Path) -> str:
+    """The pattern for the format that most of the folder's files seem to have."""
+    suffixes = Counter(file.suffix for file in folder.iterdir() if file.suffix in _LIKELY_SUFFIXES)
+    suffix = suffixes.most_common(1)[0][0] if suffixes else ".parquet"
+    return f'is a folder: name its files with a pattern such as "{folder / f"*{suffix}"}"'
+
+
+def _nearest_hint(path: Path) -> str:
+    """The file that was most likely meant, or the folder that is missing."""
+    folder = path.parent
+    if _PATTERN.search(str(folder)):
+        return ""
+    if not folder.is_dir():
+        return f": there is no folder {folder}"
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+    except OSError:
+        return ""
+    if not names:
+        return f": the folder {folder} has no files"
+    found = nearest(_PATTERN.sub("", path.name), names)
+    if found is not None:
+        return f'. Did you mean "{folder / found}"?'
+    shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    return f"; the folder has {shown}"

@@ -1,0 +1,202 @@
+"""Python objects that hold or stream Arrow data: pyarrow's own, pandas, polars, anything with a PyCapsule."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.errors import BamQueryError, IngestError
+from bamquery.storage.ingest.failures import READ_ERRORS, reason
+from bamquery.storage.ingest.source import BATCH_ROWS, Chunk
+from bamquery.storage.types import DataType
+
+_DATASET_READAHEAD: Final = 2
+
+
+class StreamPart:
+    """Batches of one schema, from a function that starts a pass over them, given the columns wanted."""
+
+    path: Final = None
+    is_text: Final = False
+
+    def __init__(
+        self,
+        name: str,
+        schema: pa.Schema,
+        start: Callable[[list[str]], Iterator[pa.RecordBatch]],
+        *,
+        rows: int | None = None,
+        size: int | None = None,
+        once: bool = False,
+    ) -> None:
+        """`start` is called for every pass, or if `once`, for a single one.
+
+        Args:
+            name: for messages.
+            schema: of the batches.
+            start: takes names of columns; its batches may have more columns than these.
+            rows: of one pass, where known.
+            size: in bytes, where known.
+            once: a second pass is an error.
+        """
+        self.name = name
+        self.schema = schema
+        self.rows = rows
+        self.bytes = size
+        self._start = start
+        self._once = once
+        self._used = False
+        self._lock = threading.Lock()
+
+    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+        """See `Part.read`."""
+        del types
+        with self._lock:
+            if self._once and self._used:
+                raise IngestError(
+                    f"{self.name}: a stream can be read only once, and it was: make a new one, "
+                    "or collect it into a table (pyarrow: reader.read_all()) and use that"
+                )
+            self._used = True
+        names = [self.schema.names[i] for i in columns]
+        first_row = 1
+        try:
+            for batch in self._start(names):
+                yield Chunk(batch.select(names), "", first_row, batch.nbytes if self.bytes else 0)
+                first_row += batch.num_rows
+        except BamQueryError:
+            raise
+        except Exception as error:  # whatever the object's own code raises
+            raise IngestError(f"{self.name}: failed after {first_row - 1} rows: {reason(error)}") from error
+
+
+def open_object(what: Any) -> StreamPart:
+    """The part that reads a Python object.
+
+    A pandas index is left out, as by pyarrow's `preserve_index=False`: call `reset_index()` to keep it. A
+    polars LazyFrame is collected batch by batch, each time it is read.
+
+    Raises:
+        IngestError: not such an object, or one whose schema cannot be had.
+    """
+    try:
+        part = _open_known(what)
+        if part is None:
+            part = _open_capsule(what)
+    except READ_ERRORS as error:
+        raise IngestError(f"{_kind(what)}: {reason(error)}") from error
+    if part is None:
+        raise IngestError(
+            f"cannot load {_kind(what)}: give a path or a list of paths, a pyarrow table, batch, reader or "
+            "dataset, a pandas or polars frame, or an object with __arrow_c_stream__"
+        )
+    return part
+
+
+def _open_known(what: Any) -> StreamPart | None:
+    if isinstance(what, pa.RecordBatch):
+        what = pa.Table.from_batches([what])
+    if isinstance(what, pa.Table):
+        return _table(what, "pyarrow.Table")
+    if isinstance(what, pa.RecordBatchReader):
+        return _reader(what, "pyarrow.RecordBatchReader")
+    if _is_a(what, "pyarrow", "Dataset"):
+        return _dataset(what)
+    if _is_a(what, "pandas", "DataFrame"):
+        return _pandas(what)
+    if _is_a(what, "polars", "LazyFrame"):
+        return _lazy_frame(what)
+    if _is_a(what, "polars", "DataFrame"):
+        return _polars(what)
+    if _is_a(what, "pandas", "Series") or _is_a(what, "polars", "Series"):
+        raise IngestError(f"{_kind(what)}: is a column, not a table: use .to_frame()")
+    return None
+
+
+def _open_capsule(what: Any) -> StreamPart | None:
+    if hasattr(what, "__arrow_c_stream__"):
+        return _reader(pa.RecordBatchReader.from_stream(what), _kind(what))
+    if hasattr(what, "__arrow_c_array__"):
+        return _table(pa.Table.from_batches([pa.record_batch(what)]), _kind(what))
+    return None
+
+
+def _reader(reader: pa.RecordBatchReader, name: str) -> StreamPart:
+    return StreamPart(name, reader.schema, lambda names: iter(reader), once=True)
+
+
+def _table(table: pa.Table, name: str) -> StreamPart:
+    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+        # Without columns a table forgets how many rows a batch has.
+        return iter((table.select(names) if names else table).to_batches(max_chunksize=BATCH_ROWS))
+
+    return StreamPart(name, table.schema, start, rows=table.num_rows, size=table.nbytes)
+
+
+def _dataset(dataset: Any) -> StreamPart:
+    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+        # The default reads 16 batches ahead in each of 4 files, which has no bound in bytes.
+        scanner = dataset.scanner(
+            columns=names or None,
+            batch_size=BATCH_ROWS,
+            batch_readahead=_DATASET_READAHEAD,
+            fragment_readahead=1,
+            use_threads=True,
+        )
+        return iter(scanner.to_batches())
+
+    return StreamPart("pyarrow.Dataset", dataset.schema, start)
+
+
+def _pandas(frame: Any) -> StreamPart:
+    frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
+    schema = pa.Schema.from_pandas(frame, preserve_index=False).remove_metadata()
+
+    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+        # In slices, since the conversion copies.
+        chosen = frame[names] if names else frame
+        wanted = pa.schema([schema.field(name) for name in names]) if names else schema
+        for first in range(0, len(frame), BATCH_ROWS):
+            piece = chosen.iloc[first : first + BATCH_ROWS]
+            yield pa.RecordBatch.from_pandas(piece, schema=wanted, preserve_index=False)
+
+    return StreamPart("pandas.DataFrame", schema, start, rows=len(frame))
+
+
+def _polars(frame: Any) -> StreamPart:
+    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+        # In slices, since the conversion copies strings.
+        for piece in (frame.select(names) if names else frame).iter_slices(BATCH_ROWS):
+            yield from piece.to_arrow().to_batches()
+
+    schema = frame.clear().to_arrow().schema
+    return StreamPart("polars.DataFrame", schema, start, rows=frame.height, size=frame.estimated_size())
+
+
+def _lazy_frame(frame: Any) -> StreamPart:
+    if not hasattr(frame, "collect_batches"):
+        raise IngestError(
+            "polars.LazyFrame: this version of polars cannot collect it in batches: "
+            "use .collect(), or write it with .sink_parquet() and load that file"
+        )
+
+    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+        for piece in (frame.select(names) if names else frame).collect_batches(chunk_size=BATCH_ROWS):
+            yield from piece.to_arrow().to_batches(max_chunksize=BATCH_ROWS)
+
+    # An empty frame of the same columns, since polars knows best which Arrow types it will make.
+    schema = frame.clear().collect().to_arrow().schema
+    return StreamPart("polars.LazyFrame", schema, start)
+
+
+def _is_a(what: Any, package: str, name: str) -> bool:
+    """Whether `what` is an instance of a class of a package that need not be installed."""
+    return any(cls.__name__ == name and cls.__module__.split(".")[0] == package for cls in type(what).__mro__)
+
+
+def _kind(what: Any) -> str:
+    cls = type(what)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__.split('.')[0]}.{cls.__name__}"

@@ -138,7 +138,7 @@ class Database:
         """
         folder = self._folder(name)
         require_stored_schema(schema)
-        schema = pa.schema([pa.field(field.name, field.type) for field in schema])  # no metadata, all nullable
+        schema = pa.schema([pa.field(field.name, field.type) for field in schema])  # metadata stays behind
         if not len(schema):
             raise StorageError(f'table "{name}" needs at least one column')
         if not or_replace:

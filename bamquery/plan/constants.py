@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.plan import types
+from bamquery.type_names import type_name
 
 _EXACT: Final = Context(prec=100)
 _TRUE: Final = frozenset({"true", "t", "1", "yes", "y"})
@@ -60,16 +61,22 @@ def _ticks(value: Any) -> int:
     return int(value.value)
 
 
+def _stored_as(value: Any, storage: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
+    """The scalar of a type whose values are kept as those of another."""
+    result: pa.Scalar[Any] = pa.scalar(value, storage).cast(kind)
+    return result
+
+
 def _refusal(source: pa.DataType, kind: pa.DataType) -> str:
-    return f"{types.type_name(source)} does not convert to {types.type_name(kind)}"
+    return f"{type_name(source)} does not convert to {type_name(kind)}"
 
 
 def _unreadable(text: str, kind: pa.DataType) -> ValueError:
-    return ValueError(f"'{text}' is not a value of type {types.type_name(kind)}")
+    return ValueError(f"'{text}' is not a value of type {type_name(kind)}")
 
 
 def _out_of_range(value: object, kind: pa.DataType) -> ValueError:
-    return ValueError(f"{value} does not fit into {types.type_name(kind)}")
+    return ValueError(f"{value} does not fit into {type_name(kind)}")
 
 
 def _boolean(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
@@ -119,7 +126,8 @@ def _decimal(value: Any, source: pa.DataType, kind: Any) -> pa.Scalar[Any]:
     number = _exact(value, source, kind, kind.scale)
     if abs(number) >= Decimal(10) ** (kind.precision - kind.scale):
         raise _out_of_range(value, kind)
-    return pa.scalar(number, kind)
+    result: pa.Scalar[Any] = pa.scalar(number, kind)
+    return result
 
 
 def _floating(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
@@ -132,7 +140,7 @@ def _floating(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[A
             raise _unreadable(value, kind) from None
     else:
         number = float(_number(value, source, kind))
-    result: pa.Scalar[Any] = pa.scalar(number, pa.float64()).cast(kind)
+    result = _stored_as(number, pa.float64(), kind)
     if math.isinf(result.as_py()) and math.isfinite(number):
         raise _out_of_range(value, kind)
     return result
@@ -149,9 +157,9 @@ def _string(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any
 def _date(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     if types.is_string(source):
         days, _, _ = _read_timestamp(value, kind)
-        return pa.scalar(days, pa.int32()).cast(kind)
+        return _stored_as(days, pa.int32(), kind)
     if pa.types.is_timestamp(source):
-        return pa.scalar(value // (_PER_SECOND[source.unit] * _SECONDS_PER_DAY), pa.int32()).cast(kind)
+        return _stored_as(value // (_PER_SECOND[source.unit] * _SECONDS_PER_DAY), pa.int32(), kind)
     raise NotConvertedError(_refusal(source, kind))
 
 
@@ -169,8 +177,8 @@ def _timestamp(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     else:
         raise NotConvertedError(_refusal(source, kind))
     if not -(1 << 63) < ticks < 1 << 63:
-        raise ValueError(f"a time outside what {types.type_name(kind)} holds")
-    return pa.scalar(ticks, pa.int64()).cast(kind)
+        raise ValueError(f"a time outside what {type_name(kind)} holds")
+    return _stored_as(ticks, pa.int64(), kind)
 
 
 def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
@@ -179,9 +187,9 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
         if found is None:
             raise _unreadable(value, kind)
         nanoseconds = _read_clock(found.groups(), value, kind)
-        return pa.scalar(nanoseconds * _PER_SECOND[kind.unit] // 1_000_000_000, pa.int64()).cast(kind)
+        return _stored_as(nanoseconds * _PER_SECOND[kind.unit] // 1_000_000_000, pa.int64(), kind)
     if pa.types.is_time64(source):
-        return pa.scalar(value * _PER_SECOND[kind.unit] // _PER_SECOND[source.unit], pa.int64()).cast(kind)
+        return _stored_as(value * _PER_SECOND[kind.unit] // _PER_SECOND[source.unit], pa.int64(), kind)
     raise NotConvertedError(_refusal(source, kind))
 
 

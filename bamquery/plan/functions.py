@@ -18,15 +18,17 @@ SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "subtract": "a - b; decimals: arguments already at the result's type",
         "multiply": "a * b; decimals: the result's scale is the sum of the arguments' scales",
         "divide": "a / b in double; x / 0 is inf or NaN",
-        "floor_divide": "a // b, truncated toward zero; null where b = 0 (integers)",
-        "modulo": "a % b with the sign of a; null where b = 0 (integers)",
+        "floor_divide": "a // b: integers and decimal(38, 0) truncated toward zero, floats as divide;"
+        " null where b = 0",
+        "modulo": "a % b with the sign of a; null where b = 0 (integers, decimals), NaN for floats",
         "negate": "-a",
         "abs": "|a|",
-        "floor": "double to double; integers unchanged",
-        "ceil": "double to double; integers unchanged",
-        "round": "round(a, n) half away from zero; n is an int32 literal",
-        "sqrt": "double; ExecutionError below zero",
-        "ln": "double; ExecutionError at or below zero",
+        "floor": "float and double to the same, decimal(p, s) to decimal(p, 0)",
+        "ceil": "float and double to the same, decimal(p, s) to decimal(p, 0)",
+        "round": "round(a, n) half away from zero; n is an int32 literal; integers, floats and doubles to the"
+        " same, decimal(p, s) to decimal(p, min(s, max(n, 0)))",
+        "sqrt": "double; NaN below zero",
+        "ln": "double; NaN below zero, -inf at zero",
         "exp": "double",
         "power": "double, double",
         # Comparison: both arguments have one type. NaN equals NaN and is greater than every number; -0 = 0.
@@ -57,12 +59,15 @@ SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "ilike": "like without regard to case",
         "starts_with": "starts_with(a, literal)",
         "contains": "contains(a, literal)",
-        "substring": "substring(a, start int64 literal from 1, length int64 literal or null literal)",
+        "substring": "substring(a, start int64 literal, length int64 literal or null for all the rest):"
+        " places count from 1, below 0 from the end; a length below 0 goes back",
         "trim": "spaces at both ends",
         # Dates and timestamps.
         "date_part": "date_part(unit string literal, a) as int64; units: year quarter month day hour minute "
         "second dayofweek (Sunday 0) isodow (Monday 1) dayofyear week (ISO)",
         "epoch": "seconds since 1970-01-01, double",
+        "add_days": "add_days(a date, n int32): the date n days later; ExecutionError outside DATE",
+        "days_between": "days_between(a date, b date): days from b to a, int64",
         "date_trunc": "date_trunc(unit string literal, a): a's type; units of date_part, weeks start Monday",
     }
 )

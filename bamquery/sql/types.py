@@ -9,7 +9,8 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.plan.types import HUGEINT, type_name
+from bamquery.plan.types import HUGEINT
+from bamquery.type_names import type_name
 
 __all__ = ["HUGEINT", "from_syntax", "type_name"]
 

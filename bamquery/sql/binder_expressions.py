@@ -1,0 +1,311 @@
+"""Expressions of the syntax tree to bound, typed expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.naming import suggestion
+from bamquery.plan.expressions import Expression
+from bamquery.sql import functions, operators
+from bamquery.sql.aggregates import AGGREGATES, is_aggregate
+from bamquery.sql.binder_aggregates import AggregateCollector
+from bamquery.sql.failures import each, placed
+from bamquery.sql.functions import FUNCTIONS
+from bamquery.sql.scope import Scope, SelectAliases
+from bamquery.sql.types import from_syntax
+
+_MAX_WIDTH: Final = 38
+
+
+class ExpressionBinder:
+    """Binds expressions of one clause.
+
+    Args:
+        sql: the text, for the places of errors.
+        scope: the columns that may be named.
+        clause: what the expressions belong to, in words for errors.
+        aliases: the select list's, looked at where the scope has no such column.
+        aggregates: where aggregate calls go; without it they are errors.
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        scope: Scope,
+        clause: str,
+        aliases: SelectAliases | None = None,
+        aggregates: AggregateCollector | None = None,
+    ) -> None:
+        self.sql = sql
+        self.scope = scope
+        self.clause = clause
+        self.aliases = aliases
+        self.aggregates = aggregates
+        self._within: list[str] = []  # aliases that are being bound
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The bound expression.
+
+        Raises:
+            SqlError: unknown names, types that do not fit; with every place.
+        """
+        bind = _BINDERS.get(type(node))
+        if bind is None:
+            with placed(self.sql, node):
+                raise ValueError(f"{type(node).__name__} cannot stand in {self.clause}")
+        return bind(self, node)
+
+    def bind_all(self, nodes: Sequence[exp.Expr]) -> Sequence[Expression]:
+        """Several; all their faults in one error."""
+        return each(self.bind, nodes, self.sql)
+
+    def _column(self, node: exp.Column) -> Expression:
+        with placed(self.sql, node):
+            if isinstance(node.this, exp.Star):
+                raise ValueError(f"* cannot stand within an expression of {self.clause}")
+            if node.table:
+                self.scope.check_table(node.table)
+            column = self.scope.find(node.name)
+            if column is None and self.aliases is not None and not node.table:
+                aliased = self.aliases.find(node.name)
+                if aliased is not None:
+                    return self._alias(node.name, aliased)
+            if column is None:
+                others = self.aliases.names if self.aliases is not None and not node.table else []
+                raise ValueError(self.scope.missing(node.name, others))
+        if self.aggregates is not None:
+            self.aggregates.note(column, node)
+        return column
+
+    def _alias(self, name: str, aliased: exp.Expr) -> Expression:
+        if name in self._within:
+            raise ValueError(f'"{name}" is defined by itself')
+        self._within.append(name)
+        try:
+            return self.bind(aliased)
+        finally:
+            self._within.pop()
+
+    def _literal(self, node: exp.Literal) -> Expression:
+        text = str(node.this)
+        if node.args["is_string"]:
+            return operators.literal(text, operators.STRING)
+        if "e" in text.lower():
+            return operators.literal(float(text), pa.float64())
+        if "." not in text:
+            return operators.integer_literal(int(text))
+        # The width counts the digits as written: 0.5 is DECIMAL(2,1), .5 is DECIMAL(1,1).
+        with placed(self.sql, node):
+            written = self._written(node, text)
+            scale = len(written.partition(".")[2])
+            width = len(written.replace(".", ""))
+            if width > _MAX_WIDTH:
+                return operators.literal(float(text), pa.float64())
+            return operators.literal(Decimal(text), pa.decimal128(width, scale))
+
+    def _written(self, node: exp.Literal, text: str) -> str:
+        if "start" not in node.meta:
+            return text
+        return self.sql[node.meta["start"] : node.meta["end"] + 1].replace("_", "")
+
+    def _boolean(self, node: exp.Boolean) -> Expression:
+        return operators.literal(bool(node.this), operators.BOOLEAN)
+
+    def _null(self, node: exp.Null) -> Expression:
+        return operators.literal(None, pa.null())
+
+    def _paren(self, node: exp.Paren) -> Expression:
+        return self.bind(node.this)
+
+    def _operator(self, build: Callable[..., Expression], node: exp.Expr, *operands: exp.Expr) -> Expression:
+        bound = self.bind_all(operands)
+        with placed(self.sql, node):
+            return build(*bound)
+
+    def _chain(self, function: str, node: exp.Expr) -> Expression:
+        operands = self.bind_all(list(_flattened(node)))
+        with placed(self.sql, node):
+            return operators.logical(function, operands)
+
+    def _is(self, node: exp.Is) -> Expression:
+        value = node.expression
+        if isinstance(value, exp.Null):
+            return self._operator(lambda o: operators.is_null_test(o, negate=False), node, node.this)
+        return self._operator(lambda o: operators.is_truth_value(o, bool(value.this)), node, node.this)
+
+    def _not(self, node: exp.Not) -> Expression:
+        below = node.this
+        if isinstance(below, exp.Is) and isinstance(below.expression, exp.Null):
+            return self._operator(lambda o: operators.is_null_test(o, negate=True), node, below.this)
+        return self._operator(operators.negation, node, below)
+
+    def _between(self, node: exp.Between) -> Expression:
+        return self._operator(operators.between, node, node.this, node.args["low"], node.args["high"])
+
+    def _in(self, node: exp.In) -> Expression:
+        value, *candidates = self.bind_all([node.this, *node.expressions])
+        with placed(self.sql, node):
+            if not candidates:
+                raise ValueError("IN needs at least one value")
+            return operators.is_in(value, candidates)
+
+    def _like(self, function: str, node: exp.Expr) -> Expression:
+        text, pattern = self.bind_all([node.this, node.expression])
+        with placed(self.sql, node):
+            matches = functions.like(function, text, pattern)
+            return operators.negation(matches) if node.args.get("negate") else matches
+
+    def _case(self, node: exp.Case) -> Expression:
+        subject = None if node.this is None else self.bind(node.this)
+        otherwise = node.args.get("default") or exp.Null()
+        branches = node.args["ifs"]
+        bound = self.bind_all(
+            [*(branch.this for branch in branches), *(branch.args["true"] for branch in branches), otherwise]
+        )
+        conditions, values = bound[: len(branches)], bound[len(branches) : -1]
+        with placed(self.sql, node):
+            if subject is not None:
+                conditions = [operators.compare("equal", subject, value) for value in conditions]
+            return functions.case(list(zip(conditions, values, strict=True)), bound[-1])
+
+    def _if(self, node: exp.If) -> Expression:
+        otherwise = node.args.get("false")
+        with placed(self.sql, node):
+            if otherwise is None:
+                raise ValueError("if() takes 3 arguments, not 2")
+        condition, value, other = self.bind_all([node.this, node.args["true"], otherwise])
+        with placed(self.sql, node):
+            return functions.case([(condition, value)], other)
+
+    def _cast(self, node: exp.Cast | exp.TryCast) -> Expression:
+        argument = self.bind(node.this)
+        target = node.args["to"]
+        with placed(self.sql, target):
+            kind = from_syntax(target)
+            if kind is None:
+                raise ValueError(f"there is no type {_type_text(target)}")
+        with placed(self.sql, node):
+            return operators.explicit_cast(argument, kind, try_=isinstance(node, exp.TryCast))
+
+    def _extract(self, node: exp.Extract) -> Expression:
+        value = self.bind(node.expression)
+        with placed(self.sql, node):
+            return functions.date_part(str(node.this.this), value, "extract")
+
+    def _substring(self, node: exp.Substring) -> Expression:
+        start = node.args.get("start") or exp.Literal.number(1)
+        parts = [node.this, start, *([node.args["length"]] if node.args.get("length") else [])]
+        arguments = self.bind_all(parts)
+        with placed(self.sql, node):
+            return functions.call("substring", arguments)
+
+    def _trim(self, node: exp.Trim) -> Expression:
+        argument = self.bind(node.this)
+        with placed(self.sql, node):
+            return functions.call("trim", [argument])
+
+    def _function(self, node: exp.Anonymous) -> Expression:
+        name = node.name
+        if is_aggregate(name):
+            return self._aggregate(node, where=None)
+        if name.lower() not in FUNCTIONS:
+            with placed(self.sql, node):
+                hint = suggestion(name, [*FUNCTIONS, *AGGREGATES])
+                raise ValueError(f"there is no function {name}().{hint}")
+        arguments = self.bind_all(node.expressions)
+        with placed(self.sql, node):
+            return functions.call(name, arguments)
+
+    def _filter(self, node: exp.Filter) -> Expression:
+        call = node.this
+        with placed(self.sql, node):
+            if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name):
+                raise ValueError("FILTER belongs to an aggregate function")
+        return self._aggregate(call, where=node.expression.this)
+
+    def _aggregate(self, node: exp.Anonymous, where: exp.Expr | None) -> Expression:
+        with placed(self.sql, node):
+            if self.aggregates is None:
+                raise ValueError(f"{node.name.lower()}() is an aggregate, which {self.clause} cannot contain")
+        inner = ExpressionBinder(
+            self.sql, self.scope, f"the arguments of {node.name.lower()}()", self.aliases
+        )
+        return self.aggregates.bind(node, where, inner.bind)
+
+
+def _flattened(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The operands of a chain of one connector, without recursion: such chains get long."""
+    kind = type(node)
+    pending = [node]
+    while pending:
+        operand = pending.pop()
+        if type(operand) is kind:
+            pending += [operand.args["expression"], operand.args["this"]]
+        else:
+            yield operand
+
+
+def _type_text(node: exp.DataType) -> str:
+    return str(node.args.get("kind") or node.this.value)
+
+
+_Bind = Callable[[ExpressionBinder, Any], Expression]
+
+
+def _binary(build: Callable[[Expression, Expression], Expression]) -> _Bind:
+    return lambda binder, node: binder._operator(build, node, node.this, node.expression)
+
+
+def _comparison(function: str) -> _Bind:
+    return _binary(lambda left, right: operators.compare(function, left, right))
+
+
+_BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
+    {
+        exp.Column: ExpressionBinder._column,
+        exp.Literal: ExpressionBinder._literal,
+        exp.Boolean: ExpressionBinder._boolean,
+        exp.Null: ExpressionBinder._null,
+        exp.Paren: ExpressionBinder._paren,
+        exp.And: lambda binder, node: binder._chain("and", node),
+        exp.Or: lambda binder, node: binder._chain("or", node),
+        exp.Not: ExpressionBinder._not,
+        exp.Is: ExpressionBinder._is,
+        exp.EQ: _comparison("equal"),
+        exp.NEQ: _comparison("not_equal"),
+        exp.LT: _comparison("less"),
+        exp.LTE: _comparison("less_equal"),
+        exp.GT: _comparison("greater"),
+        exp.GTE: _comparison("greater_equal"),
+        exp.NullSafeEQ: _comparison("is_not_distinct_from"),
+        exp.NullSafeNEQ: _comparison("is_distinct_from"),
+        exp.Between: ExpressionBinder._between,
+        exp.In: ExpressionBinder._in,
+        exp.Like: lambda binder, node: binder._like("like", node),
+        exp.ILike: lambda binder, node: binder._like("ilike", node),
+        exp.Add: _binary(operators.add),
+        exp.Sub: _binary(operators.subtract),
+        exp.Mul: _binary(operators.multiply),
+        exp.Div: _binary(operators.divide),
+        exp.IntDiv: _binary(operators.floor_divide),
+        exp.Mod: _binary(operators.modulo),
+        exp.Pow: _binary(operators.power),
+        exp.DPipe: _binary(operators.concatenate),
+        exp.Neg: lambda binder, node: binder._operator(operators.minus, node, node.this),
+        exp.Case: ExpressionBinder._case,
+        exp.If: ExpressionBinder._if,
+        exp.Cast: ExpressionBinder._cast,
+        exp.TryCast: ExpressionBinder._cast,
+        exp.Extract: ExpressionBinder._extract,
+        exp.Substring: ExpressionBinder._substring,
+        exp.Trim: ExpressionBinder._trim,
+        exp.Anonymous: ExpressionBinder._function,
+        exp.Filter: ExpressionBinder._filter,
+    }
+)

@@ -1,0 +1,294 @@
+"""Which type expressions meet in, and the casts that take them there: DuckDB's rules for implicit casts.
+
+A literal has no firm type yet: an integer literal takes the other side's type where it fits, a string
+literal is read as a value of it, NULL is of any type. Every function here raises `ValueError` in words; the
+binder knows the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.plan import types
+from bamquery.plan.constants import NotConvertedError, convert
+from bamquery.plan.expressions import Cast, Expression, Literal
+from bamquery.plan.types import HUGEINT
+from bamquery.type_names import type_name
+
+SYMBOLS: Final[Mapping[str, str]] = MappingProxyType(
+    {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%"}
+)
+"""How the arithmetic functions are written."""
+
+_DECIMAL_WIDTHS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
+_UNITS: Final = ("s", "ms", "us", "ns")
+_MAX_WIDTH: Final = 38
+_INT64_WIDTH: Final = 18
+
+
+def decode(expression: Expression) -> Expression:
+    """The expression as values: a dictionary column's codes are looked up."""
+    kind = types.value_type(expression.type)
+    return expression if kind == expression.type else Cast(expression, kind)
+
+
+def coerce(expression: Expression, kind: pa.DataType) -> Expression:
+    """The expression as `kind`; a literal is converted here and now."""
+    if expression.type == kind:
+        return expression
+    if isinstance(expression, Literal):
+        try:
+            return Literal(convert(expression.value, kind))
+        except NotConvertedError:
+            pass  # not a conversion of constants: a device may know it
+    return Cast(expression, kind)
+
+
+def is_null(expression: Expression) -> bool:
+    """Whether it is the untyped NULL."""
+    return pa.types.is_null(expression.type)
+
+
+def is_string_literal(expression: Expression) -> bool:
+    """Whether it is a quoted string, to be read as whatever is wanted."""
+    return isinstance(expression, Literal) and types.is_string(expression.type)
+
+
+def is_integer_literal(expression: Expression) -> bool:
+    """Whether it is an integer as written, of the smallest of INTEGER, BIGINT and HUGEINT that holds it."""
+    return isinstance(expression, Literal) and types.is_integral(expression.type)
+
+
+def common_type(expressions: Sequence[Expression]) -> pa.DataType:
+    """The type that CASE, COALESCE and IN bring their values to; `pa.null()` where all are NULL."""
+    firm = [e.type for e in expressions if not isinstance(e, Literal)]
+    literals = [e for e in expressions if isinstance(e, Literal) and not is_null(e)]
+    numbers = [e for e in literals if not is_string_literal(e)]
+    kind = _combine_all(firm) if firm else None
+    for literal in numbers:
+        if kind is None:
+            kind = literal.type
+        elif not (is_integer_literal(literal) and _fits(literal, kind)):
+            kind = _combine_all([kind, literal.type])
+    if kind is None:
+        return pa.large_string() if literals else pa.null()
+    if types.is_string(kind) and numbers:
+        raise ValueError(f"{type_name(numbers[0].type)} and VARCHAR do not mix: cast one of them")
+    return kind
+
+
+def comparison_type(left: Expression, right: Expression) -> pa.DataType:
+    """The type in which two values are compared."""
+    for one, other in ((left, right), (right, left)):
+        if is_null(one) or is_string_literal(one):
+            return other.type
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Literal) and types.is_numeric(one.type) and _converts_exactly(one, other.type):
+            return other.type
+    if pa.types.is_decimal(left.type) and pa.types.is_decimal(right.type):
+        return _exact_decimal(left.type, right.type)
+    common = combine(left.type, right.type)
+    if common is None:
+        names = f"{type_name(left.type)} with {type_name(right.type)}"
+        raise ValueError(f"cannot compare {names}: cast one of them")
+    return common
+
+
+def combine(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The smallest type that holds the values of both, or None."""
+    if left == right:
+        return left
+    if pa.types.is_null(left) or pa.types.is_null(right):
+        return right if pa.types.is_null(left) else left
+    if types.is_numeric(left) and types.is_numeric(right):
+        return _combine_numbers(left, right)
+    for one, other in ((left, right), (right, left)):
+        if pa.types.is_boolean(one) and types.is_integral(other):
+            return other
+        if pa.types.is_date(one) and pa.types.is_timestamp(other):
+            return other
+    if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
+        return _combine_timestamps(left, right)
+    if pa.types.is_time64(left) and pa.types.is_time64(right):
+        return pa.time64("ns")
+    return None
+
+
+def arithmetic_types(
+    operator: str, left: Expression, right: Expression
+) -> tuple[pa.DataType, pa.DataType, pa.DataType]:
+    """What both arguments of ``add``, ``subtract``, ``multiply`` or ``modulo`` become, and the result's type.
+
+    Both arguments get one type, but for decimals in ``multiply``.
+    """
+    left_type, right_type = _firm_types(left, right)
+    if not (types.is_numeric(left_type) and types.is_numeric(right_type)):
+        raise ValueError(_no_operator(operator, left, right))
+    if pa.types.is_floating(left_type) or pa.types.is_floating(right_type):
+        kind = _combine_numbers(left_type, right_type)
+        return kind, kind, kind
+    if types.is_integral(left_type) and types.is_integral(right_type):
+        kind = _arithmetic_integer(left_type, right_type)
+        return kind, kind, kind
+    left_type, right_type = as_decimal(left_type), as_decimal(right_type)
+    match operator:
+        case "multiply":
+            result = _product(left_type, right_type)
+            return left_type, right_type, result
+        case "modulo":
+            kind = _exact_decimal(left_type, right_type)
+            if _whole_width(left_type, right_type) + kind.scale > _MAX_WIDTH:
+                return pa.float64(), pa.float64(), pa.float64()
+            return kind, kind, kind
+        case _:
+            scale = max(left_type.scale, right_type.scale)
+            width = min(_whole_width(left_type, right_type) + scale + 1, _MAX_WIDTH)
+            kind = pa.decimal128(width, scale)
+            return kind, kind, kind
+
+
+def division_type(left: Expression, right: Expression) -> pa.DataType:
+    """DOUBLE, or FLOAT where a FLOAT meets anything else than a DOUBLE."""
+    left_type, right_type = _firm_types(left, right)
+    if not (types.is_numeric(left_type) and types.is_numeric(right_type)):
+        raise ValueError(_no_operator("divide", left, right))
+    singles = pa.types.is_float32(left_type) or pa.types.is_float32(right_type)
+    doubles = pa.types.is_float64(left_type) or pa.types.is_float64(right_type)
+    return pa.float32() if singles and not doubles else pa.float64()
+
+
+def as_decimal(kind: pa.DataType) -> Any:
+    """The decimal that holds every value of an integer type; decimals as they are."""
+    if pa.types.is_decimal(kind):
+        return kind
+    width = _DECIMAL_WIDTHS[kind.bit_width] + (1 if kind == pa.uint64() else 0)
+    return pa.decimal128(width, 0)
+
+
+def _firm_types(left: Expression, right: Expression) -> tuple[pa.DataType, pa.DataType]:
+    """Both types, after a literal has taken on the other side's where it may."""
+    if is_null(left) and is_null(right):
+        return pa.int32(), pa.int32()
+    if is_null(left) or (is_string_literal(left) and not isinstance(right, Literal)):
+        return right.type, right.type
+    if is_null(right) or (is_string_literal(right) and not isinstance(left, Literal)):
+        return left.type, left.type
+    if is_integer_literal(left) and not isinstance(right, Literal) and _fits(left, right.type):
+        return right.type, right.type
+    if is_integer_literal(right) and not isinstance(left, Literal) and _fits(right, left.type):
+        return left.type, left.type
+    return left.type, right.type
+
+
+def _no_operator(operator: str, left: Expression, right: Expression) -> str:
+    return f"there is no {type_name(left.type)} {SYMBOLS[operator]} {type_name(right.type)}"
+
+
+def _combine_all(kinds: Iterable[pa.DataType]) -> pa.DataType:
+    def both(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+        kind = combine(left, right)
+        if kind is None:
+            raise ValueError(f"{type_name(left)} and {type_name(right)} do not mix: cast one of them")
+        return kind
+
+    return reduce(both, kinds)
+
+
+def _fits(literal: Expression, kind: pa.DataType) -> bool:
+    """Whether an integer literal can be taken for a value of the type."""
+    assert isinstance(literal, Literal)
+    if pa.types.is_floating(kind):
+        return True
+    if not types.is_integral(kind):
+        return False
+    smallest, largest = types.integer_range(kind)
+    return smallest <= int(literal.value.as_py()) <= largest
+
+
+def _converts_exactly(literal: Literal, kind: pa.DataType) -> bool:
+    if not types.is_numeric(kind) or pa.types.is_floating(literal.type):
+        return False
+    try:
+        there = convert(literal.value, kind)
+        return convert(there, literal.type) == literal.value
+    except ValueError:
+        return False
+
+
+def _combine_numbers(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if pa.types.is_float64(left) or pa.types.is_float64(right):
+        return pa.float64()
+    if pa.types.is_float32(left) or pa.types.is_float32(right):
+        return pa.float32()
+    if types.is_integral(left) and types.is_integral(right):
+        return _combine_integers(left, right)
+    for one, other in ((left, right), (right, left)):
+        if types.is_integral(one):  # the decimal's scale stays
+            scale = as_decimal(other).scale
+            whole = max(as_decimal(one).precision, as_decimal(other).precision - scale)
+            return pa.decimal128(min(whole + scale, _MAX_WIDTH), scale)
+    whole = _whole_width(left, right)
+    scale = min(max(as_decimal(left).scale, as_decimal(right).scale), _MAX_WIDTH - whole)
+    return pa.decimal128(whole + scale, scale)
+
+
+def _combine_integers(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    smallest, largest = _joint_range(left, right)
+    for kind in (left, right, pa.int16(), pa.int32(), pa.int64()):
+        if _holds(kind, smallest, largest):
+            return kind
+    return HUGEINT
+
+
+def _arithmetic_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """As DuckDB picks its operator: one of the two types if it holds the other, else BIGINT or HUGEINT."""
+    smallest, largest = _joint_range(left, right)
+    for kind in (left, right, pa.int64()):
+        if _holds(kind, smallest, largest):
+            return kind
+    return HUGEINT
+
+
+def _joint_range(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
+    (left_min, left_max), (right_min, right_max) = types.integer_range(left), types.integer_range(right)
+    return min(left_min, right_min), max(left_max, right_max)
+
+
+def _holds(kind: pa.DataType, smallest: int, largest: int) -> bool:
+    kind_min, kind_max = types.integer_range(kind)
+    return kind_min <= smallest and largest <= kind_max
+
+
+def _whole_width(left: Any, right: Any) -> int:
+    """Digits before the point that hold the values of both."""
+    return int(max(left.precision - left.scale, right.precision - right.scale))
+
+
+def _exact_decimal(left: Any, right: Any) -> pa.Decimal128Type[Any, Any]:
+    scale = max(left.scale, right.scale)
+    return pa.decimal128(min(_whole_width(left, right) + scale, _MAX_WIDTH), scale)
+
+
+def _product(left: Any, right: Any) -> pa.DataType:
+    scale = left.scale + right.scale
+    if scale > _MAX_WIDTH:
+        raise ValueError(
+            f"{type_name(left)} * {type_name(right)} would need a scale of {scale}, more than {_MAX_WIDTH}: "
+            "cast one side to a smaller scale or to DOUBLE"
+        )
+    width = left.precision + right.precision
+    # DuckDB stays within 64 bits while both arguments do, and checks for overflow.
+    most = _INT64_WIDTH if max(left.precision, right.precision) <= _INT64_WIDTH else _MAX_WIDTH
+    return pa.decimal128(max(min(width, most), scale), scale)
+
+
+def _combine_timestamps(left: Any, right: Any) -> pa.DataType | None:
+    if (left.tz is None) != (right.tz is None) and "ns" in {left.unit, right.unit}:
+        return None
+    unit: Any = _UNITS[max(_UNITS.index(left.unit), _UNITS.index(right.unit))]
+    return pa.timestamp(unit, left.tz or right.tz)

@@ -1,0 +1,61 @@
+"""Many reasons, one error: binding goes on after a fault, so that a statement's faults are told together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from sqlglot import exp
+
+from bamquery.errors import Reason, SqlError, UnsupportedError
+from bamquery.sql.positions import reason
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@contextmanager
+def placed(sql: str, node: exp.Expr | None) -> Iterator[None]:
+    """Turn a `ValueError` raised inside into a `SqlError` that points at the node."""
+    try:
+        yield
+    except ValueError as error:
+        raise SqlError(reason(str(error), sql, node), sql) from error
+
+
+class Faults:
+    """Collects the reasons of several steps and raises them as one error."""
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+        self._errors: list[SqlError] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep a `SqlError` raised inside for later."""
+        try:
+            yield
+        except SqlError as error:
+            self._errors.append(error)
+
+    def check(self) -> None:
+        """Raise what was collected, if anything was."""
+        if not self._errors:
+            return
+        reasons: list[Reason] = []
+        for error in self._errors:
+            reasons += [r for r in error.reasons if r not in reasons]
+        unsupported = all(isinstance(error, UnsupportedError) for error in self._errors)
+        raise (UnsupportedError if unsupported else SqlError)(reasons, self._sql)
+
+
+def each(step: Callable[[Item], Result], items: Iterable[Item], sql: str) -> Sequence[Result]:
+    """The step's result for each item; the reasons of all that fail, in one error."""
+    faults = Faults(sql)
+    results: list[Result] = []
+    for item in items:
+        with faults.collected():
+            results.append(step(item))
+    faults.check()
+    return results

@@ -1,0 +1,22 @@
+import numpy as np
+
+from bamquery.queries.generator.lookup import frequency_table, quantile_table
+
+
+def test_frequencies_are_shares_of_places() -> None:
+    table = frequency_table([7, 8, 9], [2, 1, 1], 8)
+    assert len(table) == 256
+    assert [int(np.sum(table == value)) for value in (7, 8, 9)] == [128, 64, 64]
+
+
+def test_rare_values_do_not_crowd_out_others() -> None:
+    table = frequency_table([1, 2, 3], [1, 1e-9, 1], 8)
+    assert [int(np.sum(table == value)) for value in (1, 2, 3)] == [128, 0, 128]
+
+
+def test_quantiles_lie_on_the_knots() -> None:
+    table = quantile_table([(0, 10), (0.5, 20), (1, 100)], 12)
+    assert len(table) == 4096
+    assert abs(np.quantile(table, 0.5) - 20) < 0.1
+    assert abs(np.quantile(table, 0.25) - 15) < 0.1
+    assert 10 <= table[0] < table[-1] <= 100

@@ -174,10 +174,6 @@ class Device(Protocol[Frame]):
         """At most `length` rows from row `offset` on, without a copy."""
         ...
 
-    def compact(self, frame: Frame) -> Frame:
-        """The same rows in memory of their own, so that what a slice was cut from can be freed."""
-        ...
-
     def take(self, frame: Frame, positions: NDArray[np.int64]) -> Frame:
         """The rows at those positions, in that order."""
         ...

@@ -1,0 +1,79 @@
+"""The shape of an aggregate function on this device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.frames import concatenate_columns
+from bamquery.engine.cpu.kernels import Column, booleans_of, compute
+
+Codes: TypeAlias = NDArray[Any]
+"""Group number of each row (or of each state)."""
+Part: TypeAlias = "NDArray[Any] | pa.Array[Any]"
+Parts: TypeAlias = tuple[Part, ...]
+"""An aggregate's state: a few arrays with one value a group."""
+
+
+class Accumulator(ABC):
+    """One aggregate call. `merge` is associative, in the order of the states."""
+
+    @abstractmethod
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """States of the groups after these rows; `column` is the argument, decoded, nulls included."""
+
+    @abstractmethod
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """States of the groups, each from those of its number."""
+
+    @abstractmethod
+    def final(self, parts: Parts) -> Column:
+        """The aggregate's value in each group.
+
+        Raises:
+            ExecutionError: it does not fit the type.
+        """
+
+
+def concatenate_parts(parts: Sequence[Part]) -> Part:
+    """One part of several states."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
+    return concatenate_columns([part for part in parts if isinstance(part, pa.Array)])
+
+
+def without_nulls(column: Column, codes: Codes) -> tuple[Column, Codes]:
+    """The rows whose argument is not null."""
+    if not column.null_count:
+        return column, codes
+    return column.drop_null(), codes[booleans_of(compute("is_valid", column))]
+
+
+def add_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any]:
+    """Sum of each group's values."""
+    if groups == 1:
+        return np.atleast_1d(values.sum(dtype=values.dtype))
+    sums = np.zeros(groups, values.dtype)
+    np.add.at(sums, codes, values)
+    return sums
+
+
+def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
+    """Rows of each group."""
+    if groups == 1:
+        return np.array([len(codes)])
+    return np.bincount(codes, minlength=groups).astype(np.int64, copy=False)
+
+
+def seen_by_group(codes: Codes, groups: int) -> NDArray[np.bool_]:
+    """Whether a group has a row."""
+    if groups == 1:
+        return np.array([len(codes) > 0])
+    seen = np.zeros(groups, np.bool_)
+    seen[codes] = True
+    return seen

@@ -1,0 +1,40 @@
+"""count and count(*)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
+    Codes,
+    Parts,
+    add_by_group,
+    count_by_group,
+    without_nulls,
+)
+from bamquery.engine.cpu.kernels import Column, from_values
+
+
+class CountRows(Accumulator):
+    """All rows; 0 for a group without any."""
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """One number a group."""
+        return (count_by_group(codes, groups),)
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The sums."""
+        return (add_by_group(codes, np.asarray(parts[0]), groups),)
+
+    def final(self, parts: Parts) -> Column:
+        """The numbers."""
+        return from_values(np.asarray(parts[0]), pa.int64())
+
+
+class Count(CountRows):
+    """Rows whose argument is not null."""
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """One number a group."""
+        return (count_by_group(without_nulls(column, codes)[1], groups),)

@@ -1,0 +1,144 @@
+"""min, max, bool_and and bool_or. NaN is the greatest number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
+    Codes,
+    Parts,
+    seen_by_group,
+    without_nulls,
+)
+from bamquery.engine.cpu.kernels import (
+    Column,
+    booleans_of,
+    compute,
+    flags_of,
+    from_values,
+    numpy_type,
+    take,
+    values_of,
+)
+
+
+def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:
+    """Min or max of a type."""
+    if pa.types.is_boolean(kind):
+        return BooleanExtreme(greatest=greatest)
+    if pa.types.is_decimal(kind) or pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        return RankedExtreme(greatest=greatest)
+    return StoredExtreme(kind, greatest=greatest)
+
+
+def _by_group(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool) -> NDArray[Any]:
+    """Least or greatest of each group's values; anything for a group without any."""
+    if groups == 1 and len(values):
+        reduce = (np.maximum if greatest else np.fmin if values.dtype.kind == "f" else np.minimum).reduce
+        return np.atleast_1d(np.asarray(reduce(values), values.dtype))
+    if values.dtype.kind == "f":
+        # maximum propagates NaN, fmin avoids it: NaN comes out greatest both ways.
+        extremes = np.full(groups, -np.inf if greatest else np.nan, values.dtype)
+        (np.maximum if greatest else np.fmin).at(extremes, codes, values)
+        return extremes
+    limits = np.iinfo(values.dtype)
+    extremes = np.full(groups, limits.min if greatest else limits.max, values.dtype)
+    (np.maximum if greatest else np.minimum).at(extremes, codes, values)
+    return extremes
+
+
+class StoredExtreme(Accumulator):
+    """Of types whose stored values are numbers: integers, floats, dates, times, timestamps."""
+
+    def __init__(self, kind: pa.DataType, *, greatest: bool) -> None:
+        self._kind = kind
+        self._greatest = greatest
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """The extreme, and whether there was a value."""
+        column, codes = without_nulls(column, codes)
+        values = values_of(column)
+        assert values.dtype == numpy_type(self._kind)
+        return self._extremes(values, codes, groups)
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The extremes' extreme."""
+        extremes, seen = (np.asarray(part) for part in parts)
+        return self._extremes(extremes[seen], codes[seen], groups)
+
+    def final(self, parts: Parts) -> Column:
+        """Null where there was no value."""
+        extremes, seen = (np.asarray(part) for part in parts)
+        return from_values(extremes, self._kind, flags_of(seen))
+
+    def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
+        extremes = _by_group(codes, values, groups, greatest=self._greatest)
+        return (extremes, seen_by_group(codes, groups))
+
+
+class BooleanExtreme(Accumulator):
+    """Of booleans: false is less than true, so `bool_and` is min and `bool_or` is max."""
+
+    def __init__(self, *, greatest: bool) -> None:
+        self._greatest = greatest
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """The extreme as a number, and whether there was a value."""
+        column, codes = without_nulls(column, codes)
+        return self._extremes(booleans_of(column).view(np.uint8), codes, groups)
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The extremes' extreme."""
+        extremes, seen = (np.asarray(part) for part in parts)
+        return self._extremes(extremes[seen], codes[seen], groups)
+
+    def final(self, parts: Parts) -> Column:
+        """Null where there was no value."""
+        extremes, seen = (np.asarray(part) for part in parts)
+        return compute(
+            "if_else",
+            flags_of(seen),
+            flags_of(extremes == 1),
+            pa.scalar(None, pa.bool_()),
+        )
+
+    def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
+        extremes = _by_group(codes, values, groups, greatest=self._greatest)
+        return (extremes, seen_by_group(codes, groups))
+
+
+class RankedExtreme(Accumulator):
+    """Of strings, bytes and decimals: by the rank of each distinct value."""
+
+    def __init__(self, *, greatest: bool) -> None:
+        self._greatest = greatest
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """The extreme value, null where there was none."""
+        column, codes = without_nulls(column, codes)
+        encoded = compute("dictionary_encode", column)
+        assert isinstance(encoded, pa.DictionaryArray)
+        order = compute("array_sort_indices", encoded.dictionary)
+        ranks = np.empty(len(order), np.int64)
+        ranks[values_of(order)] = np.arange(len(order))
+        rank = _by_group(codes, ranks[values_of(encoded.indices)], groups, greatest=self._greatest)
+        seen = seen_by_group(codes, groups)
+        positions = from_values(np.where(seen, rank, 0), pa.int64(), flags_of(seen))
+        return (take(encoded.dictionary, take(order, positions)),)
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The extremes' extreme."""
+        (extremes,) = parts
+        assert isinstance(extremes, pa.Array)
+        return self.partial(extremes, codes, groups)
+
+    def final(self, parts: Parts) -> Column:
+        """The extremes."""
+        (extremes,) = parts
+        assert isinstance(extremes, pa.Array)
+        return extremes

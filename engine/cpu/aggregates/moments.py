@@ -1,0 +1,72 @@
+"""Variance and standard deviation.
+
+States are count, mean and sum of squared distances from the mean, merged as in Chan, Golub and LeVeque,
+"Updating Formulae and a Pairwise Algorithm for Computing Sample Variances" (1979): no difference of large
+squares, so values far from zero keep their digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
+    Codes,
+    Parts,
+    add_by_group,
+    count_by_group,
+    without_nulls,
+)
+from bamquery.engine.cpu.casts.cast import cast
+from bamquery.engine.cpu.kernels import Column, flags_of, from_values, values_of
+
+
+class Variance(Accumulator):
+    """Variance, or its square root.
+
+    Args:
+        spare: subtracted from the count in the divisor: 1 for a sample, 0 for a population.
+        root: whether the square root is wanted.
+    """
+
+    def __init__(self, *, spare: int, root: bool) -> None:
+        self._spare = spare
+        self._root = root
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """Count, mean and sum of squared distances."""
+        column, codes = without_nulls(column, codes)
+        values = values_of(cast(column, pa.float64(), try_=False))
+        counts = count_by_group(codes, groups)
+        with np.errstate(all="ignore"):
+            means = add_by_group(codes, values, groups) / counts
+            squares = add_by_group(codes, (values - means[codes]) ** 2, groups)
+        return (counts, means, squares)
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """Squared distances of the states' means from the common mean join the states' own."""
+        counts, means, squares = (np.asarray(part) for part in parts)
+        filled = counts > 0
+        codes, counts, means, squares = codes[filled], counts[filled], means[filled], squares[filled]
+        totals = add_by_group(codes, counts, groups)
+        with np.errstate(all="ignore"):
+            # Means of one value far from zero must come back exactly: weigh differences, not values.
+            base = np.zeros(groups)
+            base[codes] = means
+            shift: NDArray[Any] = add_by_group(codes, counts * (means - base[codes]), groups) / totals
+            common = base + shift
+            distances = squares + counts * (means - common[codes]) ** 2
+            return (totals, common, add_by_group(codes, distances, groups))
+
+    def final(self, parts: Parts) -> Column:
+        """Null where there are too few values."""
+        counts, _, squares = (np.asarray(part) for part in parts)
+        with np.errstate(all="ignore"):
+            # One value has no spread, even where its own distance from itself is NaN.
+            result = np.where(counts == 1, 0.0, squares / (counts - self._spare))
+            result = np.sqrt(result) if self._root else result
+        return from_values(result, pa.float64(), flags_of(counts > self._spare))

@@ -1,0 +1,198 @@
+"""sum and avg: exact for integers and decimals, in doubles for floats.
+
+Exact sums are kept as limbs of 32 bits in 64-bit integers, so that adding up to 2**31 of them cannot
+overflow before the carries are passed on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu import decimals
+from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
+    Codes,
+    Parts,
+    add_by_group,
+    count_by_group,
+    seen_by_group,
+    without_nulls,
+)
+from bamquery.engine.cpu.kernels import (
+    Column,
+    flags_of,
+    from_buffer,
+    from_values,
+    values_of,
+)
+from bamquery.errors import ExecutionError
+from bamquery.type_names import type_name
+
+_LIMB = 0xFFFFFFFF
+_WORDS_OF_LIMIT = divmod(10**38, 2**64)
+_WORDS_OF_LEAST = divmod(-(10**38), 2**64)
+
+Limbs = tuple[NDArray[np.int64], ...]
+
+
+class FloatSum(Accumulator):
+    """Sum of floats in doubles; null where there are none."""
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """Sum, and whether there was a value."""
+        column, codes = without_nulls(column, codes)
+        with np.errstate(all="ignore"):
+            sums = add_by_group(codes, values_of(column).astype(np.float64, copy=False), groups)
+        return (sums, seen_by_group(codes, groups))
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The sums."""
+        sums, seen = (np.asarray(part) for part in parts)
+        with np.errstate(all="ignore"):
+            return (add_by_group(codes, sums, groups), seen_by_group(codes[seen], groups))
+
+    def final(self, parts: Parts) -> Column:
+        """The sums."""
+        sums, seen = (np.asarray(part) for part in parts)
+        return from_values(sums, pa.float64(), flags_of(seen))
+
+
+class FloatAverage(Accumulator):
+    """Mean of floats: sum / count in doubles."""
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """Sum and count."""
+        column, codes = without_nulls(column, codes)
+        with np.errstate(all="ignore"):
+            sums = add_by_group(codes, values_of(column).astype(np.float64, copy=False), groups)
+        return (sums, count_by_group(codes, groups))
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The sums of both."""
+        with np.errstate(all="ignore"):
+            return tuple(add_by_group(codes, np.asarray(part), groups) for part in parts)
+
+    def final(self, parts: Parts) -> Column:
+        """Null where the count is 0."""
+        sums, counts = (np.asarray(part) for part in parts)
+        return _quotient(sums, counts)
+
+
+class ExactSum(Accumulator):
+    """Sum of integers or decimals in decimal128 with 38 digits; null where there are none."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """Limbs, and whether there was a value."""
+        column, codes = without_nulls(column, codes)
+        return (*_sum_limbs(_split(column), codes, groups), seen_by_group(codes, groups))
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The sums."""
+        *limbs, seen = (np.asarray(part) for part in parts)
+        return (*_merge_limbs(limbs, codes, groups), seen_by_group(codes[seen], groups))
+
+    def final(self, parts: Parts) -> Column:
+        """The sums.
+
+        Raises:
+            ExecutionError: one has more than 38 digits.
+        """
+        *limbs, seen = (np.asarray(part) for part in parts)
+        return _assemble(limbs, self._kind, flags_of(seen))
+
+
+class ExactAverage(Accumulator):
+    """Mean of integers or decimals: the exact sum / count in double."""
+
+    def __init__(self, scale: int) -> None:
+        self._scale = scale
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """Limbs and count."""
+        column, codes = without_nulls(column, codes)
+        return (*_sum_limbs(_split(column), codes, groups), count_by_group(codes, groups))
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The sums of both."""
+        *limbs, counts = (np.asarray(part) for part in parts)
+        return (*_merge_limbs(limbs, codes, groups), add_by_group(codes, counts, groups))
+
+    def final(self, parts: Parts) -> Column:
+        """Null where the count is 0."""
+        *limbs, counts = (np.asarray(part) for part in parts)
+        total: NDArray[Any] = np.zeros(len(counts), np.longdouble)
+        for limb in reversed(limbs):
+            total = total * 2.0**32 + limb
+        return _quotient(total / np.longdouble(10) ** self._scale, counts)
+
+
+def _quotient(sums: NDArray[Any], counts: NDArray[np.int64]) -> Column:
+    with np.errstate(all="ignore"):
+        means = (sums / counts).astype(np.float64)
+    return from_values(means, pa.float64(), flags_of(counts > 0))
+
+
+def _split(column: Column) -> list[NDArray[np.int64]]:
+    """Values as limbs, the lowest first, the highest with the sign."""
+    if pa.types.is_decimal(column.type):
+        words = decimals.words(column)
+        return [*_halves(words[:, 0].view(np.uint64)), *_halves(words[:, 1])]
+    values = values_of(column)
+    if values.dtype.itemsize < 8:
+        return [values.astype(np.int64)]
+    return _halves(values)
+
+
+def _halves(words: NDArray[Any]) -> list[NDArray[np.int64]]:
+    mask, shift = words.dtype.type(_LIMB), words.dtype.type(32)
+    return [(words & mask).astype(np.int64), (words >> shift).astype(np.int64)]
+
+
+def _sum_limbs(limbs: list[NDArray[np.int64]], codes: Codes, groups: int) -> Limbs:
+    sums = [add_by_group(codes, limb, groups) for limb in limbs]
+    return _carried([*sums, np.zeros(groups, np.int64)])
+
+
+def _merge_limbs(limbs: list[NDArray[np.int64]], codes: Codes, groups: int) -> Limbs:
+    return _carried([add_by_group(codes, limb, groups) for limb in limbs])
+
+
+def _carried(limbs: list[NDArray[np.int64]]) -> Limbs:
+    """The same numbers with all limbs but the highest within 32 bits."""
+    for low in range(len(limbs) - 1):
+        limbs[low + 1] = limbs[low + 1] + (limbs[low] >> 32)
+        limbs[low] = limbs[low] & _LIMB
+    return tuple(limbs)
+
+
+def _assemble(limbs: list[NDArray[np.int64]], kind: pa.DataType, validity: Column) -> Column:
+    groups = len(limbs[0])
+    padding = [np.zeros(groups, np.int64) for _ in range(5 - len(limbs))]
+    low0, low1, high0, high1, sign = _carried([*limbs, *padding])
+    words = np.empty((groups, 2), np.int64)
+    words[:, 0] = low0 | (low1 << 32)
+    words[:, 1] = high0 | (high1 << 32)
+    # What is above 128 bits may only repeat the sign.
+    outside = sign != (words[:, 1] >> 63)
+    outside |= _not_below(words, _WORDS_OF_LIMIT) | ~_not_below(words, _WORDS_OF_LEAST, strictly=True)
+    if outside.any():
+        raise ExecutionError(f"{type_name(kind)} overflow: a sum has more than 38 digits")
+    return from_buffer(pa.py_buffer(words.data), groups, kind, validity)
+
+
+def _not_below(
+    words: NDArray[np.int64], limit: tuple[int, int], *, strictly: bool = False
+) -> NDArray[np.bool_]:
+    """Whether 128-bit numbers are at or above a limit (above, if `strictly`)."""
+    high, low = words[:, 1], words[:, 0].view(np.uint64)
+    limit_high, limit_low = np.int64(limit[0]), np.uint64(limit[1])
+    tail = low > limit_low if strictly else low >= limit_low
+    result: NDArray[np.bool_] = (high > limit_high) | ((high == limit_high) & tail)
+    return result

@@ -1,0 +1,145 @@
+"""Which conversion a cast is, and what happens where a value does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+
+from bamquery.engine.cpu.casts import from_text, numeric, temporal, to_text
+from bamquery.engine.cpu.casts.outcome import Conversion, Outcome
+from bamquery.engine.cpu.kernels import Column, Kind, compute, convert, first_true, nulls, take, text
+from bamquery.errors import ExecutionError
+from bamquery.type_names import type_name
+
+
+def family(kind: pa.DataType) -> str | None:
+    """The family that conversions are chosen by, or None for a type that no column has."""
+    for name, test in _FAMILIES.items():
+        if test(kind):
+            return name
+    return None
+
+
+_FAMILIES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = MappingProxyType(
+    {
+        "boolean": pa.types.is_boolean,
+        "integer": pa.types.is_integer,
+        "float": lambda kind: pa.types.is_float32(kind) or pa.types.is_float64(kind),
+        "decimal": pa.types.is_decimal128,
+        "text": pa.types.is_large_string,
+        "blob": pa.types.is_large_binary,
+        "date": pa.types.is_date32,
+        "time": pa.types.is_time64,
+        "timestamp": pa.types.is_timestamp,
+    }
+)
+
+_CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
+    {
+        ("boolean", "integer"): numeric.from_boolean,
+        ("boolean", "float"): numeric.from_boolean,
+        ("boolean", "decimal"): numeric.from_boolean,
+        ("boolean", "text"): to_text.plain,
+        ("integer", "boolean"): numeric.to_boolean,
+        ("integer", "integer"): numeric.integer_to_integer,
+        ("integer", "float"): numeric.to_float,
+        ("integer", "decimal"): numeric.integer_to_decimal,
+        ("integer", "text"): to_text.plain,
+        ("float", "boolean"): numeric.to_boolean,
+        ("float", "integer"): numeric.float_to_integer,
+        ("float", "float"): numeric.float_to_float,
+        ("float", "decimal"): numeric.float_to_decimal,
+        ("float", "text"): to_text.from_float,
+        ("decimal", "boolean"): numeric.to_boolean,
+        ("decimal", "integer"): numeric.decimal_to_integer,
+        ("decimal", "float"): numeric.to_float,
+        ("decimal", "decimal"): numeric.decimal_to_decimal,
+        ("decimal", "text"): to_text.from_decimal,
+        ("text", "boolean"): from_text.to_boolean,
+        ("text", "integer"): from_text.to_integer,
+        ("text", "float"): from_text.to_float,
+        ("text", "decimal"): from_text.to_decimal,
+        ("text", "blob"): from_text.to_blob,
+        ("text", "date"): from_text.to_date,
+        ("text", "time"): from_text.to_time,
+        ("text", "timestamp"): from_text.to_timestamp,
+        ("blob", "text"): to_text.from_blob,
+        ("date", "text"): to_text.from_date,
+        ("date", "timestamp"): temporal.date_to_timestamp,
+        ("time", "text"): to_text.from_time,
+        ("time", "time"): temporal.time_to_time,
+        ("timestamp", "text"): to_text.from_timestamp,
+        ("timestamp", "date"): temporal.timestamp_to_date,
+        ("timestamp", "time"): temporal.timestamp_to_time,
+        ("timestamp", "timestamp"): temporal.timestamp_to_timestamp,
+    }
+)
+
+
+def is_castable(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether there is a cast between two types."""
+    if pa.types.is_dictionary(source):
+        source = source.value_type
+    if pa.types.is_dictionary(target):
+        target = target.value_type
+    if source == target or pa.types.is_null(source):
+        return True
+    return (family(source), family(target)) in _CONVERSIONS
+
+
+def cast(column: Column, target: pa.DataType, *, try_: bool) -> Column:
+    """The column in another type.
+
+    Raises:
+        ExecutionError: a value does not fit, unless `try_`, which makes it null.
+    """
+    if column.type == target:
+        return column
+    if pa.types.is_null(column.type):
+        return nulls(len(column), target)
+    if pa.types.is_dictionary(column.type):
+        return _from_dictionary(column, target, try_=try_)
+    if pa.types.is_dictionary(target):
+        return to_dictionary(cast(column, target.value_type, try_=try_), target)
+    source, wanted = family(column.type), family(target)
+    assert source is not None
+    assert wanted is not None
+    outcome: Outcome = _CONVERSIONS[source, wanted](column, target)
+    if outcome.failed is not None and not try_:
+        value = column[first_true(outcome.failed)]
+        raise ExecutionError(
+            f"{text(value)} ({type_name(column.type)}) cannot be cast to {type_name(target)}; "
+            "TRY_CAST gives NULL instead"
+        )
+    assert outcome.values.type == target
+    return outcome.values
+
+
+def _from_dictionary(column: Column, target: pa.DataType, *, try_: bool) -> Column:
+    """Each dictionary value once; rows decide only where a value fails, since no row may use it."""
+    assert isinstance(column, pa.DictionaryArray)
+    try:
+        return take(cast(column.dictionary, target, try_=try_), column.indices)
+    except ExecutionError:
+        return cast(take(column.dictionary, column.indices), target, try_=try_)
+
+
+def to_dictionary(column: Column, target: Kind) -> Column:
+    """The values, dictionary-encoded.
+
+    Raises:
+        ExecutionError: there are more distinct values than the index type can number.
+    """
+    encoded = compute("dictionary_encode", column)
+    assert isinstance(encoded, pa.DictionaryArray)
+    try:
+        indices = convert(encoded.indices, target.index_type)
+    except pa.ArrowInvalid:
+        raise ExecutionError(
+            f"{len(encoded.dictionary)} distinct values do not fit a dictionary with "
+            f"{target.index_type} indices; cast the column to {type_name(target.value_type)}"
+        ) from None
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary, ordered=target.ordered)

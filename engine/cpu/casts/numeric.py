@@ -1,0 +1,154 @@
+"""Casts between booleans, integers, floats and decimals.
+
+Floats become integers half to even, decimals half away from zero, floats become decimals half away from
+zero after scaling in binary: as DuckDB does each.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu import decimals
+from bamquery.engine.cpu.arithmetic import integer_range
+from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Kind,
+    any_true,
+    compute,
+    constant,
+    convert,
+    convert_unchecked,
+    from_values,
+    numpy_type,
+    valid,
+    values_of,
+)
+from bamquery.engine.cpu.rounding import half_away_from_zero, round_decimals
+
+
+def from_boolean(column: Column, kind: Kind) -> Outcome:
+    """False is 0, true is 1."""
+    if pa.types.is_decimal(kind):
+        return integer_to_decimal(convert(column, pa.int8()), kind)
+    return Outcome(convert(column, kind))
+
+
+def to_boolean(column: Column, kind: Kind) -> Outcome:
+    """Whatever is not 0 is true, NaN included."""
+    return Outcome(compute("not_equal", column, constant(0, column.type)))
+
+
+def integer_to_integer(column: Column, kind: Kind) -> Outcome:
+    """Fails out of range."""
+    try:
+        return Outcome(convert(column, kind))
+    except pa.ArrowInvalid:
+        low, high = integer_range(kind)
+        own_low, own_high = integer_range(column.type)
+        values = values_of(column)
+        outside = np.zeros(len(values), np.bool_)
+        if low > own_low:
+            outside |= values < low
+        if high < own_high:
+            outside |= values > high
+        failed = failing(outside, column)
+        return Outcome(convert(without(failed, column), kind), failed)
+
+
+def to_float(column: Column, kind: Kind) -> Outcome:
+    """From integers and decimals: the nearest float."""
+    return Outcome(convert_unchecked(column, kind))
+
+
+def float_to_float(column: Column, kind: Kind) -> Outcome:
+    """Fails where a finite number would become infinite."""
+    narrowed = convert_unchecked(column, kind)
+    if column.type.bit_width <= kind.bit_width:
+        return Outcome(narrowed)
+    lost = np.isinf(values_of(narrowed)) & np.isfinite(values_of(column))
+    failed = failing(lost, column)
+    return Outcome(without(failed, narrowed), failed)
+
+
+def float_to_integer(column: Column, kind: Kind) -> Outcome:
+    """Nearest integer, half to even; fails out of range and for NaN."""
+    low, high = integer_range(kind)
+    with np.errstate(invalid="ignore"):
+        rounded = np.rint(values_of(column).astype(np.float64, copy=False))
+        # The bounds below are exact as floats: `high` itself is not, with 64 bits.
+        fits = (rounded >= float(low)) & (rounded < float(high + 1))
+        failed = failing(~fits, column)
+        stored = np.where(fits, rounded, 0.0).astype(numpy_type(kind))
+    return Outcome(without(failed, from_values(stored, kind, valid(column))), failed)
+
+
+def _outside(wide: Column, low: int, high: int) -> Column | None:
+    """Where a decimal256 column is below `low` or above `high`."""
+    bounds = [constant(Decimal(bound), pa.decimal256(41, 0)) for bound in (low, high)]
+    below, above = compute("less", wide, bounds[0]), compute("greater", wide, bounds[1])
+    outside = compute("coalesce", compute("or", below, above), constant(False, pa.bool_()))
+    return outside if any_true(outside) else None
+
+
+def integer_to_decimal(column: Column, kind: Kind) -> Outcome:
+    """Fails where the integer has more digits than the type keeps before the point."""
+    whole = convert(column, pa.decimal256(20, 0))
+    return _fit(whole, kind)
+
+
+def decimal_to_integer(column: Column, kind: Kind) -> Outcome:
+    """Nearest integer, half away from zero; fails out of range."""
+    whole = convert(round_decimals(column, 0), pa.decimal256(40, 0))
+    try:
+        return Outcome(convert(whole, kind))
+    except pa.ArrowInvalid:
+        failed = _outside(whole, *integer_range(kind))
+        return Outcome(convert(without(failed, whole), kind), failed)
+
+
+def decimal_to_decimal(column: Column, kind: Kind) -> Outcome:
+    """Rounded half away from zero to the new scale; fails where it has too many digits."""
+    own = column.type
+    if kind.scale >= own.scale and kind.precision - kind.scale >= own.precision - own.scale:
+        return Outcome(convert(column, kind))
+    rounded = round_decimals(column, kind.scale)
+    return _fit(convert(rounded, pa.decimal256(76, min(own.scale, kind.scale))), kind)
+
+
+def _fit(column: Column, kind: Kind) -> Outcome:
+    """Decimals of no larger scale than the type's, in it; fails where they have too many digits."""
+    try:
+        return Outcome(convert(convert(column, pa.decimal256(76, kind.scale)), kind))
+    except pa.ArrowInvalid:
+        whole_digits = kind.precision - kind.scale
+        limit = constant(Decimal(10**whole_digits), pa.decimal256(whole_digits + 1, 0))
+        too_large = compute("greater_equal", compute("abs", column), limit)
+        failed = compute("coalesce", too_large, constant(False, pa.bool_()))
+        return Outcome(convert(convert(without(failed, column), pa.decimal256(76, kind.scale)), kind), failed)
+
+
+def float_to_decimal(column: Column, kind: Kind) -> Outcome:
+    """Scaled, then rounded half away from zero; fails for what has too many digits, infinity and NaN."""
+    own = values_of(column)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # Scaled in the column's own precision: 0.1 as a FLOAT is meant to be 0.1.
+        scaled = half_away_from_zero(own * own.dtype.type(10.0**kind.scale)).astype(np.float64)
+        fits = np.abs(scaled) < 10.0**kind.precision
+    failed = failing(~fits, column)
+    scaled = np.where(fits, scaled, 0.0)
+    if np.all(np.abs(scaled) < 2.0**63):
+        values = decimals.from_unscaled(scaled.astype(np.int64), kind, valid(column))
+    else:
+        values = _from_large(scaled, kind)
+    return Outcome(without(failed, values), failed)
+
+
+def _from_large(scaled: NDArray[Any], kind: Kind) -> Column:
+    exact = (Decimal(int(value)).scaleb(-kind.scale, decimals.EXACT) for value in scaled.tolist())
+    return pa.array(list(exact), kind)

@@ -1,0 +1,70 @@
+"""Casts between dates, times and timestamps. A timestamp with a zone is an instant, seen in UTC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.calendar import UNITS_PER_SECOND, days_and_rest, units_per_day
+from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
+from bamquery.engine.cpu.kernels import Column, Kind, from_values, valid, values_of
+
+
+def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int64]:
+    """Nearest integer to values / divisor, half away from zero."""
+    quotient, rest = np.divmod(values, divisor)
+    # The floor is one too low above the half, and at it where the value is not negative.
+    adjusted: NDArray[np.int64] = quotient + ((rest * 2 > divisor) | ((rest * 2 == divisor) & (values >= 0)))
+    return adjusted
+
+
+def _scaled(values: NDArray[np.int64], factor: int, column: Column) -> tuple[Any, Column | None]:
+    limit = (2**63 - 1) // factor
+    failed = failing((values > limit) | (values < -limit), column)
+    with np.errstate(over="ignore"):
+        return values * np.int64(factor), failed
+
+
+def timestamp_to_timestamp(column: Column, kind: Kind) -> Outcome:
+    """To a coarser unit half away from zero; to a finer one it fails where 64 bits do not reach."""
+    values = values_of(column)
+    own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
+    if own >= wanted:
+        stored = values if own == wanted else rounded_quotient(values, own // wanted)
+        return Outcome(from_values(stored, kind, valid(column)))
+    stored, failed = _scaled(values, wanted // own, column)
+    return Outcome(without(failed, from_values(stored, kind, valid(column))), failed)
+
+
+def timestamp_to_date(column: Column, kind: Kind) -> Outcome:
+    """The day it is in."""
+    days, _ = days_and_rest(column)
+    limits = np.iinfo(np.int32)
+    failed = failing((days > limits.max) | (days < limits.min), column)
+    return Outcome(without(failed, from_values(days.astype(np.int32), kind, valid(column))), failed)
+
+
+def timestamp_to_time(column: Column, kind: Kind) -> Outcome:
+    """The time of day."""
+    _, rest = days_and_rest(column)
+    return Outcome(from_values(_in_unit(rest, column.type.unit, kind.unit), kind, valid(column)))
+
+
+def time_to_time(column: Column, kind: Kind) -> Outcome:
+    """Between units."""
+    stored = _in_unit(values_of(column), column.type.unit, kind.unit)
+    return Outcome(from_values(stored, kind, valid(column)))
+
+
+def _in_unit(units: NDArray[np.int64], own: str, wanted: str) -> NDArray[np.int64]:
+    """Times of day fit any unit; digits that the unit has not are cut off, so that a day stays a day."""
+    have, want = UNITS_PER_SECOND[own], UNITS_PER_SECOND[wanted]
+    return units * (want // have) if want >= have else units // (have // want)
+
+
+def date_to_timestamp(column: Column, kind: Kind) -> Outcome:
+    """Midnight; fails where 64 bits do not reach."""
+    stored, failed = _scaled(values_of(column).astype(np.int64), units_per_day(kind), column)
+    return Outcome(without(failed, from_values(stored, kind, valid(column))), failed)

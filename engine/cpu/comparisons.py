@@ -1,0 +1,142 @@
+"""Comparisons: NaN equals NaN and is greater than every number, -0.0 equals 0.0, false is less than true."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Constant,
+    Datum,
+    Implementation,
+    column_of,
+    compute,
+    constant,
+    nulls,
+    where,
+)
+
+_FEW = 4
+"""Float literals up to which IN compares one by one rather than hashes."""
+
+
+def _is_float(datum: Datum) -> bool:
+    return bool(pa.types.is_floating(datum.type))
+
+
+def _may_be_nan(datum: Datum) -> bool:
+    if isinstance(datum, pa.Array):
+        return bool(pc.any(compute("is_nan", datum)).as_py())
+    return bool(datum.is_valid and datum.as_py() != datum.as_py())
+
+
+def _is_nan(datum: Datum, rows: int) -> Column:
+    return compute("is_nan", column_of(datum, rows))
+
+
+def _rows(*data: Datum) -> int:
+    return next(len(d) for d in data if isinstance(d, pa.Array))
+
+
+def equal(a: Datum, b: Datum) -> Column:
+    """A = b; null where either is null."""
+    plain = compute("equal", a, b)
+    if not _is_float(a) or not (_may_be_nan(a) and _may_be_nan(b)):
+        return plain
+    rows = _rows(a, b)
+    return compute("or", plain, compute("and", _is_nan(a, rows), _is_nan(b, rows)))
+
+
+def less(a: Datum, b: Datum) -> Column:
+    """A < b; null where either is null."""
+    if not _is_float(a):
+        return compute("less", a, b)
+    if isinstance(a, pa.Scalar) and not _may_be_nan(a):
+        return compute("invert", compute("less_equal", b, a))  # true where b is NaN
+    if not _may_be_nan(b):
+        return compute("less", a, b)  # a NaN on the left is less than nothing
+    # Not (a >= b) is a < b, or either is NaN; a NaN on the left is less than nothing.
+    return compute("and_not", compute("invert", compute("greater_equal", a, b)), _is_nan(a, _rows(a, b)))
+
+
+def less_equal(a: Datum, b: Datum) -> Column:
+    """A <= b; null where either is null."""
+    if not _is_float(a):
+        return compute("less_equal", a, b)
+    return compute("invert", less(b, a))
+
+
+def not_equal(a: Datum, b: Datum) -> Column:
+    """A <> b; null where either is null."""
+    return compute("invert", equal(a, b))
+
+
+def is_not_distinct_from(a: Datum, b: Datum) -> Column:
+    """A = b, where two nulls are equal; never null."""
+    rows = _rows(a, b)
+    known = compute("coalesce", equal(a, b), constant(False, pa.bool_()))
+    both_null = compute("and", *(compute("is_null", column_of(datum, rows)) for datum in (a, b)))
+    return compute("or", known, both_null)
+
+
+def is_in(value: Datum, candidates: Sequence[Datum]) -> Column:
+    """Whether the value equals a candidate; null where it is null, or equals none and one is null."""
+    rows = _rows(value, *candidates)
+    literals = [c for c in candidates if isinstance(c, pa.Scalar)]
+    column = column_of(value, rows)
+    tests = [equal(column, c) for c in candidates if not isinstance(c, pa.Scalar)]
+    tests += _in_literals(column, [c for c in literals if c.is_valid])
+    if any(not c.is_valid for c in literals):
+        tests.append(nulls(rows, pa.bool_()))
+    return reduce(lambda x, y: compute("or_kleene", x, y), tests)
+
+
+def _in_literals(column: Column, literals: Sequence[Constant]) -> list[Column]:
+    if not literals:
+        return []
+    if _is_float(column):
+        # Hashing tells NaNs, and zeros, of different bits apart.
+        if len(literals) <= _FEW:
+            return [equal(column, literal) for literal in literals]
+        found = [column_of(literal, 1) for literal in literals if literal.as_py() not in (0.0,)]
+        tests = [equal(column, constant(0.0, column.type))] if len(found) < len(literals) else []
+        nan = constant(float("nan"), column.type)
+        if any(literal.as_py() != literal.as_py() for literal in literals):
+            tests.append(equal(column, nan))
+        return [*tests, *_hashed(column, found)]
+    return _hashed(column, [column_of(literal, 1) for literal in literals])
+
+
+def _hashed(column: Column, candidates: Sequence[Column]) -> list[Column]:
+    if not candidates:
+        return []
+    options = pc.SetLookupOptions(value_set=pa.concat_arrays(list(candidates)), skip_nulls=True)
+    found = compute("is_in", column, options=options)
+    if not column.null_count:
+        return [found]
+    return [where(compute("is_valid", column), found, constant(None, pa.bool_()))]
+
+
+def _binary(test: Callable[[Datum, Datum], Column]) -> Implementation:
+    return lambda arguments, kind: test(arguments[0], arguments[1])
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "equal": _binary(equal),
+        "not_equal": _binary(not_equal),
+        "less": _binary(less),
+        "less_equal": _binary(less_equal),
+        "greater": _binary(lambda a, b: less(b, a)),
+        "greater_equal": _binary(lambda a, b: less_equal(b, a)),
+        "is_distinct_from": _binary(lambda a, b: compute("invert", is_not_distinct_from(a, b))),
+        "is_not_distinct_from": _binary(is_not_distinct_from),
+        "in": lambda arguments, kind: is_in(arguments[0], arguments[1:]),
+    }
+)

@@ -1,0 +1,123 @@
+"""Expressions whose arguments count on some rows only: case, coalesce, and, or.
+
+An argument is first computed for all rows, which is the fastest. Only if that fails is it computed for the
+rows that need it, so `CASE WHEN x <> 0 THEN 1 // x END` and `x > 0 AND ln(x) > 1` see no error that SQL
+would not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cpu.frames import as_type, decoded
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    booleans_of,
+    column_of,
+    compute,
+    constant,
+    nulls,
+    take,
+    where,
+)
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import Expression
+
+Evaluate: TypeAlias = Callable[[Expression, pa.RecordBatch], Datum]
+Form: TypeAlias = Callable[[Sequence[Expression], pa.DataType, pa.RecordBatch, Evaluate], Datum]
+
+
+def _compute_where(
+    expression: Expression, batch: pa.RecordBatch, evaluate: Evaluate, needed: Callable[[], Column]
+) -> Datum:
+    """The expression's value on rows where `needed()` is true; anything on the others."""
+    try:
+        return _plain(evaluate(expression, batch))
+    except ExecutionError:
+        mask = needed()
+        wanted = booleans_of(mask)
+        if wanted.all():
+            raise
+        if not wanted.any():
+            return nulls(batch.num_rows, expression.type)
+        subset = batch.filter(mask)
+        values = decoded(column_of(evaluate(expression, subset), subset.num_rows))
+        return take(values, pa.array(np.cumsum(wanted) - 1, mask=~wanted))
+
+
+def _plain(datum: Datum) -> Datum:
+    return decoded(datum) if isinstance(datum, pa.Array) else datum
+
+
+def _is_true(condition: Datum, rows: int) -> Column:
+    return compute("coalesce", column_of(condition, rows), constant(False, pa.bool_()))
+
+
+def _case(
+    arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
+) -> Datum:
+    rows = batch.num_rows
+    undecided = column_of(constant(True, pa.bool_()), rows)
+    branches: list[tuple[Column, Datum]] = []
+    for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
+        met = _is_true(_compute_where(condition, batch, evaluate, partial(_same, undecided)), rows)
+        taken = compute("and", undecided, met)
+        branches.append((taken, _compute_where(value, batch, evaluate, partial(_same, taken))))
+        undecided = compute("and_not", undecided, met)
+    result = _compute_where(arguments[-1], batch, evaluate, partial(_same, undecided))
+    for taken, chosen in reversed(branches):
+        result = where(taken, chosen, result)
+    return as_type(column_of(result, rows), kind)
+
+
+def _coalesce(
+    arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
+) -> Datum:
+    result = column_of(_plain(evaluate(arguments[0], batch)), batch.num_rows)
+    for argument in arguments[1:]:
+        if not result.null_count:
+            break
+        value = _compute_where(argument, batch, evaluate, partial(compute, "is_null", result))
+        result = compute("coalesce", result, value)
+    return as_type(result, kind)
+
+
+def _same(mask: Column) -> Column:
+    return mask
+
+
+def _junction(kernel: str, settled: bool) -> Form:
+    """AND and OR: an argument matters where those before have not settled the answer."""
+
+    def open_rows(so_far: Column) -> Column:
+        decided = so_far if settled else compute("invert", so_far)
+        return compute("invert", _is_true(decided, len(so_far)))
+
+    def apply(
+        arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
+    ) -> Datum:
+        rows = batch.num_rows
+        result = column_of(evaluate(arguments[0], batch), rows)
+        for argument in arguments[1:]:
+            value = _compute_where(argument, batch, evaluate, partial(open_rows, result))
+            result = compute(kernel, result, column_of(value, rows))
+        return result
+
+    return apply
+
+
+FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+    {
+        "case": _case,
+        "coalesce": _coalesce,
+        "and": _junction("and_kleene", settled=False),
+        "or": _junction("or_kleene", settled=True),
+    }
+)

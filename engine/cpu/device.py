@@ -1,0 +1,131 @@
+"""The CPU as a device: frames are Arrow record batches, kernels are Arrow's and numpy's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu import refusals
+from bamquery.engine.cpu.aggregation import CpuAggregation
+from bamquery.engine.cpu.column_reader import CpuColumnReader
+from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
+from bamquery.engine.cpu.frames import (
+    as_type,
+    concatenate_batches,
+    make_batch,
+    string_bytes,
+    take_batch,
+)
+from bamquery.engine.cpu.kernels import booleans_of, nulls
+from bamquery.engine.cpu.sorting import sort_batch
+from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.nodes import Field, SortKey
+
+if TYPE_CHECKING:
+    from bamquery.storage.fragment_reader import FragmentReader
+
+
+class CpuDevice:
+    """See `bamquery.engine.device.Device`; it has no state."""
+
+    name: Final = "cpu"
+
+    def expression_refusals(self, expression: Expression) -> list[str]:
+        """Why it cannot compute the expression."""
+        return refusals.expression_refusals(expression)
+
+    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
+        """Why it cannot compute the aggregate."""
+        return refusals.aggregate_refusals(call)
+
+    def type_refusals(self, kind: pa.DataType) -> list[str]:
+        """Why it cannot hold columns of the type."""
+        return refusals.type_refusals(kind)
+
+    def from_arrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch itself."""
+        return batch
+
+    def to_arrow(self, frame: pa.RecordBatch, fields: Sequence[Field]) -> pa.RecordBatch:
+        """The batch with the fields' names, and dictionaries numbered as the fields want them."""
+        columns = [as_type(c, f.type) for c, f in zip(frame.columns, fields, strict=True)]
+        if not columns:
+            return frame
+        return pa.RecordBatch.from_arrays(columns, schema=pa.schema([(f.name, f.type) for f in fields]))
+
+    def empty(self, fields: Sequence[Field]) -> pa.RecordBatch:
+        """No rows."""
+        return make_batch([nulls(0, field.type) for field in fields], 0)
+
+    def single_row(self) -> pa.RecordBatch:
+        """One row without columns."""
+        return make_batch([], 1)
+
+    def row_count(self, frame: pa.RecordBatch) -> int:
+        """Rows."""
+        return frame.num_rows
+
+    def nbytes(self, frame: pa.RecordBatch) -> int:
+        """Memory that its rows occupy."""
+        return frame.nbytes
+
+    def string_bytes(self, frame: pa.RecordBatch) -> int:
+        """Bytes of strings and binaries."""
+        return sum(string_bytes(column) for column in frame.columns)
+
+    def select(self, frame: pa.RecordBatch, columns: Sequence[int]) -> pa.RecordBatch:
+        """Those columns."""
+        return make_batch([frame.column(i) for i in columns], frame.num_rows)
+
+    def join_columns(self, frames: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Columns side by side."""
+        assert len({frame.num_rows for frame in frames}) == 1
+        return make_batch([column for frame in frames for column in frame.columns], frames[0].num_rows)
+
+    def concatenate(self, frames: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        """Rows of all, in order."""
+        return concatenate_batches(frames)
+
+    def slice(self, frame: pa.RecordBatch, offset: int, length: int) -> pa.RecordBatch:
+        """Some rows, without a copy."""
+        return frame.slice(offset, length)
+
+    def take(self, frame: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows at those positions."""
+        return take_batch(frame, positions)
+
+    def evaluate(self, expressions: Sequence[Expression], frame: pa.RecordBatch) -> pa.RecordBatch:
+        """One column per expression."""
+        return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
+
+    def filter(self, frame: pa.RecordBatch, predicate: Expression) -> pa.RecordBatch:
+        """Rows for which the predicate is true."""
+        if not frame.num_rows:
+            return frame
+        mask = evaluate(predicate, frame)
+        if isinstance(mask, pa.Scalar):
+            return frame if mask.as_py() else frame.slice(0, 0)
+        return frame.filter(mask)
+
+    def matching(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:
+        """Positions of the rows for which the predicate is true."""
+        (mask,) = evaluate_columns([predicate], frame)
+        return np.flatnonzero(booleans_of(mask)).astype(np.int64, copy=False)
+
+    def sort(
+        self, frame: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None = None
+    ) -> pa.RecordBatch:
+        """The rows, or the first `limit` of them, in stable order."""
+        return sort_batch(frame, keys, limit)
+
+    def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CpuAggregation:
+        """Keys and aggregates, prepared."""
+        return CpuAggregation(keys, aggregates)
+
+    def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
+        """The fragment's columns as batches."""
+        return CpuColumnReader(reader)

@@ -1,0 +1,72 @@
+"""Record batches as frames: columns by position, and a row count that survives having no columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.casts.cast import to_dictionary
+from bamquery.engine.cpu.kernels import Column, compute, concatenate, convert
+
+
+def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
+    """A batch whose columns are named by their position."""
+    if columns:
+        return pa.RecordBatch.from_arrays(list(columns), names=[str(i) for i in range(len(columns))])
+    empty: Any = pa.Array.from_buffers(pa.struct([]), rows, [None])
+    return pa.RecordBatch.from_struct_array(empty)
+
+
+def concatenate_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Rows of one or more batches of equal types."""
+    if len(batches) == 1:
+        return batches[0]
+    rows = sum(batch.num_rows for batch in batches)
+    columns = [concatenate_columns([b.column(i) for b in batches]) for i in range(batches[0].num_columns)]
+    return make_batch(columns, rows)
+
+
+def concatenate_columns(columns: Sequence[Column]) -> Column:
+    """Values of one or more arrays; dictionaries are united, under wider indices where they must be."""
+    if not pa.types.is_dictionary(columns[0].type):
+        return concatenate(columns)
+    wide = pa.dictionary(pa.int32(), columns[0].type.value_type)
+    return concatenate([convert(column, wide) for column in columns])
+
+
+def string_bytes(column: Column) -> int:
+    """Bytes of the strings or binaries that are not null; 0 for other types."""
+    if not (pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)):
+        return 0
+    return int(pc.sum(compute("binary_length", column)).as_py() or 0)
+
+
+def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> pa.RecordBatch:
+    """Rows at positions."""
+    indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
+    return batch.take(indices)
+
+
+def decoded(column: Column) -> Column:
+    """The column with its dictionary values in place, if it has a dictionary."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    return compute("dictionary_decode", column)
+
+
+def as_type(column: Column, kind: pa.DataType) -> Column:
+    """The column with its dictionary made, unmade or renumbered to be of a type that differs in that only.
+
+    Raises:
+        ExecutionError: there are more distinct values than the index type can number.
+    """
+    if column.type == kind:
+        return column
+    if pa.types.is_dictionary(kind):
+        return to_dictionary(decoded(column), kind)
+    return decoded(column)

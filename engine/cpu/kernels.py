@@ -1,0 +1,198 @@
+"""Typed doors to `pyarrow.compute` and numpy, which the rest of this folder goes through.
+
+A datum is an array (one value a row of the frame) or a scalar (the same value on every row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Column: TypeAlias = "pa.Array[Any]"
+Constant: TypeAlias = "pa.Scalar[Any]"
+Datum: TypeAlias = "pa.Array[Any] | pa.Scalar[Any]"
+Implementation: TypeAlias = Callable[[Sequence[Datum], pa.DataType], Column]
+"""A scalar function: arguments (at least one an array, none a dictionary) and the result's type."""
+Kind: TypeAlias = Any
+"""A `pa.DataType` whose family the caller knows, for its unit, precision or index type."""
+
+# The stubs' overloads choose by types that are known at run time only.
+_pa: Any = pa
+_pc: Any = pc
+
+AnyDatum = TypeVar("AnyDatum", "pa.Array[Any]", "pa.Scalar[Any]", "pa.Array[Any] | pa.Scalar[Any]")
+
+
+def compute(name: str, *arguments: Datum, options: pc.FunctionOptions | None = None) -> Column:
+    """A function of `pyarrow.compute`; at least one argument is an array.
+
+    Raises:
+        pa.ArrowInvalid: the kernel cannot compute a value.
+    """
+    result: Column = _pc.call_function(name, list(arguments), options)
+    return result
+
+
+def is_constant(datum: Datum) -> bool:
+    """Whether the datum is a scalar."""
+    return isinstance(datum, pa.Scalar)
+
+
+def constant(value: object, kind: pa.DataType) -> Constant:
+    """A scalar of a type."""
+    scalar: Constant = _pa.scalar(value, type=kind)
+    return scalar
+
+
+def column_of(datum: Datum, rows: int) -> Column:
+    """The datum as an array of `rows` values."""
+    if isinstance(datum, pa.Array):
+        return datum
+    if not datum.is_valid:
+        return nulls(rows, datum.type)
+    repeated: Column = _pa.repeat(datum, rows)
+    return repeated
+
+
+def nulls(rows: int, kind: pa.DataType) -> Column:
+    """`rows` nulls."""
+    column: Column = _pa.nulls(rows, kind)
+    return column
+
+
+def convert(datum: AnyDatum, kind: pa.DataType) -> AnyDatum:
+    """Arrow's own checked cast; see `bamquery.engine.cpu.casts` for SQL's.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit.
+    """
+    return datum if datum.type == kind else cast(AnyDatum, _pc.cast(datum, kind))
+
+
+def convert_unchecked(datum: Column, kind: pa.DataType) -> Column:
+    """Arrow's own cast that wraps, truncates and rounds where a value does not fit."""
+    return datum if datum.type == kind else cast(Column, _pc.cast(datum, kind, safe=False))
+
+
+def concatenate(columns: Sequence[Column]) -> Column:
+    """Values of one or more arrays of one type."""
+    return columns[0] if len(columns) == 1 else cast(Column, _pa.concat_arrays(list(columns)))
+
+
+def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
+    """Values at positions; null where the position is null."""
+    indices = positions if isinstance(positions, pa.Array) else _pa.array(positions)
+    return cast(Column, _pc.take(column, indices))
+
+
+def any_true(mask: Column) -> bool:
+    """Whether any value is true."""
+    return bool(mask.true_count) if isinstance(mask, pa.BooleanArray) else False
+
+
+def first_true(mask: Column) -> int:
+    """Position of the first true value, -1 where there is none."""
+    return int(pc.index(mask, constant(True, pa.bool_())).as_py())
+
+
+def where(mask: Column, chosen: Datum, otherwise: Datum) -> Column:
+    """`chosen` where the mask is true, `otherwise` where it is false; null where it is null."""
+    return compute("if_else", mask, chosen, otherwise)
+
+
+def null_where(mask: Column, column: Column) -> Column:
+    """The values, null where the mask is true."""
+    return where(mask, constant(None, column.type), column)
+
+
+def valid(*data: Datum) -> Column | None:
+    """Rows on which no datum is null, or None where that is every row."""
+    mask: Column | None = None
+    for datum in data:
+        if isinstance(datum, pa.Array) and datum.null_count:
+            here = compute("is_valid", datum)
+            mask = here if mask is None else compute("and", mask, here)
+        elif isinstance(datum, pa.Scalar) and not datum.is_valid:
+            rows = next(len(d) for d in data if isinstance(d, pa.Array))
+            return column_of(constant(False, pa.bool_()), rows)
+    return mask
+
+
+_TEMPORAL_WIDTH_32 = (pa.types.is_date32, pa.types.is_time32)
+
+
+def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
+    """The numpy type of a fixed-width type's stored values: dates and timestamps are integers."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    return np.dtype(np.int32 if any(test(kind) for test in _TEMPORAL_WIDTH_32) else np.int64)
+
+
+def values_of(column: Column) -> NDArray[Any]:
+    """A fixed-width column's stored values without a copy; anything where it is null. Not for booleans."""
+    dtype = numpy_type(column.type)
+    buffer = column.buffers()[1]
+    if buffer is None:
+        return np.zeros(len(column), dtype)
+    start, length = column.offset * dtype.itemsize, len(column)
+    stored: NDArray[Any] = np.frombuffer(memoryview(buffer), dtype, count=length, offset=start)
+    return stored
+
+
+def operand(datum: Datum) -> NDArray[Any] | np.generic[Any]:
+    """A datum for numpy: an array, or one value (0 where it is null)."""
+    if isinstance(datum, pa.Array):
+        return values_of(datum)
+    return cast("np.generic[Any]", values_of(column_of(datum, 1))[0])
+
+
+def booleans_of(column: Column) -> NDArray[np.bool_]:
+    """A boolean column's values; false where it is null."""
+    filled = column.fill_null(False) if column.null_count else column
+    return cast("NDArray[np.bool_]", filled.to_numpy(zero_copy_only=False))
+
+
+def from_values(values: NDArray[Any], kind: pa.DataType, validity: Column | None = None) -> Column:
+    """A column of stored values; null where `validity` (booleans without nulls) is false."""
+    stored = np.ascontiguousarray(values, dtype=numpy_type(kind))
+    return from_buffer(_pa.py_buffer(stored), len(stored), kind, validity)
+
+
+def from_buffer(buffer: pa.Buffer, rows: int, kind: pa.DataType, validity: Column | None) -> Column:
+    """A fixed-width column over a buffer; null where `validity` (booleans without nulls) is false."""
+    bitmap = None
+    if validity is not None:
+        if validity.offset:
+            validity = cast(Column, _pa.concat_arrays([validity]))
+        bitmap = validity.buffers()[1]
+    return cast(Column, _pa.Array.from_buffers(kind, rows, [bitmap, buffer]))
+
+
+def array_of(values: Sequence[Any], kind: pa.DataType) -> Column:
+    """A column of Python values.
+
+    Raises:
+        pa.ArrowInvalid: a value does not fit.
+    """
+    column: Column = _pa.array(values, kind)
+    return column
+
+
+def flags_of(values: NDArray[Any]) -> Column:
+    """A boolean column of numpy booleans."""
+    column: Column = _pa.array(values, _pa.bool_())
+    return column
+
+
+def text(datum: Constant) -> str:
+    """A constant as error messages show it."""
+    if not datum.is_valid:
+        return "NULL"
+    if pa.types.is_large_string(datum.type) or pa.types.is_large_binary(datum.type):
+        return repr(datum.as_py())
+    return str(convert(datum, pa.string()).as_py())

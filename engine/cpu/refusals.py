@@ -1,0 +1,43 @@
+"""What this device cannot do, said before a plan runs."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cpu.casts.cast import family, is_castable
+from bamquery.engine.cpu.conditions import FORMS
+from bamquery.engine.cpu.functions import FUNCTIONS
+from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
+from bamquery.type_names import type_name
+
+
+def type_refusals(kind: pa.DataType) -> list[str]:
+    """Why a column of the type cannot be held."""
+    plain = kind.value_type if isinstance(kind, pa.DictionaryType) else kind
+    if family(plain) is not None or pa.types.is_null(plain):
+        return []
+    return [f"the cpu device has no columns of type {type_name(kind)}"]
+
+
+def expression_refusals(expression: Expression) -> list[str]:
+    """Why an expression cannot be computed."""
+    reasons: list[str] = []
+    for part in walk(expression):
+        reasons += type_refusals(part.type)
+        match part:
+            case Call(function=name) if name not in FUNCTIONS and name not in FORMS:
+                reasons.append(f"the cpu device has no function {name}")
+            case Cast(argument=argument, type=kind) if not is_castable(argument.type, kind):
+                reasons.append(f"the cpu device cannot cast {type_name(argument.type)} to {type_name(kind)}")
+            case _:
+                pass
+    return list(dict.fromkeys(reasons))
+
+
+def aggregate_refusals(call: AggregateCall) -> list[str]:
+    """Why an aggregate cannot be computed."""
+    reasons = [] if call.function in ACCUMULATORS else [f"the cpu device has no aggregate {call.function}"]
+    for expression in (*call.arguments, *([] if call.filter is None else [call.filter])):
+        reasons += expression_refusals(expression)
+    return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))

@@ -1,0 +1,54 @@
+"""Stable order by several keys: nulls first or last by key, NaN the greatest number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery.engine.cpu.expressions import evaluate_columns
+from bamquery.engine.cpu.frames import decoded, take_batch
+from bamquery.engine.cpu.kernels import Column, any_true, compute
+from bamquery.plan.nodes import SortKey
+
+
+def sort_batch(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None) -> pa.RecordBatch:
+    """The rows, or the first `limit` of them, in order.
+
+    Raises:
+        ExecutionError: a key cannot be computed.
+    """
+    if batch.num_rows > 1:
+        batch = take_batch(batch, sorted_positions(batch, keys, limit))
+    return batch if limit is None else batch.slice(0, limit)
+
+
+def sorted_positions(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None) -> Column:
+    """Positions of the rows in order; at most `limit` of them."""
+    columns: list[Column] = []
+    directions: list[str] = []
+    for key, column in zip(keys, evaluate_columns([k.expression for k in keys], batch), strict=True):
+        for part, descending in _sortable(decoded(column), key):
+            columns.append(part)
+            directions.append("descending" if descending else "ascending")
+    table: Any = pa.table(columns, names=[str(i) for i in range(len(columns))])
+    order: Any = [(str(i), direction) for i, direction in enumerate(directions)]
+    positions: Column = pc.sort_indices(table, sort_keys=order)
+    return positions if limit is None else positions.slice(0, limit)
+
+
+def _sortable(column: Column, key: SortKey) -> list[tuple[Column, bool]]:
+    """The key as columns that Arrow sorts rightly, with whether each descends.
+
+    Arrow puts nulls, and NaNs before them, last in either direction; flags in front say otherwise.
+    """
+    parts: list[tuple[Column, bool]] = []
+    if column.null_count and key.nulls_first:
+        parts.append((compute("is_valid", column), False))
+    if pa.types.is_floating(column.type) and key.descending:
+        not_a_number = compute("is_nan", column)
+        if any_true(not_a_number):
+            parts.append((not_a_number, True))
+    return [*parts, (column, key.descending)]

@@ -1,0 +1,122 @@
+"""Functions of strings: UTF-8, counted in code points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    column_of,
+    compute,
+    constant,
+    convert,
+    nulls,
+    where,
+)
+
+_SPACES: Final = (
+    "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+)
+"""Unicode's category Zs: what DuckDB's trim removes; tabs and newlines stay."""
+
+
+def _rows(arguments: Sequence[Datum]) -> int:
+    return next(len(a) for a in arguments if isinstance(a, pa.Array))
+
+
+def _literal(datum: Datum) -> str | None:
+    assert isinstance(datum, pa.Scalar), "the binder passes literals only"
+    value: str | None = datum.as_py()
+    return value
+
+
+def _length(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    return convert(compute("utf8_length", arguments[0]), kind)
+
+
+def _concat(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    name = "binary_join_element_wise"
+    return compute(name, *arguments, constant("", pa.large_string()), options=pc.JoinOptions("emit_null"))
+
+
+def _like_pattern(pattern: str) -> str:
+    """Arrow takes a backslash for an escape; in DuckDB it is a character like others."""
+    return pattern.replace("\\", "\\\\")
+
+
+def _like(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    pattern = _literal(arguments[1])
+    if pattern is None:
+        return nulls(_rows(arguments), kind)
+    return compute("match_like", arguments[0], options=pc.MatchSubstringOptions(_like_pattern(pattern)))
+
+
+def _ilike(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    pattern = _literal(arguments[1])
+    if pattern is None:
+        return nulls(_rows(arguments), kind)
+    lowered = compute("utf8_lower", column_of(constant(pattern, pa.large_string()), 1))[0]
+    return _like([compute("utf8_lower", arguments[0]), lowered], kind)
+
+
+def _matching(name: str) -> Implementation:
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        pattern = _literal(arguments[1])
+        if pattern is None:
+            return nulls(_rows(arguments), kind)
+        return compute(name, arguments[0], options=pc.MatchSubstringOptions(pattern))
+
+    return apply
+
+
+def _substring(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """The window of DuckDB: positions count from 1, below 0 from the end; a length below 0 goes back."""
+    column, start, length = arguments
+    assert isinstance(start, pa.Scalar)
+    assert isinstance(length, pa.Scalar)
+    first, size = start.as_py(), length.as_py()
+    if first is None:
+        return nulls(_rows(arguments), kind)
+    begin = first - 1 if first >= 0 else first  # 0 is the place before the first character
+    if size is None:
+        return _slice(column, max(begin, 0) if first >= 0 else begin, None)
+    low, high = sorted((begin, begin + size))
+    if first >= 0:
+        return _slice(column, max(low, 0), max(high, 0))
+    # Places from the end; at 0 and beyond, the window goes on to the string's end.
+    if low >= 0:
+        return _slice(column, 0, 0)
+    return _slice(column, low, high if high < 0 else None)
+
+
+def _slice(column: Datum, start: int, stop: int | None) -> Column:
+    limit = 2**62
+    start = max(min(start, limit), -limit)
+    stop = None if stop is None else max(min(stop, limit), -limit)
+    if stop is not None and stop == start:
+        empty = constant("", pa.large_string())
+        return where(compute("is_valid", column), empty, constant(None, pa.large_string()))
+    return compute("utf8_slice_codeunits", column, options=pc.SliceOptions(start, stop))
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "lower": lambda arguments, kind: compute("utf8_lower", arguments[0]),
+        "upper": lambda arguments, kind: compute("utf8_upper", arguments[0]),
+        "length": _length,
+        "concat": _concat,
+        "like": _like,
+        "ilike": _ilike,
+        "starts_with": _matching("starts_with"),
+        "contains": _matching("match_substring"),
+        "substring": _substring,
+        "trim": lambda arguments, kind: compute("utf8_trim", arguments[0], options=pc.TrimOptions(_SPACES)),
+    }
+)

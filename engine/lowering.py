@@ -1,0 +1,98 @@
+"""Logical plan to physical operators: which one does what, and what a device refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.operators.aggregate import Aggregate
+from bamquery.engine.operators.filter import Filter
+from bamquery.engine.operators.limit import Limit
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.project import Project
+from bamquery.engine.operators.scan import make_scan
+from bamquery.engine.operators.single_row import SingleRow
+from bamquery.engine.operators.sort import Sort, TopRows
+from bamquery.engine.operators.values import Values
+from bamquery.engine.settings import Settings
+from bamquery.errors import Reason, UnsupportedError
+from bamquery.plan import nodes
+from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.nodes import Plan
+
+
+def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
+    """The operators that run a plan on a device. Nothing is read yet.
+
+    Raises:
+        UnsupportedError: the device cannot do all of it; every reason is given.
+    """
+    reasons = list(dict.fromkeys(refusals(plan, device)))
+    if reasons:
+        raise UnsupportedError([Reason(reason) for reason in reasons])
+    return _lower(plan, settings)
+
+
+def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
+    """Why the device cannot run the plan."""
+    for field in plan.fields:
+        for reason in device.type_refusals(field.type):
+            yield f"{reason} (column {field.name})"
+    for part in _computed(plan):
+        if isinstance(part, AggregateCall):
+            yield from device.aggregate_refusals(part)
+        else:
+            yield from device.expression_refusals(part)
+    for child in _children(plan):
+        yield from refusals(child, device)
+
+
+def _children(plan: Plan) -> tuple[Plan, ...]:
+    match plan:
+        case nodes.Scan() | nodes.SingleRow() | nodes.Values():
+            return ()
+        case _:
+            return (plan.child,)
+
+
+def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
+    match plan:
+        case nodes.Scan(predicates=predicates):
+            return predicates
+        case nodes.Filter(predicate=predicate):
+            return (predicate,)
+        case nodes.Project(expressions=expressions):
+            return expressions
+        case nodes.Aggregate(keys=keys, aggregates=aggregates):
+            return (*keys, *aggregates)
+        case nodes.Sort(keys=keys):
+            return tuple(key.expression for key in keys)
+        case _:
+            return ()
+
+
+def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
+    match plan:
+        case nodes.Scan():
+            return make_scan(plan, settings)
+        case nodes.SingleRow():
+            return SingleRow()
+        case nodes.Values(batch=batch):
+            return Values(batch, plan.fields)
+        case nodes.Filter(child=child, predicate=predicate):
+            return Filter(_lower(child, settings), predicate)
+        case nodes.Project(child=child, expressions=expressions):
+            return Project(_lower(child, settings), expressions, plan.fields)
+        case nodes.Aggregate(child=child, keys=keys, aggregates=aggregates):
+            return Aggregate(_lower(child, settings), keys, aggregates, plan.fields)
+        case nodes.Sort(child=child, keys=order, limit=None, offset=0):
+            return Sort(_lower(child, settings), order)
+        case nodes.Sort(child=child, keys=order, limit=None, offset=offset):
+            return Limit(Sort(_lower(child, settings), order), None, offset)
+        case nodes.Sort(child=child, keys=order, limit=int(count), offset=offset):
+            return TopRows(_lower(child, settings), order, count, offset)
+        case nodes.Limit(child=child, count=count, offset=offset):
+            return Limit(_lower(child, settings), count, offset)
+        case _:
+            raise AssertionError(f"no operator for {type(plan).__name__}")

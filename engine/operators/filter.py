@@ -1,0 +1,32 @@
+"""Rows for which a predicate is true."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import Generic
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.parallel import ordered_map
+from bamquery.engine.profile import OperatorProfile
+from bamquery.plan.expressions import Expression
+
+
+class Filter(Operator[Frame], Generic[Frame]):
+    """Drops rows whose predicate is false or null. Frames keep their order and may become empty."""
+
+    def __init__(self, child: Operator[Frame], predicate: Expression) -> None:
+        super().__init__(child.fields, (child,), OperatorProfile("Filter"))
+        self._predicate = predicate
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """One frame for each of the child's."""
+        with (
+            closing(self.children[0].frames(context)) as frames,
+            closing(
+                ordered_map(context, lambda f: context.device.filter(f, self._predicate), frames)
+            ) as kept,
+        ):
+            yield from kept

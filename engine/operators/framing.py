@@ -1,0 +1,39 @@
+"""Frames joined and cut, so that each operator works on chunks of a good size."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Final
+
+from bamquery.engine.device import Device, Frame
+
+FRAME_ROWS: Final = 131_072
+"""Rows of the frames that sorts and aggregates give out."""
+GATHERED_ROWS: Final = 65_536
+"""Rows from which a chunk is worth a task of its own."""
+GATHERED_BYTES: Final = 32 << 20
+
+
+def gathered(device: Device[Frame], frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+    """The same rows in order, small frames joined and empty ones left out: a selective scan's are tiny."""
+    small: list[Frame] = []
+    rows = size = 0
+    for frame in frames:
+        count = device.row_count(frame)
+        if not count:
+            continue
+        small.append(frame)
+        rows += count
+        size += device.nbytes(frame)
+        if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
+            yield device.concatenate(small)
+            small, rows, size = [], 0, 0
+    if small:
+        yield device.concatenate(small)
+
+
+def sliced(device: Device[Frame], frame: Frame) -> Generator[Frame, None, None]:
+    """The frame in pieces of at most `FRAME_ROWS`; one without rows stays one."""
+    rows = device.row_count(frame)
+    for start in range(0, max(rows, 1), FRAME_ROWS):
+        yield device.slice(frame, start, FRAME_ROWS)

@@ -1,0 +1,40 @@
+"""At most so many rows, after skipping some."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import Generic
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.profile import OperatorProfile
+
+
+class Limit(Operator[Frame], Generic[Frame]):
+    """The child's rows from `offset` on, `count` of them (None: all); closes the child once it has them."""
+
+    def __init__(self, child: Operator[Frame], count: int | None, offset: int) -> None:
+        details = {"count": count, "offset": offset}
+        super().__init__(child.fields, (child,), OperatorProfile("Limit", details))
+        self._count = count
+        self._offset = offset
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """Slices of the child's frames; none is asked for that is not needed."""
+        skip, left = self._offset, self._count
+        if left == 0:
+            return
+        with closing(self.children[0].frames(context)) as frames:
+            for frame in frames:
+                rows = context.device.row_count(frame)
+                skipped = min(skip, rows)
+                skip -= skipped
+                wanted = rows - skipped if left is None else min(left, rows - skipped)
+                if wanted:
+                    yield frame if wanted == rows else context.device.slice(frame, skipped, wanted)
+                if left is not None:
+                    left -= wanted
+                    if left == 0:
+                        return

@@ -1,0 +1,38 @@
+"""Columns computed from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import Generic
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.parallel import ordered_map
+from bamquery.engine.profile import OperatorProfile
+from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.nodes import Field
+
+
+class Project(Operator[Frame], Generic[Frame]):
+    """One column per expression, for each of the child's rows."""
+
+    def __init__(
+        self, child: Operator[Frame], expressions: Sequence[Expression], fields: tuple[Field, ...]
+    ) -> None:
+        super().__init__(fields, (child,), OperatorProfile("Project", {"columns": len(fields)}))
+        self._expressions = tuple(expressions)
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """One frame for each of the child's."""
+        references = [e.index for e in self._expressions if isinstance(e, ColumnRef)]
+        with closing(self.children[0].frames(context)) as frames:
+            if len(references) == len(self._expressions):
+                for frame in frames:
+                    yield context.device.select(frame, references)
+                return
+            with closing(
+                ordered_map(context, lambda f: context.device.evaluate(self._expressions, f), frames)
+            ) as computed:
+                yield from computed

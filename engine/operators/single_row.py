@@ -1,0 +1,22 @@
+"""The single row that a SELECT without FROM reads."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Generic
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.profile import OperatorProfile
+
+
+class SingleRow(Operator[Frame], Generic[Frame]):
+    """One row without columns."""
+
+    def __init__(self) -> None:
+        super().__init__((), (), OperatorProfile("Single row"))
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """One frame."""
+        yield context.device.single_row()

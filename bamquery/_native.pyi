@@ -86,7 +86,8 @@ def string_statistics(
 ]:
     """Of every vector: lower bounds, their lengths, upper bounds, their lengths, nulls, two CRCs.
 
-    The checksums are those of the strings' bytes and of the offsets. Bounds are in cells of 16 bytes; a length of 255 means that there is none.
+    The checksums are those of the strings' bytes and of the offsets. Bounds are in cells of 16 bytes; a
+    length of 255 means that there is none.
     """
 
 def join_offsets(
@@ -97,3 +98,53 @@ def join_offsets(
     Returns the first vector whose offsets are not ascending within `data_size` (or -1), and where each
     vector's bytes start and how many they are.
     """
+
+class BlockFile:
+    """An open file as an array of blocks, for many threads at once.
+
+    Items ascend and lie within the file (ValueError); what cannot be read is a StorageError. Methods fill
+    `target` densely, and return commands and blocks.
+    """
+
+    @property
+    def block_size(self) -> int:
+        """Bytes of a block."""
+
+    def close(self) -> None:
+        """Later reads raise StorageError; those under way finish."""
+
+    def read_ranges(
+        self,
+        offsets: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        target: Buffer,
+        checksums: NDArray[np.uint32] | None = None,
+    ) -> tuple[int, int, int]:
+        """Read ranges; third is the first whose CRC-32C is not that in `checksums`, or -1."""
+
+    def gather(
+        self, base: int, stride: int, width: int, rows: NDArray[np.int64], target: Buffer
+    ) -> tuple[int, int]:
+        """`width` bytes at `base + row * stride` for each row."""
+
+    def gather_bits(self, base: int, rows: NDArray[np.int64], target: Buffer) -> tuple[int, int]:
+        """Each row's bit of the bitmap at byte `base`, packed."""
+
+def open_mapped(path: str | Path, expected_size: int, block_size: int) -> BlockFile:
+    """Read through a memory map; truncation while in use is a StorageError."""
+
+def open_direct(path: str | Path, expected_size: int, block_size: int, depth: int) -> BlockFile:
+    """Read past the page cache, `depth` reads at once; block size 0 is the device's."""
+
+def count_row_blocks(
+    base: int, stride: int, width: int, rows: NDArray[np.int64], block_size: int
+) -> tuple[int, int]:
+    """Runs of consecutive blocks, and distinct blocks, that `BlockFile.gather` would read."""
+
+def count_bit_blocks(base: int, rows: NDArray[np.int64], block_size: int) -> tuple[int, int]:
+    """The same for `BlockFile.gather_bits`."""
+
+def count_range_blocks(
+    offsets: NDArray[np.int64], lengths: NDArray[np.int64], block_size: int
+) -> tuple[int, int]:
+    """The same for `BlockFile.read_ranges`."""

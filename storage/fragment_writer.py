@@ -2,75 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from bamquery import _native
-from bamquery.errors import CorruptionError, StorageError
+from bamquery.errors import CancelledError, StorageError
 from bamquery.storage import arrow_ipc
 from bamquery.storage.arrow_ipc import Batch, Block
 from bamquery.storage.column_writer import WrittenColumn, write_column
 from bamquery.storage.dictionaries import plain_buffers, unify
 from bamquery.storage.file_region import FileRegion
 from bamquery.storage.filesystem import FileSystem, WritableFile
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import ColumnLayout, DictionaryLayout, Extent, FragmentLayout, align
 from bamquery.storage.types import is_string_like, require_stored_schema
 from bamquery.storage.vectors_file import vectors_file
 
-_ID: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
+__all__ = ["BatchRows", "FragmentEntry", "RowSource", "write_fragment"]
+
 _NOWHERE: Final = Extent(0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class FragmentEntry:
-    """What a manifest records of a fragment; enough to find every change to its files."""
-
-    id: str
-    rows: int
-    data_bytes: int
-    """Size of `<id>.arrow`."""
-    vectors_bytes: int
-    """Size of `<id>.vectors.arrow`."""
-    vectors_crc: int
-    """CRC-32C of the whole of `<id>.vectors.arrow`, which in turn holds those of `<id>.arrow`."""
-
-    @property
-    def data_name(self) -> str:
-        """File one: the columns."""
-        return f"{self.id}.arrow"
-
-    @property
-    def vectors_name(self) -> str:
-        """File two: zone map, checksums and layout."""
-        return f"{self.id}.vectors.arrow"
-
-    def to_json(self) -> dict[str, Any]:
-        """For the manifest."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Any) -> FragmentEntry:
-        """What `to_json` made.
-
-        Raises:
-            CorruptionError: anything else.
-        """
-        names = {field.name for field in fields(cls)}
-        if not isinstance(data, Mapping) or set(data) != names:
-            raise CorruptionError(f"a fragment's entry must have exactly the keys {sorted(names)}")
-        if not isinstance(data["id"], str) or _ID.fullmatch(data["id"]) is None:
-            raise CorruptionError(f"{data['id']!r} is not a fragment id")
-        for name in names - {"id"}:
-            value = data[name]
-            if type(value) is not int or not 0 <= value < (1 << 32 if name == "vectors_crc" else 1 << 63):
-                raise CorruptionError(f"fragment {data['id']}: {name} cannot be {value!r}")
-        return cls(**data)
 
 
 class RowSource(Protocol):
@@ -120,11 +75,12 @@ def write_fragment(
     is asked between chunks.
 
     Raises:
-        StorageError: the disk is full or fails, a column of the source does not fit the schema, or the write
-            was cancelled. Files written so far stay for the caller to remove.
+        StorageError: the disk is full or fails, or a column of the source does not fit the schema.
+        CancelledError: the write was cancelled.
+
+    Files written until then stay for the caller to remove.
     """
     require_stored_schema(schema)
-    assert _ID.fullmatch(fragment_id) is not None, fragment_id
     data_path = folder / f"{fragment_id}.arrow"
     file = filesystem.create(data_path)
     try:
@@ -167,7 +123,7 @@ def _write_data(
     for index, field in enumerate(schema):
         if pa.types.is_dictionary(field.type):
             with _naming(field.name, path):
-                values = unify(field.type, _watched(source.column(index), cancelled, path))
+                values = unify(field.type, _watched(source.column(index), cancelled))
             block, layout = _write_dictionary(data, len(dictionary_blocks), values)
             dictionaries[index] = values, layout
             dictionary_blocks.append(block)
@@ -179,7 +135,7 @@ def _write_data(
     columns: list[WrittenColumn] = []
     for index, field in enumerate(schema):
         with _naming(field.name, path):
-            chunks = _watched(source.column(index), cancelled, path)
+            chunks = _watched(source.column(index), cancelled)
             column = write_column(
                 file, end, field.type, source.rows, chunks, dictionary=dictionaries.get(index)
             )
@@ -233,12 +189,10 @@ def _relative_buffers(layout: ColumnLayout, body: int) -> list[Extent]:
     return [_NOWHERE if buffer is None else Extent(buffer.offset - body, buffer.length) for buffer in listed]
 
 
-def _watched(
-    chunks: Iterator[pa.Array[Any]], cancelled: Callable[[], bool], path: Path
-) -> Iterator[pa.Array[Any]]:
+def _watched(chunks: Iterator[pa.Array[Any]], cancelled: Callable[[], bool]) -> Iterator[pa.Array[Any]]:
     for chunk in chunks:
         if cancelled():
-            raise StorageError("writing was cancelled", path)
+            raise CancelledError("the writing of a fragment was cancelled")
         yield chunk
 
 

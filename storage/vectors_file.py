@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from bamquery import _native
 from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import FragmentLayout, vector_count
+from bamquery.storage.layout_check import require_layout
 
 _FORMAT: Final = b"1"
 _FORMAT_KEY: Final = b"bamquery.vectors"
@@ -34,38 +36,60 @@ def vectors_file(schema: pa.Schema, layout: FragmentLayout, statistics: list[pa.
 
 
 def read_vectors_file(
-    path: Path, size: int, crc: int, schema: pa.Schema, rows: int
+    path: Path, entry: FragmentEntry, schema: pa.Schema
 ) -> tuple[FragmentLayout, pa.RecordBatch]:
-    """Layout and statistics, checked against what the manifest says before anything is parsed.
+    """Layout and statistics, compared with what the manifest says before anything is parsed.
 
     Raises:
         CorruptionError: the file is not the one that was written.
         StorageError: it cannot be read.
     """
-    data = _read(path, size)
+    data = _read(path, entry.vectors_bytes)
     found = _native.crc32c(data)
-    if found != crc:
-        raise CorruptionError(f"checksum {found:08x} instead of {crc:08x}: the file is damaged", path)
+    if found != entry.vectors_crc:
+        raise CorruptionError(
+            f"its checksum is {found:08x} instead of {entry.vectors_crc:08x}: the file is damaged", path
+        )
     try:
         with pa.ipc.open_file(pa.py_buffer(data)) as reader:
             metadata = reader.schema.metadata or {}
             if metadata.get(_FORMAT_KEY) != _FORMAT:
-                raise CorruptionError("not a vectors file of this version of BamQuery", path)
-            written = _schema(metadata[_SCHEMA_KEY])
+                raise CorruptionError("it is not a vectors file of this version of BamQuery", path)
+            written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[_SCHEMA_KEY])))
             layout = FragmentLayout.from_json(metadata[_LAYOUT_KEY], path)
-            batch = reader.get_batch(0)
+            statistics = reader.get_batch(0)
+        statistics.validate(full=True)
+        if not written.equals(schema):
+            raise ValueError("it describes columns of another schema")
+        _require_statistics(statistics, schema, layout, entry.rows)
+        require_layout(layout, schema, entry)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise CorruptionError(f"cannot be read: {error}", path) from error
-    if not written.equals(schema) or layout.rows != rows or batch.num_rows != vector_count(rows):
-        raise CorruptionError("it describes another fragment", path)
-    return layout, batch
+        raise CorruptionError(f"it cannot be read: {error}", path) from error
+    return layout, statistics
 
 
-def _schema(encoded: bytes) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
+def _require_statistics(
+    statistics: pa.RecordBatch, schema: pa.Schema, layout: FragmentLayout, rows: int
+) -> None:
+    if statistics.num_rows != vector_count(rows) or statistics.num_columns != len(schema):
+        raise ValueError("it describes another fragment")
+    column: Any
+    for field, column, place in zip(schema, statistics.columns, layout.columns, strict=True):
+        value_type: Any = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        wanted = {"min": value_type, "max": value_type, "null_count": pa.uint16(), "values_crc": pa.uint32()}
+        if pa.types.is_floating(value_type):
+            wanted["nan_count"] = pa.uint16()
+        if place.validity is not None:
+            wanted["validity_crc"] = pa.uint32()
+        if place.offsets is not None:
+            wanted["offsets_crc"] = pa.uint32()
+        found = {child.name: child.type for child in column.type}
+        complete = all(column.field(name).null_count == 0 for name in found if name not in {"min", "max"})
+        if found != wanted or column.null_count or not complete:
+            raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
 
 
-def _read(path: Path, size: int) -> Any:
+def _read(path: Path, size: int) -> bytes:
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:

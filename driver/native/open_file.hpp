@@ -1,0 +1,34 @@
+// A file that is open for reading and has the size it should have.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace bamquery {
+
+class OpenFile {
+ public:
+  /// Opens with O_RDONLY and `flags`. StorageError if it cannot be opened, CorruptionError if it is missing
+  /// or does not have `expected_size` bytes.
+  OpenFile(std::string path, std::int64_t expected_size, int flags);
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFile();
+
+  int descriptor() const noexcept { return descriptor_; }
+  std::int64_t size() const noexcept { return size_; }
+  const std::string& path() const noexcept { return path_; }
+
+  /// Throws the StorageError for a read that did not get the bytes: the file was truncated, or `number`.
+  [[noreturn]] void throw_read_error(std::int64_t offset, int number) const;
+
+ private:
+  std::string path_;
+  std::int64_t size_;
+  int descriptor_;
+};
+
+/// Throws std::invalid_argument unless `block_size` is a power of two of at least 512.
+void check_block_size(std::int64_t block_size);
+
+}  // namespace bamquery

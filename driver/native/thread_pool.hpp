@@ -1,0 +1,14 @@
+// Threads that wait for reads, shared by all files of the process.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+namespace bamquery {
+
+/// Runs work(task) for every task in [0, count), at most `width` at once, and returns when all are done. The
+/// calling thread takes part, so there is progress even where no thread can be started. `work` must not
+/// throw.
+void run_parallel(int width, std::int64_t count, const std::function<void(std::int64_t)>& work);
+
+}  // namespace bamquery

@@ -1,0 +1,107 @@
+"""Plain strings and binary: 64-bit offsets in one buffer, bytes in another."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.storage.block_reader import BlockReader, ReadCounters
+from bamquery.storage.buffers import view
+from bamquery.storage.encodings.encoding import Footprint
+from bamquery.storage.encodings.plain import ColumnPlace, Validity, fixed_footprint, scattered
+from bamquery.storage.layout import VECTOR_ROWS
+
+_OFFSET_BYTES: Final = 8
+
+
+class PlainStrings:
+    """A `StoredColumn` of strings: offsets first, then the bytes they point at."""
+
+    def __init__(self, place: ColumnPlace) -> None:
+        assert place.layout.offsets is not None
+        assert place.checksums.offsets is not None
+        self._place = place
+        self._validity = Validity(place)
+        self._offsets = place.layout.offsets
+        self._offsets_crcs = place.checksums.offsets
+
+    def read_vectors(
+        self, reader: BlockReader, vectors: NDArray[np.int64], counters: ReadCounters, *, verify: bool
+    ) -> pa.Array[Any]:
+        """See `StoredColumn.read_vectors`."""
+        place = self._place
+        counts = place.vector_rows(vectors)
+        rows = int(counts.sum())
+        ranges = self._offset_ranges(vectors)
+        with place.naming("offsets", vectors):
+            stored = reader.read_ranges(*ranges, counters, self._offsets_crcs[vectors] if verify else None)
+        offsets = pa.allocate_buffer(_OFFSET_BYTES * (rows + 1))
+        bad, starts, lengths = _native.join_offsets(stored, counts, place.layout.values.length, offsets)
+        if bad < 0 and len(starts) > 1:
+            overlapping = starts[1:] < starts[:-1] + lengths[:-1]
+            bad = int(np.argmax(overlapping)) + 1 if overlapping.any() else -1
+        if bad >= 0:
+            raise place.corrupt(int(vectors[bad]), "its offsets do not ascend within its column")
+        checksums = place.checksums.values[vectors] if verify else None
+        with place.naming("bytes", vectors):
+            data = reader.read_ranges(place.layout.values.offset + starts, lengths, counters, checksums)
+        nulls, bitmap = self._validity.read_vectors(reader, vectors, counters, verify=verify)
+        return pa.Array.from_buffers(place.type, rows, [bitmap, offsets, data], nulls)
+
+    def read_rows(
+        self, reader: BlockReader, rows: NDArray[np.int64], counters: ReadCounters
+    ) -> pa.Array[Any]:
+        """See `StoredColumn.read_rows`."""
+        place = self._place
+        pairs = reader.gather(self._offsets.offset, _OFFSET_BYTES, 2 * _OFFSET_BYTES, rows, counters)
+        starts, ends = np.frombuffer(view(pairs), np.int64).reshape(-1, 2).T
+        before = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        wrong = (starts < before) | (ends < starts) | (ends > place.layout.values.length)
+        if wrong.any():
+            row = int(rows[np.argmax(wrong)])
+            raise place.corrupt(row // VECTOR_ROWS, f"the offsets of row {row} do not ascend")
+        lengths = ends - starts
+        data = reader.read_ranges(place.layout.values.offset + starts, lengths, counters)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        bitmap = self._validity.read_rows(reader, rows, counters)
+        return pa.Array.from_buffers(place.type, len(rows), [bitmap, pa.py_buffer(view(offsets)), data])
+
+    def vectors_footprint(self, vectors: NDArray[np.int64], block_size: int) -> Footprint:
+        """See `StoredColumn.vectors_footprint`; the bytes of each vector are taken to be the average."""
+        offsets = Footprint(*_native.count_range_blocks(*self._offset_ranges(vectors), block_size))
+        size = self._row_bytes * VECTOR_ROWS
+        starts = (vectors * size).astype(np.int64)
+        lengths = np.full(len(vectors), math.ceil(size), np.int64)
+        data = Footprint(*_native.count_range_blocks(starts, lengths, block_size))
+        return offsets + data + self._validity.vectors_footprint(vectors, block_size)
+
+    def rows_footprint(
+        self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+    ) -> Footprint:
+        """See `StoredColumn.rows_footprint`; strings are taken to be of average length."""
+        count = rows if isinstance(rows, int) else len(rows)
+        offsets = fixed_footprint(self._offsets.offset, 8 * _OFFSET_BYTES, rows, vectors, block_size)
+        if isinstance(rows, int):
+            total = max(math.ceil(len(vectors) * VECTOR_ROWS * self._row_bytes / block_size), 1)
+            hits = scattered(count, total)
+            longer = math.floor(self._row_bytes / block_size) * count
+            data = Footprint(hits.runs, min(hits.blocks + longer, total + count))
+        else:
+            starts = (rows * self._row_bytes).astype(np.int64)
+            lengths = np.full(count, math.ceil(self._row_bytes), np.int64)
+            data = Footprint(*_native.count_range_blocks(starts, lengths, block_size))
+        return offsets + data + self._validity.rows_footprint(rows, vectors, block_size)
+
+    @property
+    def _row_bytes(self) -> float:
+        return self._place.layout.values.length / max(self._place.rows, 1)
+
+    def _offset_ranges(self, vectors: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """A vector of n rows has n + 1 offsets, the last of which is the next one's first."""
+        starts = self._offsets.offset + vectors * (VECTOR_ROWS * _OFFSET_BYTES)
+        return starts, (self._place.vector_rows(vectors) + 1) * _OFFSET_BYTES

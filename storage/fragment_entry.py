@@ -1,0 +1,58 @@
+"""What a manifest records of a fragment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final
+
+from bamquery.errors import CorruptionError
+
+_ID: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentEntry:
+    """What a manifest records of a fragment; enough to find every change to its files."""
+
+    id: str
+    rows: int
+    data_bytes: int
+    """Size of `<id>.arrow`."""
+    vectors_bytes: int
+    """Size of `<id>.vectors.arrow`."""
+    vectors_crc: int
+    """CRC-32C of the whole of `<id>.vectors.arrow`, which in turn holds those of `<id>.arrow`."""
+
+    @property
+    def data_name(self) -> str:
+        """File one: the columns."""
+        return f"{self.id}.arrow"
+
+    @property
+    def vectors_name(self) -> str:
+        """File two: zone map, checksums and layout."""
+        return f"{self.id}.vectors.arrow"
+
+    def to_json(self) -> dict[str, Any]:
+        """For the manifest."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Any) -> FragmentEntry:
+        """What `to_json` made.
+
+        Raises:
+            CorruptionError: anything else.
+        """
+        names = {field.name for field in fields(cls)}
+        if not isinstance(data, Mapping) or set(data) != names:
+            raise CorruptionError(f"a fragment's entry must have exactly the keys {sorted(names)}")
+        if not isinstance(data["id"], str) or _ID.fullmatch(data["id"]) is None:
+            raise CorruptionError(f"{data['id']!r} is not a fragment id")
+        for name in names - {"id"}:
+            value = data[name]
+            if type(value) is not int or not 0 <= value < (1 << 32 if name == "vectors_crc" else 1 << 63):
+                raise CorruptionError(f"fragment {data['id']}: {name} cannot be {value!r}")
+        return cls(**data)

@@ -1,0 +1,88 @@
+"""Reads columns of one fragment through one block reader, in the three ways the planner chooses from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.errors import CorruptionError
+from bamquery.storage.block_reader import BlockReader, ReadCounters
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.types import is_string_like, value_bits
+
+
+class FragmentReader:
+    """Columns of a fragment as arrays of the schema's types; thread-safe, as its block reader is.
+
+    `vectors` and `rows` are int64, ascending, unique and within the fragment. All methods raise
+    CorruptionError, naming file, column and vector, where bytes are not those that were written, and
+    StorageError where they cannot be read. Counters are the calling thread's.
+    """
+
+    def __init__(self, fragment: Fragment, reader: BlockReader, verify: bool = True) -> None:
+        """Read `fragment` through `reader`; without `verify`, checksums of whole vectors are not compared."""
+        self._fragment = fragment
+        self._reader = reader
+        self._verify = verify
+
+    def stream(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
+        """The rows of `vectors`, one after the other; vectors next to each other make large requests."""
+        stored = self._fragment.column(column)
+        array = stored.read_vectors(self._reader, vectors, counters, verify=self._verify)
+        return self._finish(column, array, counters)
+
+    def fetch_vectors(self, column: str, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
+        """The values at `rows`, from whole vectors, so that they can be verified."""
+        vectors, positions = locate(rows)
+        array = self.stream(column, vectors, counters)
+        if len(array) == len(rows):
+            return array
+        indices: Any = pa.array(positions)
+        return array.take(indices)
+
+    def fetch_blocks(self, column: str, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
+        """The values at `rows`, from only the blocks that hold them; checksums cannot be compared."""
+        array = self._fragment.column(column).read_rows(self._reader, rows, counters)
+        return self._finish(column, array, counters)
+
+    def bytes_needed(self, column: str, rows: int, string_bytes: int = 0) -> int:
+        """Bytes of `rows` rows in plain Arrow, the measure of I/O amplification.
+
+        Values (of dictionary columns the indexes), 1/8 byte a row where the column has nulls, and for strings
+        one offset a row and the `string_bytes` themselves.
+        """
+        index = self._fragment.column_index(column)
+        type_ = self._fragment.schema.field(index).type
+        nullable = self._fragment.layout.columns[index].validity is not None
+        needed = _bytes(rows * value_bits(type_)) + (_bytes(rows) if nullable else 0)
+        return needed + string_bytes if is_string_like(type_) else needed
+
+    def _finish(self, column: str, array: pa.Array[Any], counters: ReadCounters) -> pa.Array[Any]:
+        index = self._fragment.column_index(column)
+        if self._fragment.layout.columns[index].dictionary is None:
+            return array
+        values = self._fragment.dictionary(column, self._reader, counters)
+        try:
+            # Checks that every index is in range: bytes that were not verified must not make readers crash.
+            return pa.DictionaryArray.from_arrays(array, values)
+        except pa.ArrowInvalid as error:
+            raise CorruptionError(
+                f'column "{column}" refers to values beyond its dictionary', self._fragment.path
+            ) from error
+
+
+def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The vectors that hold `rows`, and where the rows are in these, laid end to end."""
+    vectors = rows // VECTOR_ROWS
+    firsts = np.flatnonzero(np.diff(vectors, prepend=-1))
+    distinct = vectors[firsts]
+    skipped = distinct - np.arange(len(distinct))
+    return distinct, rows - VECTOR_ROWS * np.repeat(skipped, np.diff(firsts, append=len(rows)))
+
+
+def _bytes(bits: int) -> int:
+    return -(-bits // 8)

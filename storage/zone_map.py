@@ -1,0 +1,165 @@
+"""Which vectors can hold a row that a filter wants: pruning by minimum, maximum and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.predicate import RangePredicate
+from bamquery.storage.statistics import ColumnStatistics
+
+_MOST_VALUES: Final = 64
+"""Longer IN lists are pruned by their smallest and largest value only."""
+
+
+class ZoneMap:
+    """One row of statistics a vector and column, as `bamquery.storage.statistics` made them."""
+
+    def __init__(self, statistics: pa.RecordBatch, rows: int) -> None:
+        self._statistics = statistics
+        vectors = np.arange(statistics.num_rows, dtype=np.int64)
+        self._rows = np.minimum(rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
+        self._zones: dict[str, _Zones] = {}
+
+    def surviving_vectors(self, predicates: Sequence[RangePredicate]) -> NDArray[np.int64]:
+        """Ascending vectors in which rows may be for which all `predicates` are true.
+
+        A vector is left out only if its statistics rule out every row of it. NaN is greater than every number
+        and equal to itself, -0 equals 0, and comparisons with null are never true.
+        """
+        alive = np.ones(len(self._rows), np.bool_)
+        for predicate in predicates:
+            alive &= self._column(predicate.column).possible(predicate)
+            if not alive.any():
+                break
+        return np.flatnonzero(alive).astype(np.int64, copy=False)
+
+    def column_statistics(self, column: str) -> ColumnStatistics:
+        """Statistics of the column over the whole fragment."""
+        zones = self._column(column)
+        minimum = pc.min(zones.minimum)
+        maximum = pc.max(zones.maximum)
+        bounded = not zones.unbounded.any()
+        return ColumnStatistics(
+            minimum=minimum if minimum.is_valid else None,
+            maximum=maximum if maximum.is_valid and bounded else None,
+            null_count=int(zones.nulls.sum()),
+            nan_count=int(zones.nans.sum()),
+        )
+
+    def null_counts(self, column: str) -> NDArray[np.int64]:
+        """Nulls of each vector."""
+        return self._column(column).nulls
+
+    def _column(self, name: str) -> _Zones:
+        zones = self._zones.get(name)
+        if zones is None:
+            zones = self._zones[name] = _zones(self._statistics.column(name), self._rows)
+        return zones
+
+
+@dataclass(frozen=True)
+class _Zones:
+    """The statistics of one column, ready to be compared."""
+
+    rows: NDArray[np.int64]
+    minimum: Any
+    maximum: Any
+    nulls: NDArray[np.int64]
+    nans: NDArray[np.int64]
+    known: NDArray[np.bool_]
+    """Vectors with a value that is neither null nor NaN."""
+    unbounded: NDArray[np.bool_]
+    """Vectors with such a value, but no upper bound."""
+
+    def possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
+        """Vectors in which the predicate may be true for some row."""
+        match predicate.operator:
+            case "is_null":
+                return self.nulls > 0
+            case "is_not_null":
+                return self.nulls < self.rows
+            case "in":
+                return self._any_of([self._plain(value) for value in predicate.values])
+            case _:
+                (value,) = predicate.values
+                return self._compare(predicate.operator, self._plain(value))
+
+    def _compare(self, operator: str, value: Any) -> NDArray[np.bool_]:
+        nothing = np.zeros(len(self.rows), np.bool_)
+        nans = self.nans > 0
+        if not value.is_valid:
+            return nothing
+        if pa.types.is_floating(value.type) and np.isnan(value.as_py()):
+            by_operator = {
+                "=": nans,
+                "!=": self.known,
+                "<": self.known,
+                "<=": self.known | nans,
+                ">": nothing,
+                ">=": nans,
+            }
+            return by_operator[operator]
+        match operator:
+            case "=":
+                return _true(pc.less_equal(self.minimum, value)) & self._reaches(value)
+            case "!=":
+                only = _true(pc.equal(self.minimum, value)) & _true(pc.equal(self.maximum, value))
+                return (self.known & ~only) | nans
+            case "<":
+                return _true(pc.less(self.minimum, value))
+            case "<=":
+                return _true(pc.less_equal(self.minimum, value))
+            case ">":
+                return _true(pc.greater(self.maximum, value)) | self.unbounded | nans
+            case _:
+                return self._reaches(value) | nans
+
+    def _reaches(self, value: Any) -> NDArray[np.bool_]:
+        return _true(pc.greater_equal(self.maximum, value)) | self.unbounded
+
+    def _any_of(self, values: list[Any]) -> NDArray[np.bool_]:
+        if len(values) > _MOST_VALUES:
+            array = pa.array(values, self.minimum.type)
+            smallest, largest = pc.min(array), pc.max(array)
+            any_nan = pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
+            inside = self._reaches(smallest) & _true(pc.less_equal(self.minimum, largest))
+            return inside | (self.nans > 0) if any_nan else inside
+        possible = np.zeros(len(self.rows), np.bool_)
+        for value in values:
+            possible |= self._compare("=", value)
+        return possible
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, pa.DictionaryScalar):
+            value = value.value
+        return value if value.type == self.minimum.type else value.cast(self.minimum.type)
+
+
+def _zones(statistics: Any, rows: NDArray[np.int64]) -> _Zones:
+    minimum, maximum = statistics.field("min"), statistics.field("max")
+    nulls = statistics.field("null_count").to_numpy().astype(np.int64)
+    has_nans = statistics.type.get_field_index("nan_count") >= 0
+    nans = statistics.field("nan_count").to_numpy().astype(np.int64) if has_nans else np.zeros_like(nulls)
+    known = minimum.is_valid().to_numpy(zero_copy_only=False)
+    return _Zones(
+        rows=rows,
+        minimum=minimum,
+        maximum=maximum,
+        nulls=nulls,
+        nans=nans,
+        known=known,
+        unbounded=known & maximum.is_null().to_numpy(zero_copy_only=False),
+    )
+
+
+def _true(comparison: Any) -> NDArray[np.bool_]:
+    result: NDArray[np.bool_] = comparison.fill_null(False).to_numpy(zero_copy_only=False)
+    return result

@@ -15,7 +15,8 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.errors import CancelledError, StorageError
-from bamquery.storage.fragment_writer import FragmentEntry, RowSource
+from bamquery.storage.fragment_entry import FragmentEntry
+from bamquery.storage.fragment_writer import RowSource
 from bamquery.storage.manifest import Operation
 from bamquery.storage.transaction import Transaction
 

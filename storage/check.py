@@ -12,7 +12,7 @@ import pyarrow as pa
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage import table_name
 from bamquery.storage.fragment import Fragment
-from bamquery.storage.fragment_writer import FragmentEntry
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import WRITERS, LockFile
 from bamquery.storage.manifest import Manifest, parse_file_name, writer_token
 from bamquery.storage.table_folder import TableFolder, list_names

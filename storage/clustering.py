@@ -64,7 +64,7 @@ def rows_a_fragment(fragments: Sequence[Fragment], memory_limit: int) -> int:
 
 
 def _whole_column(fragments: Sequence[Fragment], index: int, cancelled: Callable[[], bool]) -> pa.Array[Any]:
-    chunks = [chunk for f in fragments for chunk in FragmentRows(f, cancelled).column(index)]
+    chunks: list[Any] = [chunk for f in fragments for chunk in FragmentRows(f, cancelled).column(index)]
     if isinstance(chunks[0], pa.DictionaryArray):
         chunks = [chunk.dictionary_decode() for chunk in chunks]
     return pa.concat_arrays(chunks)

@@ -87,7 +87,7 @@ class PermutedRows:
         self._cancelled = cancelled
         by_row = np.argsort(order, kind="stable")
         self._ascending = order[by_row]
-        self._places = np.empty(len(order), np.int64)
+        self._places: NDArray[np.int64] = np.empty(len(order), np.int64)
         self._places[by_row] = np.arange(len(order))
 
     @property
@@ -105,7 +105,7 @@ class PermutedRows:
         step = max(1, PIECE_BYTES * self.rows // max(gathered.nbytes, 1))
         for start in range(0, self.rows, step):
             _check(self._cancelled)
-            yield gathered.take(pa.array(self._places[start : start + step]))
+            yield gathered.take(self._places[start : start + step])
 
     def _gather(self, index: int) -> Iterator[pa.Array[Any]]:
         """The values at the rows wanted, by ascending row."""
@@ -145,7 +145,7 @@ def _check(cancelled: Callable[[], bool]) -> None:
 
 @contextmanager
 def _opened(fragment: Fragment) -> Iterator[FragmentReader]:
-    reader = MappedReader(fragment.path, fragment.entry.data_bytes)
+    reader = MappedReader(fragment.path, fragment.data_bytes)
     try:
         yield FragmentReader(fragment, reader)
     finally:

@@ -24,7 +24,7 @@ from bamquery._native import crc32c
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage import table_name
 from bamquery.storage.filesystem import storage_error
-from bamquery.storage.fragment_writer import FragmentEntry
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import MAX_VERSION, TOKEN_BITS
 from bamquery.storage.types import require_stored_schema
 

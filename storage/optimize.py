@@ -14,8 +14,9 @@ from bamquery.naming import fold, suggestion
 from bamquery.storage.background import BackgroundTransaction
 from bamquery.storage.clustering import rows_a_fragment, sort_order
 from bamquery.storage.fragment import Fragment
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.fragment_rows import ConcatenatedRows, FragmentRows, PermutedRows
-from bamquery.storage.fragment_writer import FragmentEntry, RowSource
+from bamquery.storage.fragment_writer import RowSource
 from bamquery.storage.snapshot import Snapshot
 from bamquery.storage.transaction import Transaction
 

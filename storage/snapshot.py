@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bamquery.errors import StorageError
 from bamquery.storage.fragment import Fragment
-from bamquery.storage.fragment_writer import FragmentEntry
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.table_folder import Pin, TableFolder
 
 

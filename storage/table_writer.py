@@ -12,8 +12,9 @@ import pyarrow as pa
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.background import BackgroundTransaction
 from bamquery.storage.fragment import Fragment
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.fragment_rows import ConcatenatedRows, FragmentRows
-from bamquery.storage.fragment_writer import BatchRows, FragmentEntry
+from bamquery.storage.fragment_writer import BatchRows
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.manifest import MAX_FRAGMENT_ROWS, Operation
 from bamquery.storage.transaction import Transaction

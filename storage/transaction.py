@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from bamquery.errors import ConflictError, StorageError
 from bamquery.storage.filesystem import FileSystem
-from bamquery.storage.fragment_writer import FragmentEntry, RowSource, write_fragment
+from bamquery.storage.fragment_entry import FragmentEntry
+from bamquery.storage.fragment_writer import RowSource, write_fragment
 from bamquery.storage.locks import TOKEN_BITS, WRITERS, LockFile
 from bamquery.storage.manifest import Manifest, Operation, fragment_id
 from bamquery.storage.table_folder import Pin, TableFolder

@@ -12,7 +12,7 @@ from typing import Final
 from bamquery.errors import CorruptionError
 from bamquery.storage import table_name
 from bamquery.storage.filesystem import FileSystem
-from bamquery.storage.fragment_writer import FragmentEntry
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import VACUUM, WRITERS, LockFile
 from bamquery.storage.manifest import parse_file_name, writer_token
 from bamquery.storage.table_folder import NO_VERSION, TableFolder, list_names

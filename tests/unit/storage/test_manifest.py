@@ -8,7 +8,7 @@ import pytest
 
 from bamquery._native import crc32c
 from bamquery.errors import CorruptionError, StorageError
-from bamquery.storage.fragment_writer import FragmentEntry
+from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.manifest import (
     Manifest,
     file_name,

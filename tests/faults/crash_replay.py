@@ -1,0 +1,71 @@
+"""Rebuilds a database after every operation of a log, in every way a power failure may have left it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import crash_workload
+from crash_workload import History
+from recording import Disk, KilledError, RecordingFileSystem, build, digest
+
+DATABASE = Path("outer", "inner", "db")
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder in memory where there is one: thousands of small databases are made in it."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+def record(base: Path, without: frozenset[str] = frozenset(), killed_at: int | None = None) -> History:
+    """Run the workload below `base`, to its end or until it is killed."""
+    filesystem = RecordingFileSystem(without=without, killed_at=killed_at)
+    history = History(filesystem)
+    try:
+        crash_workload.run(history, base)
+    except KilledError:
+        assert killed_at is not None
+    return history
+
+
+def replay(history: History, base: Path, *, subsets: int, first: int = 0) -> int:
+    """Verify every outcome of a crash after each of the operations from `first` on.
+
+    Returns how many different ones there were.
+
+    Raises:
+        AssertionError: one was not as it must be; says which.
+    """
+    operations = history.filesystem.operations
+    disk = Disk(base)
+    seen: set[tuple[bytes, str]] = set()
+    with scratch() as work:
+        for done in range(len(operations) + 1):
+            if done:
+                disk.apply(operations[done - 1])
+            if done < first:
+                continue
+            allowed = history.allowed(done)
+            for name, tree in disk.outcomes(done, subsets):
+                key = (digest(tree), repr(allowed))
+                if key in seen:
+                    continue
+                seen.add(key)
+                folder = work / str(len(seen))
+                folder.mkdir()
+                build(tree, folder)
+                try:
+                    crash_workload.verify(folder / DATABASE, allowed)
+                except Exception as error:
+                    last = operations[done - 1] if done else None
+                    raise AssertionError(
+                        f"crash after operation {done} ({last}), {name}: {error!r}"
+                    ) from error
+                shutil.rmtree(folder)
+    return len(seen)

@@ -1,0 +1,198 @@
+"""Everything that changes a database, in one short run; and what a database may look like after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.ipc
+from recording import RecordingFileSystem
+
+from bamquery.storage.database import Database
+from bamquery.storage.filesystem import FileSystem
+from bamquery.storage.snapshot import Snapshot
+
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string())])
+OTHER_SCHEMA = pa.schema([("only", pa.float64())])
+FRAGMENT_BYTES = 24_000
+"""Small enough that 1,500 rows of SCHEMA make two fragments."""
+
+Content = dict[str, list[object]] | None
+"""Columns of a table by name; None: there is no such table."""
+
+
+@dataclass
+class Change:
+    """A table's content once the operations [begin, end) are done; end is None where it never was."""
+
+    table: str
+    content: Content
+    begin: int
+    end: int | None = None
+
+
+@dataclass
+class History:
+    """What was committed when, in numbers of operations."""
+
+    filesystem: RecordingFileSystem
+    changes: list[Change] = field(default_factory=list)
+
+    def commit(self, table: str, content: Content, work: Callable[[], object]) -> None:
+        change = Change(table, content, len(self.filesystem.operations))
+        self.changes.append(change)
+        work()
+        change.end = len(self.filesystem.operations)
+
+    def allowed(self, done: int) -> dict[str, list[Content]]:
+        """For each table, what it may hold after the first `done` operations."""
+        found: dict[str, list[Content]] = {change.table: [None] for change in self.changes}
+        for change in self.changes:
+            if change.end is not None and change.end <= done:
+                found[change.table] = [change.content]
+            elif change.begin <= done:
+                found[change.table].append(change.content)
+        return found
+
+
+def rows(start: int, stop: int) -> pa.RecordBatch:
+    """Rows of SCHEMA."""
+    ids = range(start, stop)
+    texts = [None if i % 7 == 0 else f"t{i}" for i in ids]
+    return pa.record_batch([pa.array(ids, pa.int64()), pa.array(texts, pa.large_string())], schema=SCHEMA)
+
+
+def content_of(*batches: pa.RecordBatch) -> Content:
+    """The content of a table made of these rows."""
+    return pa.Table.from_batches(list(batches)).to_pydict()
+
+
+def run(history: History, base: Path) -> None:
+    """The workload. Fragments are small, so that a few rows make several."""
+    filesystem = history.filesystem
+    # Folders that another process made and left without a sync when it was killed.
+    filesystem.make_directory(base / "outer")
+    with Database.open(base / "outer" / "inner" / "db", filesystem) as database:
+        a, b, c, d = rows(0, 1500), rows(1500, 1510), rows(1510, 1530), rows(1530, 1540)
+        write(history, database, "a", [a])
+        append(history, database, "a", content_of(a, b), b)
+        with database.table("a").snapshot():
+            append(history, database, "a", content_of(a, b, c), c)
+            database.vacuum()
+        history.commit("e", {"id": [], "text": []}, database.create_table("e", SCHEMA).commit)
+        history.commit("e", None, lambda: database.drop_table("e"))
+        write(history, database, "b", [b])
+        history.commit("b", None, lambda: database.drop_table("b"))
+        database.vacuum()
+        other = pa.record_batch([pa.array([0.5, None])], schema=OTHER_SCHEMA)
+        write(history, database, "b", [other])
+        with database.create_table("never", SCHEMA) as writer:
+            writer.write(a)
+            writer.write(b)
+        optimize(history, database, "a", content_of(a, b, c))
+        database.vacuum()
+        append(history, database, "a", content_of(a, b, c, d), d)
+        write(history, database, "b", [d], or_replace=True)
+        by_text = pa.Table.from_batches([a, b, c, d]).sort_by("text")
+        optimize(history, database, "a", by_text.to_pydict(), "text")
+        database.vacuum()
+
+
+def go_on(history: History, path: Path) -> None:
+    """What another process does with whatever a killed one has left."""
+    with Database.open(path, history.filesystem) as database:
+        seen = contents(database, {change.table: None for change in history.changes})
+        for name, is_now in seen.items():
+            if is_now is not None:
+                schema = database.table(name).snapshot().schema
+                row = pa.RecordBatch.from_pylist([{}], schema=schema)
+                append(history, database, name, {k: [*v, None] for k, v in is_now.items()}, row)
+        database.vacuum()
+        write(history, database, "after", [rows(0, 5)])
+        if seen.get("b") is not None:
+            history.commit("b", None, lambda: database.drop_table("b"))
+            database.vacuum()
+        write(history, database, "b", [rows(5, 10)], or_replace=True)
+
+
+def write(
+    history: History, database: Database, table: str, batches: list[pa.RecordBatch], or_replace: bool = False
+) -> None:
+    """CREATE [OR REPLACE] TABLE with these rows."""
+    with database.create_table(table, batches[0].schema, or_replace=or_replace) as writer:
+        for batch in batches:
+            writer.write(batch)
+        history.commit(table, content_of(*batches), writer.commit)
+
+
+def append(history: History, database: Database, table: str, content: Content, batch: pa.RecordBatch) -> None:
+    """Append rows, after which the table holds `content`."""
+    with database.table(table).append() as writer:
+        writer.write(batch)
+        history.commit(table, content, writer.commit)
+
+
+def optimize(history: History, database: Database, table: str, content: Content, *keys: str) -> None:
+    """OPTIMIZE, after which the table holds `content`."""
+    history.commit(table, content, lambda: database.table(table).optimize(keys))
+
+
+def content(snapshot: Snapshot) -> Content:
+    """All rows, read by pyarrow from the fragments' files."""
+    tables = [pa.ipc.open_file(pa.memory_map(str(f.path))).read_all() for f in snapshot.fragments]
+    return pa.concat_tables(tables).to_pydict() if tables else snapshot.schema.empty_table().to_pydict()
+
+
+def verify(folder: Path, allowed: dict[str, list[Content]], filesystem: FileSystem | None = None) -> None:
+    """Open what a crash left: each table is one of its allowed versions, nothing is damaged, litter goes."""
+    committed = any(None not in contents for contents in allowed.values())
+    if not folder.exists():
+        assert not committed, "the database is gone"
+        return
+    with Database.open(folder, *([filesystem] if filesystem else [])) as database:
+        before = contents(database, allowed)
+        report = database.check()
+        assert not report.errors, report.errors
+        assert not report.unknown, report.unknown
+        database.vacuum()
+        assert contents(database, allowed) == before, "vacuum changed a table"
+        report = database.check()
+        assert report.clean, report.errors
+        assert not report.litter, report.litter
+        found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.name != "tables"}
+        assert found == needed_files(database), found ^ needed_files(database)
+        for name, is_now in before.items():
+            if is_now is not None:
+                with database.table(name).append() as writer:
+                    writer.write(pa.RecordBatch.from_pylist([{}], schema=writer.schema))
+                    writer.commit()
+
+
+def contents(database: Database, allowed: Mapping[str, list[Content] | None]) -> dict[str, Content]:
+    """The content of every table, each asserted to be allowed (None: anything is)."""
+    found: dict[str, Content] = dict.fromkeys(allowed)
+    with ExitStack() as stack:
+        for name in database.table_names():
+            found[name] = content(stack.enter_context(database.table(name).snapshot()))
+    assert found.keys() == allowed.keys(), "a table that never was"
+    for name, is_now in found.items():
+        wanted = allowed[name]
+        assert wanted is None or is_now in wanted, f"table {name} was never {str(is_now)[:200]}"
+    return found
+
+
+def needed_files(database: Database) -> set[str]:
+    """The files and folders of a database without litter."""
+    needed = {"bamquery.json"}
+    for name in database.table_names():
+        folder = database.table(name).folder
+        with database.table(name).snapshot() as snapshot:
+            paths = [folder.path, folder.fragments, folder.manifests, folder.lock]
+            paths.append(folder.manifest(snapshot.version))
+            for entry in snapshot.entries:
+                paths += [folder.fragments / entry.data_name, folder.fragments / entry.vectors_name]
+        needed |= {str(path.relative_to(database.path)) for path in paths}
+    return needed

@@ -1,0 +1,114 @@
+"""Power failures: after any operation, with any unsynced change lost, a committed version is there.
+
+The log of a workload that uses everything is cut at every operation. Of what was not synced by then, names
+and bytes are lost, kept, cut short, torn and zeroed, all alike and at random. Each folder that may result is
+opened, compared with what was committed, checked, vacuumed and written to. And each sync is left out in turn,
+which must be noticed: the proof can fail, and no sync is there for nothing.
+"""
+
+import random
+
+import crash_workload
+import pytest
+from crash_replay import DATABASE, record, replay, scratch
+from recording import Disk, KilledError, RecordingFileSystem, build
+
+from bamquery.storage import table_writer
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Let a few rows fill a fragment, and a few appends be merged."""
+    monkeypatch.setattr(table_writer, "FRAGMENT_BYTES", crash_workload.FRAGMENT_BYTES)
+    monkeypatch.setattr(table_writer, "MERGED_APPENDS", 2)
+
+
+def test_a_crash_anywhere_leaves_a_committed_version():
+    with scratch() as base:
+        history = record(base)
+        kinds = {operation.kind for operation in history.filesystem.operations}
+        assert kinds >= {"create", "write", "sync", "publish", "remove", "make_directory", "remove_directory"}
+        assert replay(history, base, subsets=3) > 500
+
+
+@pytest.mark.slow
+def test_a_crash_anywhere_with_many_kinds_of_luck():
+    with scratch() as base:
+        assert replay(record(base), base, subsets=200) > 10_000
+
+
+def is_noticed(site):
+    """True if the workload without this one sync can lose something."""
+    with scratch() as base:
+        history = record(base, without=frozenset({site}))
+        assert site not in history.filesystem.sites
+        try:
+            replay(history, base, subsets=40, first=history.filesystem.first_left_out)
+        except AssertionError:
+            return True
+        return False
+
+
+def test_every_sync_is_needed():
+    with scratch() as base:
+        sites = record(base).filesystem.sites
+    assert {site.split(":")[0] for site in sites} == {
+        "database.py",
+        "fragment_writer.py",
+        "transaction.py",
+        "vacuum.py",
+    }
+    assert len(sites) >= 12
+    assert [site for site in sites if not is_noticed(site)] == []
+
+
+def kill_then_crash(killed_at, subsets):
+    """A process is killed; another one goes on from what it sees; then the power fails."""
+    with scratch() as base:
+        history = record(base, killed_at=killed_at)
+        filesystem = history.filesystem
+        assert len(filesystem.operations) == killed_at
+        filesystem.revive()
+        crash_workload.go_on(history, base / DATABASE)
+        replay(history, base, subsets=subsets, first=killed_at)
+
+
+def operations():
+    with scratch() as base:
+        return len(record(base).filesystem.operations)
+
+
+def test_a_crash_after_another_process_was_killed():
+    luck = random.Random(0)
+    for killed_at in luck.sample(range(1, operations()), 3):
+        kill_then_crash(killed_at, subsets=1)
+
+
+@pytest.mark.slow
+def test_a_crash_after_another_process_was_killed_anywhere():
+    for killed_at in range(1, operations()):
+        kill_then_crash(killed_at, subsets=3)
+
+
+def test_the_recording_is_of_what_happened(tmp_path):
+    """A log replayed with nothing lost is the folder itself."""
+    history = record(tmp_path)
+    disk = Disk(tmp_path)
+    for operation in history.filesystem.operations:
+        disk.apply(operation)
+    tree = dict(disk.outcomes(0, 0))["everything"]
+    real = {
+        str(path.relative_to(tmp_path)): path.read_bytes() if path.is_file() else None
+        for path in tmp_path.rglob("*")
+    }
+    assert tree == real
+    with scratch() as copy:
+        build(tree, copy)
+        crash_workload.verify(copy / DATABASE, history.allowed(len(history.filesystem.operations)))
+
+
+def test_a_killed_process_does_nothing_more(tmp_path):
+    filesystem = RecordingFileSystem(killed_at=0)
+    with pytest.raises(KilledError):
+        filesystem.make_directory(tmp_path / "x")
+    assert not (tmp_path / "x").exists()

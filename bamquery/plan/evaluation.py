@@ -17,12 +17,17 @@ import pyarrow as pa
 
 from bamquery.plan import types
 from bamquery.plan.constants import NotConvertedError, convert
-from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.expressions import Call, Cast, Expression, Literal, transform
 
 _EXACT: Final = Context(prec=100)
 _FLOATS: Final = {32: np.float32, 64: np.float64}
 
 Scalar = Any  # a pyarrow.Scalar; its value as `_value` gives it is compared and computed with
+
+
+def fold(expression: Expression) -> Expression:
+    """The expression with every constant part that is known replaced by its value."""
+    return transform(expression, lambda node: evaluate(node) or node)
 
 
 def evaluate(expression: Expression) -> Literal | None:

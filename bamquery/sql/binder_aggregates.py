@@ -32,7 +32,7 @@ class AggregateCollector:
 
     def note(self, column: ColumnRef, node: exp.Expr) -> None:
         """Remember where a column is named outside aggregates, should it turn out not to be a key."""
-        self._places[column.index] = node
+        self._places.setdefault(column.index, node)
 
     def bind(
         self, node: exp.Anonymous, where: exp.Expr | None, bind: Callable[[exp.Expr], Expression]
@@ -91,3 +91,23 @@ class AggregateCollector:
                     return node
 
         return step(expression)
+
+
+def over_outputs(expression: Expression, outputs: Sequence[Expression], names: Sequence[str]) -> Expression:
+    """The expression over columns that hold `outputs`; ValueError where it needs something else."""
+
+    def step(node: Expression) -> Expression:
+        if node in outputs:
+            position = outputs.index(node)
+            return ColumnRef(position, names[position], node.type)
+        match node:
+            case ColumnRef(name=name):
+                raise ValueError(f'with DISTINCT, ORDER BY needs columns that are selected: "{name}" is not')
+            case Call(arguments=arguments):
+                return replace(node, arguments=tuple(step(argument) for argument in arguments))
+            case Cast(argument=argument):
+                return replace(node, argument=step(argument))
+            case _:
+                return node
+
+    return step(expression)

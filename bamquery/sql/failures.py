@@ -40,12 +40,11 @@ class Faults:
             self._errors.append(error)
 
     def check(self) -> None:
-        """Raise what was collected, if anything was."""
+        """Raise what was collected, if anything was, in the order of the text."""
         if not self._errors:
             return
-        reasons: list[Reason] = []
-        for error in self._errors:
-            reasons += [r for r in error.reasons if r not in reasons]
+        found = dict.fromkeys(r for error in self._errors for r in error.reasons)
+        reasons: list[Reason] = sorted(found, key=lambda r: (r.line, r.column))
         unsupported = all(isinstance(error, UnsupportedError) for error in self._errors)
         raise (UnsupportedError if unsupported else SqlError)(reasons, self._sql)
 

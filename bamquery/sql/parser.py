@@ -160,7 +160,9 @@ class _Parser(DuckDBParser):
             statement = super()._parse_statement()
             if not known and not isinstance(statement, (exp.Query, exp.Values, exp.DML)):
                 self.raise_error(f"no statement begins so.{suggestion(keyword, STATEMENT_KEYWORDS)}", token)
-        return None if statement is None else statement.update_positions(token)
+        if statement is not None and "start" not in statement.meta:
+            statement.update_positions(token)
+        return statement
 
     def _parse_explain(self) -> syntax.Explain:
         analyze = self._match_text_seq("ANALYZE")

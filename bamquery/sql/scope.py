@@ -34,6 +34,11 @@ class Scope:
             tuple(ColumnRef(i, name, f.type) for i, (name, f) in enumerate(zip(names, fields, strict=True))),
         )
 
+    def renamed(self, table: str, names: Sequence[str]) -> Scope:
+        """The same columns under an alias and other names."""
+        fields = [Field(name, column.type) for name, column in zip(names, self.columns, strict=True)]
+        return Scope.of(table, fields)
+
     def find(self, name: str) -> ColumnRef | None:
         """The column of that name, or None."""
         return next((column for column in self.columns if fold(column.name) == fold(name)), None)

@@ -1,0 +1,187 @@
+"""Plans and expressions as text: for EXPLAIN, and for tests in a form that leaves nothing out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.nodes import (
+    Aggregate,
+    Filter,
+    Limit,
+    Plan,
+    Project,
+    Scan,
+    SingleRow,
+    Sort,
+    SortKey,
+    Values,
+)
+from bamquery.type_names import type_name
+
+_INFIX: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "add": "+",
+        "subtract": "-",
+        "multiply": "*",
+        "divide": "/",
+        "floor_divide": "//",
+        "modulo": "%",
+        "equal": "=",
+        "not_equal": "<>",
+        "less": "<",
+        "less_equal": "<=",
+        "greater": ">",
+        "greater_equal": ">=",
+        "is_distinct_from": "IS DISTINCT FROM",
+        "is_not_distinct_from": "IS NOT DISTINCT FROM",
+        "and": "AND",
+        "or": "OR",
+        "concat": "||",
+        "like": "LIKE",
+        "ilike": "ILIKE",
+    }
+)
+_UNTYPED: Final = frozenset({pa.int32(), pa.bool_(), pa.large_string(), pa.null()})
+"""Types whose literals say what they are."""
+
+
+def format_plan(plan: Plan, *, exact: bool = False) -> str:
+    """The plan as a tree of lines, parents first, two spaces a level.
+
+    `exact` writes every column with its position and every literal with its type, so that two plans with
+    one text are one plan.
+    """
+    return "\n".join(_lines(plan, 0, exact))
+
+
+def format_expression(expression: Expression, *, exact: bool = False) -> str:
+    """The expression in the manner of SQL; see `format_plan` for `exact`."""
+    match expression:
+        case ColumnRef(index=index, name=name):
+            return f"{name}#{index}" if exact else name
+        case Literal():
+            return _literal(expression, exact)
+        case Cast(argument=argument, type=kind, try_=try_):
+            keyword = "TRY_CAST" if try_ else "CAST"
+            return f"{keyword}({format_expression(argument, exact=exact)} AS {_type(kind, exact)})"
+        case Call(function=function, arguments=arguments):
+            return _call(function, [format_expression(a, exact=exact) for a in arguments])
+
+
+def format_aggregate(call: AggregateCall, *, exact: bool = False) -> str:
+    """The aggregate call in the manner of SQL; see `format_plan` for `exact`."""
+    arguments = ", ".join(format_expression(a, exact=exact) for a in call.arguments)
+    text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{arguments})"
+    if call.filter is not None:
+        text += f" FILTER (WHERE {format_expression(call.filter, exact=exact)})"
+    return text
+
+
+def _lines(plan: Plan, depth: int, exact: bool) -> Iterator[str]:
+    yield "  " * depth + _node(plan, exact)
+    child = getattr(plan, "child", None)
+    if child is not None:
+        yield from _lines(child, depth + 1, exact)
+
+
+def _node(plan: Plan, exact: bool) -> str:
+    match plan:
+        case Scan():
+            return _scan(plan, exact)
+        case SingleRow():
+            return "SingleRow"
+        case Values(batch=batch):
+            names = ", ".join(batch.schema.names)
+            return f"Values {names}: {batch.to_pylist() if exact else f'{batch.num_rows} rows'}"
+        case Filter(predicate=predicate):
+            return f"Filter {format_expression(predicate, exact=exact)}"
+        case Project(expressions=expressions, names=names):
+            columns = (
+                _named(format_expression(e, exact=exact), e, n)
+                for e, n in zip(expressions, names, strict=True)
+            )
+            return f"Project {', '.join(columns)}"
+        case Aggregate(keys=keys, aggregates=aggregates):
+            by = ", ".join(format_expression(key, exact=exact) for key in keys)
+            values = ", ".join(format_aggregate(call, exact=exact) for call in aggregates)
+            words = f"Aggregate {values}" if values else "Aggregate"
+            return f"{words} BY {by}" if by else words
+        case Sort(keys=keys, limit=limit, offset=offset):
+            return f"Sort {', '.join(_sort_key(key, exact) for key in keys)}{_rows(limit, offset)}"
+        case Limit(count=count, offset=offset):
+            return f"Limit{_rows(count, offset)}"
+
+
+def _scan(scan: Scan, exact: bool) -> str:
+    schema = scan.source.schema
+    columns = ", ".join(
+        f"{schema.field(i).name}#{i}" if exact else schema.field(i).name for i in scan.columns
+    )
+    text = f"Scan {scan.source.name}: {columns or 'no columns'}"
+    if scan.predicates:
+        text += " WHERE " + " AND ".join(format_expression(p, exact=exact) for p in scan.predicates)
+    return text
+
+
+def _named(text: str, expression: Expression, name: str) -> str:
+    same = text == name or (isinstance(expression, ColumnRef) and expression.name == name)
+    return text if same else f"{text} AS {name}"
+
+
+def _sort_key(key: SortKey, exact: bool) -> str:
+    text = format_expression(key.expression, exact=exact)
+    return text + (" DESC" if key.descending else "") + (" NULLS FIRST" if key.nulls_first else "")
+
+
+def _rows(count: int | None, offset: int) -> str:
+    return (f" limit {count}" if count is not None else "") + (f" offset {offset}" if offset else "")
+
+
+def _type(kind: pa.DataType, exact: bool) -> str:
+    return str(kind) if exact and pa.types.is_dictionary(kind) else type_name(kind)
+
+
+def _literal(literal: Literal, exact: bool) -> str:
+    kind = literal.type
+    text = _value(literal.value)
+    if not exact or kind in _UNTYPED and (literal.value.is_valid or pa.types.is_null(kind)):
+        return text
+    return f"{text}::{type_name(kind)}"
+
+
+def _value(value: pa.Scalar[Any]) -> str:
+    if not value.is_valid:
+        return "NULL"
+    if pa.types.is_boolean(value.type):
+        return "TRUE" if value.as_py() else "FALSE"
+    if pa.types.is_temporal(value.type) or pa.types.is_large_string(value.type):
+        return "'" + str(value).replace("'", "''") + "'"
+    return str(value)
+
+
+def _call(function: str, arguments: list[str]) -> str:
+    symbol = _INFIX.get(function)
+    if symbol is not None:
+        return f"({f' {symbol} '.join(arguments)})"
+    match function, arguments:
+        case "not", [argument]:
+            return f"(NOT {argument})"
+        case "negate", [argument]:
+            return f"(-{argument})"
+        case "is_null", [argument]:
+            return f"({argument} IS NULL)"
+        case "is_not_null", [argument]:
+            return f"({argument} IS NOT NULL)"
+        case "in", [argument, *members]:
+            return f"({argument} IN ({', '.join(members)}))"
+        case "case", [*branches, otherwise]:
+            pairs = zip(branches[::2], branches[1::2], strict=True)
+            whens = "".join(f" WHEN {condition} THEN {value}" for condition, value in pairs)
+            return f"CASE{whens} ELSE {otherwise} END"
+        case _:
+            return f"{function}({', '.join(arguments)})"

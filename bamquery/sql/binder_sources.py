@@ -1,0 +1,172 @@
+"""What stands in FROM, and VALUES: plans with a scope over their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.errors import BamQueryError, CatalogError, Reason, SqlError
+from bamquery.naming import fold as fold_name
+from bamquery.naming import suggestion
+from bamquery.plan.evaluation import fold
+from bamquery.plan.expressions import Expression, Literal
+from bamquery.plan.nodes import Plan, Scan, SingleRow, Source, Values
+from bamquery.sql.binder_expressions import ExpressionBinder
+from bamquery.sql.catalog import Catalog
+from bamquery.sql.coercion import coerce, common_type
+from bamquery.sql.failures import each, placed
+from bamquery.sql.operators import explicit_cast
+from bamquery.sql.positions import reason, start
+from bamquery.sql.scope import Scope
+from bamquery.sql.types import type_name
+
+_FILE_FUNCTIONS: Final = {
+    "read_parquet": "parquet",
+    "parquet_scan": "parquet",
+    "read_csv": "csv",
+    "read_csv_auto": "csv",
+}
+_NOTHING: Final = Scope("", ())
+
+BindQuery = Callable[[exp.Expr], Plan]
+
+
+def bind_from(node: exp.Expr | None, sql: str, catalog: Catalog, bind_query: BindQuery) -> tuple[Plan, Scope]:
+    """The plan and scope of what FROM names; one row without columns where there is no FROM."""
+    if node is None:
+        return SingleRow(), _NOTHING
+    source = node.this if isinstance(node, exp.From) else node
+    match source:
+        case exp.Table():
+            plan, name = _bind_table(source, sql, catalog)
+        case exp.Values():
+            plan, name = bind_values(source, sql), ""
+        case exp.Subquery(this=exp.Table() | exp.Values() as inner):
+            plan, inner_scope = bind_from(inner, sql, catalog, bind_query)
+            name = inner_scope.table
+        case exp.Subquery(this=inner):
+            plan, name = bind_query(inner), ""
+        case _:
+            with placed(sql, source):
+                raise ValueError(f"{type(source).__name__} cannot stand in FROM")
+    return plan, _aliased(Scope.of(name, plan.fields), source.args.get("alias"), sql)
+
+
+def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog) -> Source:
+    """The table of that name.
+
+    Raises:
+        SqlError: there is none; with the nearest name.
+    """
+    try:
+        return catalog.table(name)
+    except CatalogError as error:
+        known = catalog.table_names()
+        if fold_name(name) in map(fold_name, known):
+            raise
+        words = f'there is no table "{name}".{suggestion(name, known)}'
+        raise SqlError(reason(words, sql, node), sql) from error
+
+
+def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | None = None) -> Plan:
+    """VALUES as constant rows, of the target types, or else of those that the values have in common.
+
+    Raises:
+        SqlError: rows of different lengths, values that are not constant or do not convert.
+    """
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    width = len(rows[0])
+    for row, values in zip(node.expressions, rows, strict=True):
+        with placed(sql, row):
+            if len(values) != width:
+                raise ValueError(f"a row of {len(values)} values after rows of {width}")
+    binder = ExpressionBinder(sql, _NOTHING, "VALUES")
+    bound = each(binder.bind_all, rows, sql)
+    columns = []
+    for position in range(width):
+        nodes = [values[position] for values in rows]
+        cells = [values[position] for values in bound]
+        if targets is None:
+            with placed(sql, nodes[0]):
+                kind = common_type(cells)
+            kind = pa.int32() if pa.types.is_null(kind) else kind
+        else:
+            kind = targets[position]
+        constant = [
+            _constant(cell, kind, cell_node, sql) for cell, cell_node in zip(cells, nodes, strict=True)
+        ]
+        columns.append(pa.array(constant, kind))
+    names = [f"col{i}" for i in range(width)]
+    return Values(pa.RecordBatch.from_arrays(columns, names=names))
+
+
+def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) -> pa.Scalar[Any]:
+    with placed(sql, node):
+        converted = coerce(value, kind) if isinstance(value, Literal) else explicit_cast(value, kind)
+        folded = fold(converted)
+        if not isinstance(folded, Literal):
+            raise ValueError(f"not a value of type {type_name(kind)} that is known before the statement runs")
+    return folded.value
+
+
+def _bind_table(node: exp.Table, sql: str, catalog: Catalog) -> tuple[Plan, str]:
+    name = node.this
+    if isinstance(name, exp.Identifier):
+        if _is_single_quoted(name, sql):
+            source, called = _files([name.this], None, name, sql, catalog), _stem(name.this)
+        else:
+            source, called = bind_table(name.this, node, sql, catalog), name.this
+    else:
+        patterns, file_format = _file_function(name, sql)
+        source, called = _files(patterns, file_format, name, sql, catalog), name.name
+    return Scan(source, tuple(range(len(source.schema)))), called
+
+
+def _is_single_quoted(name: exp.Identifier, sql: str) -> bool:
+    offset = start(name)
+    return offset is not None and sql[offset] == "'"
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0]
+
+
+def _file_function(node: exp.Expr, sql: str) -> tuple[list[str], str]:
+    with placed(sql, node):
+        name = node.name.lower()
+        if not isinstance(node, exp.Anonymous) or name not in _FILE_FUNCTIONS:
+            raise ValueError(f"there is no table function {name}().{suggestion(name, _FILE_FUNCTIONS)}")
+        arguments = node.expressions
+        if len(arguments) != 1:
+            raise ValueError(f"{name}() takes one path or list of paths, and no options")
+        paths = arguments[0].expressions if isinstance(arguments[0], exp.Array) else arguments
+        if not paths or not all(isinstance(path, exp.Literal) and path.args["is_string"] for path in paths):
+            raise ValueError(f"{name}() needs paths as strings in the statement")
+        return [path.this for path in paths], _FILE_FUNCTIONS[name]
+
+
+def _files(
+    patterns: Sequence[str], file_format: str | None, node: exp.Expr, sql: str, catalog: Catalog
+) -> Source:
+    try:
+        return catalog.files(patterns, file_format)
+    except SqlError:
+        raise
+    except BamQueryError as error:
+        place = reason("", sql, node)
+        raise SqlError(Reason(str(error), place.line, place.column), sql) from error
+
+
+def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:
+    if alias is None:
+        return scope
+    table = alias.this.name if alias.this is not None else scope.table
+    renamed = [column.name for column in alias.args.get("columns") or ()]
+    with placed(sql, alias):
+        if len(renamed) > len(scope.columns):
+            raise ValueError(f'"{table}" has {len(scope.columns)} columns, not {len(renamed)}')
+    names = [*renamed, *(column.name for column in scope.columns[len(renamed) :])]
+    return scope.renamed(table, names)

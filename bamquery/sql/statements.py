@@ -1,0 +1,172 @@
+"""SQL text to bound statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.errors import SqlError
+from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.nodes import (
+    CreateTableAs,
+    Describe,
+    DropTable,
+    Explain,
+    Field,
+    Optimize,
+    Plan,
+    Project,
+    Query,
+    Set,
+    ShowTables,
+    Statement,
+    Vacuum,
+)
+from bamquery.sql import support, syntax
+from bamquery.sql.binder_insert import bind_insert
+from bamquery.sql.binder_query import bind_query
+from bamquery.sql.binder_sources import bind_table
+from bamquery.sql.catalog import Catalog
+from bamquery.sql.coercion import coerce
+from bamquery.sql.failures import each, placed
+from bamquery.sql.parser import parse
+from bamquery.sql.scope import Scope, unique_names
+
+
+def bind(sql: str, catalog: Catalog) -> Iterator[Statement]:
+    """The statements of a text, each bound when it is asked for.
+
+    All are parsed, and searched for what is not supported, before the first is given out: nothing has run
+    when that fails. Names and types are looked up later, since a statement may make what the next one uses.
+
+    Raises:
+        SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
+        UnsupportedError: constructs that BamQuery does not run; all of them.
+    """
+    trees = parse(sql)
+    for _ in each(lambda tree: support.check(tree, sql), trees, sql):
+        pass
+    return _bound(trees, sql, catalog)
+
+
+def _bound(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
+    for tree in trees:
+        try:
+            statement = _bind(tree, sql, catalog)
+        except RecursionError:
+            raise SqlError("the statement is nested too deeply", sql) from None
+        yield statement
+
+
+def _bind(tree: exp.Expr, sql: str, catalog: Catalog) -> Statement:
+    binder = _BINDERS.get(type(tree))
+    return binder(tree, sql, catalog) if binder is not None else _query(tree, sql, catalog)
+
+
+def _query(tree: exp.Expr, sql: str, catalog: Catalog) -> Query:
+    return Query(_settled(bind_query(tree, sql, catalog)))
+
+
+def _settled(plan: Plan) -> Plan:
+    """The plan with a type for every column: NULL alone is INTEGER, as where DuckDB stores it."""
+    if not any(pa.types.is_null(field.type) for field in plan.fields):
+        return plan
+    columns: list[Expression] = [ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields)]
+    settled = [coerce(c, pa.int32()) if pa.types.is_null(c.type) else c for c in columns]
+    return Project(plan, tuple(settled), tuple(field.name for field in plan.fields))
+
+
+def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTableAs:
+    plan = _settled(bind_query(tree.expression, sql, catalog))
+    names = [field.name for field in plan.fields]
+    unique = unique_names(names)
+    if unique != names:
+        columns = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
+        plan = Project(plan, columns, tuple(unique))
+    return CreateTableAs(tree.this.name, plan, bool(tree.args.get("replace")), bool(tree.args.get("exists")))
+
+
+def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable:
+    return DropTable(tree.args["tables"][0].name, bool(tree.args.get("exists")))
+
+
+def _describe(tree: exp.Describe, sql: str, catalog: Catalog) -> Describe:
+    if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
+        schema = bind_table(tree.this.name, tree.this, sql, catalog).schema
+        return Describe(tuple(Field(field.name, field.type) for field in schema))
+    return Describe(_query(tree.this, sql, catalog).plan.fields)
+
+
+def _show(tree: exp.Show, sql: str, catalog: Catalog) -> ShowTables:
+    return ShowTables()
+
+
+def _explain(tree: syntax.Explain, sql: str, catalog: Catalog) -> Explain:
+    below = tree.this
+    if not isinstance(below, (exp.Query, exp.Values, exp.Create, exp.Insert)):
+        with placed(sql, below):
+            raise ValueError("EXPLAIN is for SELECT, CREATE TABLE AS and INSERT")
+    statement: Any = _bind(below, sql, catalog)
+    return Explain(statement, bool(tree.args.get("analyze")))
+
+
+def _optimize(tree: syntax.Optimize, sql: str, catalog: Catalog) -> Optimize:
+    source = bind_table(tree.this.name, tree.this, sql, catalog)
+    scope = Scope.of(source.name, (Field(field.name, field.type) for field in source.schema))
+
+    def column(node: exp.Identifier) -> str:
+        found = scope.find(node.name)
+        with placed(sql, node):
+            if found is None:
+                raise ValueError(scope.missing(node.name))
+        return found.name
+
+    return Optimize(source.name, tuple(each(column, tree.args.get("columns") or (), sql)))
+
+
+def _vacuum(tree: syntax.Vacuum, sql: str, catalog: Catalog) -> Vacuum:
+    return Vacuum()
+
+
+def _set(tree: syntax.SetSetting, sql: str, catalog: Catalog) -> Set:
+    with placed(sql, tree.expression):
+        return Set(tree.this.name.lower(), _setting(tree.expression))
+
+
+def _setting(node: exp.Expr) -> bool | int | float | str | None:
+    match node:
+        case exp.Literal():
+            text = str(node.this)
+            if node.args["is_string"]:
+                return text
+            return int(text) if text.isdigit() else float(text)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Null():
+            return None
+        case exp.Var() | exp.Column():
+            return str(node.name)
+        case exp.Neg(this=exp.Literal() as below):
+            number = _setting(below)
+            if isinstance(number, int | float):
+                return -number
+    raise ValueError("a setting's value must be a number, a string, a word, TRUE, FALSE or NULL")
+
+
+_BINDERS: Final[Mapping[type[exp.Expr], Callable[[Any, str, Catalog], Statement]]] = MappingProxyType(
+    {
+        exp.Create: _create,
+        exp.Insert: bind_insert,
+        exp.Drop: _drop,
+        exp.Describe: _describe,
+        exp.Show: _show,
+        syntax.Explain: _explain,
+        syntax.Optimize: _optimize,
+        syntax.Vacuum: _vacuum,
+        syntax.SetSetting: _set,
+    }
+)

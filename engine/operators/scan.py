@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
-from typing import Final, Generic
+from typing import Generic
+
+import numpy as np
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
@@ -13,7 +15,9 @@ from bamquery.engine.operators.file_scan import FileScan
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.scan_chunks import Chunk, chunks
 from bamquery.engine.operators.scan_columns import ColumnReads
-from bamquery.engine.operators.scan_order import TYPICAL_SELECTIVITY, Step, StepOrder, steps
+from bamquery.engine.operators.scan_forecast import ColumnForecast, ScanForecast
+from bamquery.engine.operators.scan_guess import guess_selectivities
+from bamquery.engine.operators.scan_order import Step, StepOrder, steps
 from bamquery.engine.operators.scan_predicates import split
 from bamquery.engine.operators.scan_readers import FragmentReaders
 from bamquery.engine.operators.scan_selection import ChunkSelection, SelectionPlan, rows_without_columns
@@ -24,9 +28,6 @@ from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import CancelledError
 from bamquery.plan.nodes import Scan
 from bamquery.storage.fragment import Fragment
-
-_SAMPLED_FRAGMENTS: Final = 8
-"""Fragments whose zone maps give the first guess of selectivities."""
 
 
 def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
@@ -46,6 +47,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def __init__(self, scan: Scan, table: StoredTable, settings: Settings) -> None:
         snapshot = table.snapshot
         self._snapshot = snapshot
+        self._settings = settings
         self._outputs = scan.columns
         self._conjuncts = split(scan.predicates, snapshot.schema)
         self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
@@ -64,6 +66,21 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             yield context.device.from_arrow(rows_without_columns(self._snapshot.rows))
             return
         yield from self._chunks(context)
+
+    def forecast(self) -> ScanForecast:
+        """What it is expected to do, by zone maps and guesses."""
+        fragments = []
+        for fragment in self._snapshot.fragments:
+            everything = np.arange(fragment.vector_count, dtype=np.int64)
+            pruned = self._settings.zone_maps and self._ranges
+            left = fragment.zone_map.surviving_vectors(self._ranges) if pruned else everything
+            fragments.append((fragment, left))
+        columns = [ColumnForecast(c.name, c.role) for c in self._scan_profile.columns.values()]
+        order = StepOrder(self._steps, guess_selectivities(self._steps, self._snapshot.fragments))
+        found = ScanForecast(fragments, columns, order, self._settings)
+        names = self._snapshot.schema.names
+        found.run(self._steps, names, [names[column] for column in self._outputs])
+        return found
 
     @property
     def _scan_profile(self) -> ScanProfile:
@@ -114,23 +131,6 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         for chunk in chunks(fragments, self._ranges, names, zone_maps):
             readers.expect(chunk)
             yield chunk
-
-
-def guess_selectivities(scan_steps: Sequence[Step], fragments: Sequence[Fragment]) -> list[float | None]:
-    """Each step's share of rows that pass, as far as zone maps tell: never more than the vectors left."""
-    sampled = fragments[:_SAMPLED_FRAGMENTS]
-    vectors = sum(fragment.vector_count for fragment in sampled)
-    if len(scan_steps) < 2 or not vectors:
-        return [None] * len(scan_steps)
-    guesses: list[float | None] = []
-    for step in scan_steps:
-        ranges = [found for conjunct in step.conjuncts for found in conjunct.ranges]
-        if not ranges:
-            guesses.append(None)
-            continue
-        left = sum(len(fragment.zone_map.surviving_vectors(ranges)) for fragment in sampled)
-        guesses.append(TYPICAL_SELECTIVITY * left / vectors)
-    return guesses
 
 
 def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Sequence[Step]) -> ScanProfile:

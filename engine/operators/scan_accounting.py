@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from bamquery.engine.operators.scan_chunks import Piece
 from bamquery.storage.fragment import Fragment
-
-_OFFSET_BYTES = 8
+from bamquery.storage.types import value_bits
 
 
 def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 0) -> int:
@@ -16,14 +13,9 @@ def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 
     Values, 1/8 byte a row where the fragment's column has nulls, and for strings one offset a row and
     the `string_bytes` themselves. Of a dictionary column the indexes.
     """
-    position = fragment.schema.get_field_index(column)
-    kind = fragment.schema.field(position).type
-    layout = fragment.layout.columns[position]
-    bits = 0 if layout.validity is None else rows
-    if layout.offsets is not None:
-        return _bytes(bits) + rows * _OFFSET_BYTES + string_bytes
-    width = (kind.index_type if pa.types.is_dictionary(kind) else kind).bit_width
-    return _bytes(bits) + _bytes(rows * width)
+    position = fragment.column_index(column)
+    nulls = 0 if fragment.layout.columns[position].validity is None else _bytes(rows)
+    return nulls + _bytes(rows * value_bits(fragment.schema.field(position).type)) + string_bytes
 
 
 def whole_piece_bytes(piece: Piece, column: str) -> int:
@@ -33,7 +25,7 @@ def whole_piece_bytes(piece: Piece, column: str) -> int:
     fragment's, so that the pieces of a whole fragment add up exactly.
     """
     fragment = piece.fragment
-    layout = fragment.layout.columns[fragment.schema.get_field_index(column)]
+    layout = fragment.layout.columns[fragment.column_index(column)]
     strings = 0
     if layout.offsets is not None:
         strings = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final, Generic
+from collections.abc import Callable, Sequence
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +14,10 @@ from bamquery.engine.operators.scan_accounting import plain_bytes, whole_piece_b
 from bamquery.engine.operators.scan_chunks import Piece
 from bamquery.engine.operators.scan_readers import FragmentReaders, OpenFragment
 from bamquery.engine.profile import ColumnProfile, ScanProfile
+from bamquery.engine.settings import Settings
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.read_planner import Choice, Strategy, choose
-
-_FORCED: Final[Mapping[str, Strategy]] = MappingProxyType(
-    {"stream": Strategy.STREAM, "vectors": Strategy.FETCH_VECTORS, "blocks": Strategy.FETCH_BLOCKS}
-)
 
 
 class ColumnReads(Generic[Frame]):
@@ -39,7 +35,7 @@ class ColumnReads(Generic[Frame]):
         self._profile = profile
         self._readers = readers
         self._check = check
-        self._forced = _FORCED.get(context.settings.strategy)
+        self._forced = forced_strategy(context.settings)
 
     def expected_seconds(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> float:
         """What reading the column for those rows (None: for all) should take, by count, not exactly."""
@@ -127,6 +123,11 @@ class ColumnReads(Generic[Frame]):
             opened.blocks.block_size,
             opened.blocks.kind,
         )
+
+
+def forced_strategy(settings: Settings) -> Strategy | None:
+    """How columns are to be read once rows have been filtered; None: by cost."""
+    return None if settings.strategy == "auto" else Strategy(settings.strategy)
 
 
 def _count_strategy(figures: ColumnProfile, strategy: Strategy) -> None:

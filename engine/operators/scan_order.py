@@ -13,9 +13,6 @@ from bamquery.plan.expressions import Expression
 _PRIOR_ROWS: Final = 1024.0
 """Rows that the first guess of a selectivity counts for."""
 
-TYPICAL_SELECTIVITY: Final = 0.3
-"""The guess for a condition about which zone maps say nothing."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
@@ -59,13 +56,11 @@ def steps(conjuncts: Sequence[Conjunct]) -> list[Step]:
 class StepOrder:
     """Picks the next step by selectivity and cost; learns from every chunk. Thread-safe."""
 
-    def __init__(self, scan_steps: Sequence[Step], guesses: Sequence[float | None]) -> None:
-        """`guesses` are the steps' selectivities as zone maps suggest them, None where they do not."""
+    def __init__(self, scan_steps: Sequence[Step], guesses: Sequence[float]) -> None:
+        """`guesses` are the steps' selectivities before anything was seen."""
         self._lock = threading.Lock()
         self._rows_in = [_PRIOR_ROWS] * len(scan_steps)
-        self._rows_out = [
-            _PRIOR_ROWS * (TYPICAL_SELECTIVITY if guess is None else guess) for guess in guesses
-        ]
+        self._rows_out = [_PRIOR_ROWS * guess for guess in guesses]
 
     def selectivity(self, step: Step) -> float:
         """Share of rows expected to pass, of those that reach the step."""

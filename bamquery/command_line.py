@@ -1,0 +1,189 @@
+"""The `bamquery` command: SQL from arguments or standard input, answers in the format asked for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from bamquery import __version__
+from bamquery.errors import BamQueryError, SettingError
+
+OK: Final = 0
+FAILED: Final = 1
+"""A statement failed, or `check` found damage."""
+USAGE: Final = 2
+"""The arguments make no sense; argparse exits with the same."""
+INTERRUPTED: Final = 130
+"""Ctrl-C: 128 and the signal's number, as shells report it."""
+BROKEN_PIPE: Final = 141
+"""Whoever read the output has gone: as if killed by SIGPIPE, without a word."""
+
+_DESCRIPTION: Final = """\
+Run SQL against a database folder and print the answers.
+
+  bamquery trips.bq -c "SELECT count(*) FROM trips"
+  bamquery trips.bq --format csv --output tips.csv < tips.sql
+"""
+_SUBCOMMANDS_HELP: Final = """\
+other commands:
+  bamquery taxi ...         load or make taxi trips, run and draw Q1 to Q5
+  bamquery check DB         read everything back and compare checksums
+  bamquery bench ingest     measure loading against a plain copy
+
+A database that is called like one of them is opened as ./taxi.
+
+exit status: 0 done, 1 a statement failed, 2 wrong arguments, 130 Ctrl-C
+"""
+
+
+def run() -> None:
+    """Entry point of the `bamquery` command."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command with these arguments; returns the exit status."""
+    try:
+        subcommand = _SUBCOMMANDS.get(arguments[0]) if arguments else None
+        status = subcommand(arguments[1:]) if subcommand else query(arguments)
+        sys.stdout.flush()
+        return status
+    except BamQueryError as error:
+        print(f"bamquery: {error}", file=sys.stderr)  # noqa: T201
+        return USAGE if isinstance(error, SettingError) else FAILED
+    except KeyboardInterrupt:
+        print("bamquery: interrupted", file=sys.stderr)  # noqa: T201
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Python flushes once more at its end; let that go nowhere instead of failing again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+
+
+def query(arguments: Sequence[str]) -> int:
+    """`bamquery [DB] [-c SQL]`."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    settings = dict(_setting(parser, text) for text in options.settings)
+    if options.commands is None and sys.stdin.isatty():
+        parser.error('there is no interactive shell yet: pass SQL with -c "..." or on standard input')
+    texts = options.commands if options.commands is not None else [_standard_input()]
+    # Only now: --help and mistakes in arguments should not wait for pyarrow.
+    from bamquery.connection import connect  # noqa: PLC0415
+    from bamquery.outputs import open_output  # noqa: PLC0415
+
+    if options.device is not None:
+        settings["device"] = options.device
+    with (
+        connect(options.database, **settings) as connection,
+        open_output(options.format, options.output, options.max_rows) as output,
+    ):
+        for text in texts:
+            started = time.perf_counter()
+            for relation in connection.statements(text):
+                output.write(relation, started)
+                started = time.perf_counter()
+    return OK
+
+
+def check(arguments: Sequence[str]) -> int:
+    """`bamquery check DB`."""
+    parser = argparse.ArgumentParser(
+        prog="bamquery check", description="Read a database back and compare every checksum."
+    )
+    parser.add_argument("database", metavar="DB", help="the database's folder")
+    options = parser.parse_args(arguments)
+    from bamquery.checking import check_database  # noqa: PLC0415
+
+    return OK if check_database(options.database, sys.stdout) else FAILED
+
+
+def _taxi(arguments: Sequence[str]) -> int:
+    from bamquery.queries.command_line import main as taxi  # noqa: PLC0415
+
+    return taxi(list(arguments))
+
+
+def _bench(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="bamquery bench", description="Measure parts of BamQuery.")
+    parser.add_argument("what", choices=["ingest"])
+    options = parser.parse_args(arguments[:1])
+    assert options.what == "ingest"
+    from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
+
+    return ingest(list(arguments[1:]))
+
+
+_SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
+    {"taxi": _taxi, "check": check, "bench": _bench}
+)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bamquery",
+        description=_DESCRIPTION,
+        epilog=_SUBCOMMANDS_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "database",
+        metavar="DB",
+        nargs="?",
+        default=":memory:",
+        help="the database's folder, made if there is none; without it a temporary one",
+    )
+    parser.add_argument(
+        "-c",
+        metavar="SQL",
+        dest="commands",
+        action="append",
+        help="statements to run, separated by semicolons; may be given several times",
+    )
+    parser.add_argument(
+        "--format",
+        choices=["table", "csv", "json", "markdown", "parquet", "arrow"],
+        default="table",
+        help="of the answers; arrow is an IPC file with --output and an IPC stream without",
+    )
+    parser.add_argument("--output", metavar="FILE", help="where answers go instead of standard output")
+    parser.add_argument(
+        "--max-rows", metavar="N", type=_positive, default=40, help="rows that tables show (default: 40)"
+    )
+    parser.add_argument("--device", metavar="DEVICE", help="auto, cpu or cuda:0 (default: auto)")
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE",
+        dest="settings",
+        action="append",
+        default=[],
+        help="a setting, such as memory_limit=2GiB; may be given several times",
+    )
+    parser.add_argument("--version", action="version", version=f"bamquery {__version__}")
+    return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError("it takes a whole number from 1 on")
+    return int(text)
+
+
+def _setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        parser.error(f"--set takes name=value, not {text!r}")
+    return name.strip(), value.strip()
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise BamQueryError(f"standard input is not text in UTF-8: {error}") from None

@@ -1,0 +1,194 @@
+"""`bamquery.connect()`: a database, its settings, and SQL."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from rich.console import Console
+
+from bamquery.engine.devices import open_device
+from bamquery.engine.settings import Settings
+from bamquery.errors import SqlError
+from bamquery.plan.nodes import Scan
+from bamquery.relation import Relation
+from bamquery.session import Cancellation, Session
+from bamquery.sql.binder import bind
+from bamquery.statements import run_statement
+from bamquery.storage.check import CheckReport
+from bamquery.storage.database import Database
+from bamquery.storage.ingest import Progress, ingest, open_source
+from bamquery.storage.optimize import OptimizeReport
+from bamquery.storage.types import settle_nulls
+from bamquery.storage.vacuum import VacuumReport
+
+
+def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: object) -> Connection:
+    """Open a database folder, made if there is none.
+
+    Args:
+        path: the folder; `:memory:` is a temporary one that goes with the connection.
+        device: `auto`, `cpu` or `cuda:<n>`.
+        settings: others by name; docs/python.md lists them.
+
+    Raises:
+        SettingError: there is no such setting or device.
+        StorageError: the path is something else, or cannot be made a database.
+    """
+    chosen = Settings().with_values({"device": device, **settings})
+    open_device(chosen.device)
+    return Connection(Session(Database.open(path), chosen))
+
+
+class Connection:
+    """An open database. Threads may share it: every query looks at the tables as they are when it begins.
+
+    A context manager.
+    """
+
+    def __init__(self, session: Session) -> None:
+        """Use `connect`."""
+        self._session = session
+
+    # SQL.
+
+    def sql(self, text: str) -> Relation:
+        """Run one or more statements; the answer of the last one.
+
+        A query is not run until its rows are asked for, but sees the tables as they are now. Everything
+        else is done, and committed, when this returns.
+
+        Raises:
+            SqlError: it cannot be understood or run; says where. Nothing was run if one of the statements
+                cannot be parsed.
+            BamQueryError: a statement failed: it changed nothing, those before it are done.
+        """
+        relation = None
+        for relation in self.statements(text):  # noqa: B007 (the last one is the answer)
+            pass
+        if relation is None:
+            raise SqlError("there is no statement", text)
+        return relation
+
+    def statements(self, text: str) -> Iterator[Relation]:
+        """Run statements one by one, each when its answer is asked for; see `sql`."""
+        catalog = self._session.catalog({})
+        for statement in bind(text, catalog):
+            yield run_statement(self._session, statement)
+            # The next one sees what this one did.
+            catalog.next_statement()
+
+    # Tables.
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of all tables."""
+        return list(self._session.database.table_names())
+
+    def table(self, name: str) -> Relation:
+        """All rows of a table, as it is now.
+
+        Raises:
+            CatalogError: there is no such table; suggests the nearest name.
+        """
+        source = self._session.catalog({}).table(name)
+        return Relation(self._session, Scan(source, tuple(range(len(source.schema)))))
+
+    def load(
+        self,
+        name: str,
+        source: Any,
+        *,
+        if_exists: Literal["error", "append", "replace"] = "error",
+        format: str | None = None,  # noqa: A002 (what it is called everywhere)
+        exclude: Sequence[str] = (),
+    ) -> int:
+        """Put rows from outside into a table; returns how many. All of them are there, or none.
+
+        Args:
+            name: of the table, made if there is none.
+            source: a path or pattern, a list of them (Parquet, CSV, Arrow), a pyarrow, pandas or polars
+                object, a relation, or anything else with `__arrow_c_stream__`.
+            if_exists: what to do if there is such a table.
+            format: "parquet", "csv", "tsv" or "arrow", where file names do not tell.
+            exclude: columns to leave out.
+
+        Raises:
+            IngestError: the source cannot be read or does not fit; names file, place and column.
+            CatalogError: the table exists, and `if_exists` is "error".
+            ConflictError: another writer changed the table meanwhile.
+        """
+        database = self._session.database
+        if if_exists not in ("error", "append", "replace"):
+            raise ValueError(f'if_exists is "error", "append" or "replace", not {if_exists!r}')
+        opened = open_source(source, format=format, exclude=exclude)
+        if if_exists == "append" and database.has_table(name):
+            writer = database.table(name).append()
+        else:
+            schema = settle_nulls(opened.schema)
+            writer = database.create_table(name, schema, or_replace=if_exists == "replace")
+        cancellation = Cancellation()
+        self._session.register(cancellation)
+        with writer:
+            rows = ingest(writer, opened, self._progress(), cancelled=cancellation.requested)
+            writer.commit()
+        return rows
+
+    def optimize(self, name: str, cluster_by: Sequence[str] = ()) -> OptimizeReport:
+        """Merge a table's small fragments; with `cluster_by`, sort its rows by these columns."""
+        limit = self._session.settings.effective_memory_limit
+        return self._session.database.table(name).optimize(cluster_by, limit)
+
+    def vacuum(self) -> VacuumReport:
+        """Remove versions of tables that are neither the latest nor in use, and what crashes left behind."""
+        return self._session.database.vacuum()
+
+    def check(self) -> CheckReport:
+        """Read everything back and compare checksums; the report names every damaged file."""
+        return self._session.database.check()
+
+    # Settings.
+
+    @property
+    def settings(self) -> Settings:
+        """As they are now."""
+        return self._session.settings
+
+    def set(self, name: str, value: object) -> None:
+        """Change a setting for the queries that start from now on; None restores its default.
+
+        Raises:
+            SettingError: there is no such setting, or it cannot take the value.
+        """
+        self._session.set(name, value)
+
+    # Its end.
+
+    def interrupt(self) -> None:
+        """Stop everything that runs, from another thread: it raises `CancelledError` there."""
+        self._session.interrupt()
+
+    def close(self) -> None:
+        """Stop what runs and let go of everything; closing twice is harmless."""
+        self._session.close()
+
+    def _progress(self) -> Progress:
+        """A bar where standard error is a terminal, unless the setting says no."""
+        if self._session.settings.progress is False:
+            return Progress(Console(file=io.StringIO()))
+        return Progress()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = " (closed)" if self._session.closed else ""
+        return f"<bamquery.Connection to {self._session.path}{state}>"

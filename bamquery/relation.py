@@ -1,0 +1,216 @@
+"""A query as a value: lazy, immutable, and asked again as often as one likes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from bamquery.display import preview
+from bamquery.engine.explain import explain_plan, explain_profile
+from bamquery.engine.profile import QueryProfile
+from bamquery.errors import BamQueryError, SqlError
+from bamquery.extras import require
+from bamquery.plan.nodes import Limit, Plan, Query
+from bamquery.result import Result
+from bamquery.session import Session
+from bamquery.sql.binder import bind
+from bamquery.type_names import type_name
+from bamquery.values import python_rows
+from bamquery.views import View, inline
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+PREVIEW_ROWS: Final = 20
+
+
+class Relation:
+    """What a SELECT answers, over the table versions of the moment it was written.
+
+    It runs each time its rows are asked for, and holds on to those versions until it is garbage
+    collected or the connection is closed. Methods that change it return another relation. Only
+    `fetchone` and `fetchmany` have a position, shared by all who call them.
+    """
+
+    def __init__(
+        self, session: Session, plan: Plan, profile: QueryProfile | None = None, message: str = ""
+    ) -> None:
+        """Made by a connection; `message` says what a statement did that has no rows to speak of."""
+        self._session = session
+        self._plan = plan
+        self._profile = profile
+        self._cursor: Iterator[tuple[Any, ...]] | None = None
+        self._lock = threading.Lock()
+        self.message = message
+
+    # What it looks like.
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return [field.name for field in self._plan.fields]
+
+    @property
+    def types(self) -> list[str]:
+        """Types of the columns, as SQL spells them."""
+        return [type_name(field.type) for field in self._plan.fields]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and Arrow types of the columns."""
+        return pa.schema([pa.field(field.name, field.type) for field in self._plan.fields])
+
+    # Other relations from it.
+
+    def filter(self, condition: str) -> Relation:
+        """Rows for which an SQL condition is true: `filter("trip_distance >= 30")`."""
+        return self._select("SELECT * FROM relation WHERE (", condition, ")")
+
+    def project(self, *expressions: str) -> Relation:
+        """Columns computed from these: `project("total_amount / trip_distance AS per_mile", "extra")`."""
+        return self._select("SELECT", _listed(expressions), "FROM relation")
+
+    def aggregate(self, *expressions: str, by: str | Sequence[str] = ()) -> Relation:
+        """One row a group, or one row in all: `aggregate("avg(tolls_amount)", by="payment_type")`.
+
+        The columns of `by` come first.
+        """
+        keys = [by] if isinstance(by, str) else list(by)
+        group = ["GROUP BY", _listed(keys)] if keys else []
+        return self._select("SELECT", _listed([*keys, *expressions]), "FROM relation", *group)
+
+    def order(self, *keys: str) -> Relation:
+        """Rows in order: `order("pickup_at DESC", "fare_amount")`."""
+        return self._select("SELECT * FROM relation ORDER BY", _listed(keys))
+
+    def limit(self, count: int, offset: int = 0) -> Relation:
+        """At most `count` rows, after skipping `offset`."""
+        if count < 0 or offset < 0:
+            raise ValueError("count and offset cannot be negative")
+        return Relation(self._session, Limit(self._plan, count, offset))
+
+    # Its rows.
+
+    def execute(self) -> Result:
+        """A run of its own, to take batches from as they come; see `Result`."""
+        result = self._session.run(self._plan)
+        self._profile = result.profile
+        return result
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Batches as they come, none of them empty; the whole answer is never in memory.
+
+        Closing the iterator, or leaving it to be garbage collected, stops the query.
+        """
+        with self.execute() as result:
+            yield from result
+
+    def to_arrow(self) -> pa.Table:
+        """All rows."""
+        with self.execute() as result:
+            return result.table()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All rows, in pandas' types.
+
+        Raises:
+            BamQueryError: pandas is not installed.
+        """
+        require("pandas", "to_pandas()")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """All rows, in polars' types.
+
+        Raises:
+            BamQueryError: polars is not installed.
+        """
+        frame: polars.DataFrame = require("polars", "to_polars()").from_arrow(self.to_arrow())
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows, for whatever takes Arrow streams: `polars.DataFrame(rel)`, `con.load("t", rel)`."""
+        reader: Any = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples of Python values; those that are left where `fetchone` has been called."""
+        with self._lock:
+            cursor, self._cursor = self._cursor, None
+            return list(self._rows() if cursor is None else cursor)
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None after the last one, once: then it begins again."""
+        rows = self.fetchmany(1)
+        return rows[0] if rows else None
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        """The next `size` rows, fewer at the end; none after the last one, once: then it begins again."""
+        with self._lock:
+            if self._cursor is None:
+                self._cursor = self._rows()
+            rows = list(islice(self._cursor, size))
+            if not rows and size:
+                self._cursor = None
+            return rows
+
+    # How it runs.
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is a profile to look at."""
+        return self._profile is not None
+
+    @property
+    def profile(self) -> QueryProfile:
+        """Of the latest run: rows, time, strategies, bytes needed and read.
+
+        Raises:
+            BamQueryError: it has not been run.
+        """
+        if self._profile is None:
+            raise BamQueryError("this relation has not been run yet: take its rows first, then its profile")
+        return self._profile
+
+    def explain(self, *, analyze: bool = False) -> str:
+        """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
+        if not analyze:
+            result = self._session.run(self._plan)
+            return explain_plan(result.operator, result.profile.device, result.profile.notes)
+        with self.execute() as result:
+            for _ in result:
+                pass
+        return explain_profile(result.profile)
+
+    def __repr__(self) -> str:
+        """The first rows as a table; only these are computed, as far as the query allows."""
+        if self.message:
+            return self.message
+        try:
+            with self._session.run(Limit(self._plan, PREVIEW_ROWS + 1)) as result:
+                rows = result.table()
+        except BamQueryError as error:
+            return f"<Relation ({', '.join(self.columns)}): {error}>"
+        return preview(rows, PREVIEW_ROWS)
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        for batch in self.to_batches():
+            yield from python_rows(batch)
+
+    def _select(self, *lines: str) -> Relation:
+        # A line each, so that a comment at the end of one does not hide the next.
+        text = "\n".join(lines)
+        catalog = self._session.catalog({"relation": View("relation", self._plan)})
+        statements = list(bind(text, catalog))
+        if len(statements) != 1 or not isinstance(statements[0], Query):
+            raise SqlError("this takes expressions, not statements", text)
+        return Relation(self._session, inline(statements[0].plan))
+
+
+def _listed(expressions: Sequence[str]) -> str:
+    return "\n, ".join(expressions)

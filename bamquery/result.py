@@ -1,0 +1,97 @@
+"""One run of a plan: a stream of Arrow record batches and the profile of how they came about."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device
+from bamquery.engine.lowering import lower
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.profile import QueryProfile
+from bamquery.engine.settings import Settings
+from bamquery.plan.nodes import Field, Plan
+from bamquery.plan.optimizer import optimize
+
+
+class Result:
+    """The answer as it comes; an iterator of batches that are never empty, and a context manager.
+
+    Nothing is read before the first batch is asked for. Threads may share it: each gets other batches.
+
+    Attributes:
+        schema: of every batch.
+        profile: filled while batches are taken; final once there are no more.
+    """
+
+    def __init__(
+        self, plan: Plan, device: Device[Any], settings: Settings, notes: Sequence[str] = ()
+    ) -> None:
+        """Lower the plan.
+
+        Raises:
+            UnsupportedError: the device cannot run it; all reasons at once.
+        """
+        self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
+        self.operator: Operator[Any] = lower(optimize(plan), device, settings)
+        self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
+        self._context: ExecutionContext[Any] = ExecutionContext(device, settings)
+        self._lock = threading.Lock()
+        self._batches = _run(self.operator, self._context, plan.fields, self.profile)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        with self._lock:
+            return next(self._batches)
+
+    def table(self) -> pa.Table:
+        """All batches that have not been taken yet."""
+        return pa.Table.from_batches(list(self), self.schema)
+
+    def cancel(self) -> None:
+        """Make whoever takes batches get a `CancelledError` soon; from any thread, never waits."""
+        self._context.cancelled.set()
+
+    def close(self) -> None:
+        """Stop, and wait for worker threads; harmless when it is over."""
+        with self._lock:
+            self._batches.close()
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _run(
+    operator: Operator[Any],
+    context: ExecutionContext[Any],
+    fields: Sequence[Field],
+    profile: QueryProfile,
+) -> Generator[pa.RecordBatch, None, None]:
+    # Not a method: a generator that knew its result would keep it, and the tables it reads, from being freed.
+    with context, closing(operator.frames(context)) as frames:
+        while True:
+            started = time.perf_counter()
+            try:
+                frame = next(frames, None)
+                if frame is None:
+                    return
+                batch = context.device.to_arrow(frame, fields)
+            finally:
+                profile.seconds += time.perf_counter() - started
+                profile.peak_memory = context.memory.peak
+            if batch.num_rows:
+                yield batch

@@ -1,0 +1,133 @@
+"""What a connection and its relations share: the database, the settings and what is running."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Protocol
+
+from bamquery.catalog import StatementCatalog
+from bamquery.engine.devices import open_device
+from bamquery.engine.settings import Settings
+from bamquery.errors import BamQueryError
+from bamquery.plan.nodes import Plan, Source
+from bamquery.result import Result
+from bamquery.storage.database import Database
+from bamquery.storage.snapshot import Snapshot
+
+
+class Cancellable(Protocol):
+    """Something that runs and can be told to stop."""
+
+    def cancel(self) -> None:
+        """Stop soon; from any thread, without waiting."""
+        ...
+
+
+class Cancellation:
+    """A flag for work that asks now and then whether to go on."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        """See `Cancellable`."""
+        self._event.set()
+
+    def requested(self) -> bool:
+        """Whether to stop."""
+        return self._event.is_set()
+
+
+class Session:
+    """Thread-safe; closed once, by the connection."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._running: weakref.WeakSet[Cancellable] = weakref.WeakSet()
+        self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
+        self._closed = False
+
+    @property
+    def settings(self) -> Settings:
+        """As they are now; a running query keeps those it began with."""
+        return self._settings
+
+    @property
+    def database(self) -> Database:
+        """The open database.
+
+        Raises:
+            BamQueryError: the connection is closed.
+        """
+        if self._closed:
+            raise BamQueryError("the connection is closed: bamquery.connect() makes a new one")
+        return self._database
+
+    @property
+    def path(self) -> Path:
+        """The database's folder."""
+        return self._database.path
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def set(self, name: str, value: object) -> None:
+        """Change a setting for what runs from now on.
+
+        Raises:
+            SettingError: there is no such setting, it cannot take the value, or this machine cannot.
+        """
+        with self._lock:
+            settings = self._settings.with_value(name, value)
+            open_device(settings.device)
+            self._settings = settings
+
+    def catalog(self, relations: Mapping[str, Source]) -> StatementCatalog:
+        """For the statements of one text."""
+        return StatementCatalog(self.database, relations, self._opened)
+
+    def run(self, plan: Plan) -> Result:
+        """Start a plan under the settings of now; it reads nothing before its first batch is taken.
+
+        Raises:
+            UnsupportedError: the device cannot run it.
+        """
+        assert self.database is not None  # raises where it is closed
+        device, notes = open_device(self._settings.device)
+        result = Result(plan, device, self._settings, notes)
+        self.register(result)
+        return result
+
+    def register(self, running: Cancellable) -> None:
+        """Let `interrupt` find it for as long as it exists."""
+        with self._lock:
+            self._running.add(running)
+
+    def interrupt(self) -> None:
+        """Make everything that runs stop soon with a `CancelledError`."""
+        with self._lock:
+            running = list(self._running)
+        for result in running:
+            result.cancel()
+
+    def close(self) -> None:
+        """Interrupt what runs and close the database; again is harmless."""
+        if not self._closed:
+            self._closed = True
+            self.interrupt()
+            with self._lock:
+                held = list(self._snapshots)
+            for snapshot in held:
+                snapshot.close()
+            self._database.close()
+
+    def _opened(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            self._snapshots.add(snapshot)

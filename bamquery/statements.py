@@ -1,0 +1,142 @@
+"""Runs bound statements: queries become relations, everything else is done at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bamquery.engine.explain import explain_profile
+from bamquery.engine.profile import QueryProfile
+from bamquery.engine.units import plural
+from bamquery.errors import ConflictError
+from bamquery.plan import nodes
+from bamquery.relation import Relation
+from bamquery.session import Session
+from bamquery.storage.table_writer import TableWriter
+from bamquery.storage.types import normalize_schema, settle_nulls
+from bamquery.type_names import type_name
+from bamquery.views import inline
+
+
+def run_statement(session: Session, statement: nodes.Statement) -> Relation:
+    """The statement's answer; what it changes is committed when this returns.
+
+    Raises:
+        BamQueryError: it failed, and changed nothing.
+    """
+    match statement:
+        case nodes.Query(plan=plan):
+            return Relation(session, inline(plan))
+        case nodes.CreateTableAs():
+            return _create_table(session, statement)
+        case nodes.Insert():
+            return _insert(session, statement)
+        case nodes.DropTable(name=name, if_exists=if_exists):
+            if not if_exists or session.database.has_table(name):
+                session.database.drop_table(name)
+            return _done(session, f'dropped table "{name}"')
+        case nodes.Describe(fields=fields):
+            return _describe(session, fields)
+        case nodes.ShowTables():
+            return _rows(session, {"name": pa.array(session.database.table_names(), pa.large_string())})
+        case nodes.Explain():
+            lines = _explain(session, statement).splitlines()
+            return _rows(session, {"plan": pa.array(lines, pa.large_string())})
+        case nodes.Optimize(name=name, cluster_by=columns):
+            limit = session.settings.effective_memory_limit
+            report = session.database.table(name).optimize(columns, limit)
+            return _done(
+                session,
+                f'optimized table "{name}": {plural(report.fragments_before, "fragment")} '
+                f"became {report.fragments_after:,}",
+            )
+        case nodes.Vacuum():
+            removed = session.database.vacuum()
+            return _done(
+                session,
+                f"removed {plural(removed.versions, 'version')} and {plural(removed.files, 'other file')}, "
+                f"{removed.bytes:,} bytes",
+            )
+        case nodes.Set(name=name, value=value):
+            session.set(name, value)
+            return _done(session, f"set {name}")
+
+
+def _create_table(session: Session, statement: nodes.CreateTableAs) -> Relation:
+    if statement.if_not_exists and session.database.has_table(statement.name):
+        return _done(session, f'table "{statement.name}" exists already')
+    plan = inline(statement.plan)
+    wanted = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
+    schema = settle_nulls(normalize_schema(wanted))
+    with session.database.create_table(statement.name, schema, or_replace=statement.or_replace) as writer:
+        profile = _write(session, plan, writer)
+        writer.commit()
+    return _counted(session, writer.rows, profile, f'created table "{statement.name}"')
+
+
+def _insert(session: Session, statement: nodes.Insert) -> Relation:
+    plan = inline(statement.plan)
+    with session.database.table(statement.name).append() as writer:
+        if [field.type for field in plan.fields] != list(writer.schema.types):
+            raise ConflictError(
+                f'table "{statement.name}" was replaced by one with other columns '
+                "while the statement was being read: try again"
+            )
+        profile = _write(session, plan, writer)
+        writer.commit()
+    return _counted(session, writer.rows, profile, f'inserted into table "{statement.name}"')
+
+
+def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
+    with session.run(plan) as result:
+        for batch in result:
+            columns = [
+                column if column.type == kind else column.cast(kind)
+                for column, kind in zip(batch.columns, writer.schema.types, strict=True)
+            ]
+            writer.write(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
+    return result.profile
+
+
+def _explain(session: Session, statement: nodes.Explain) -> str:
+    inner = statement.statement
+    if not statement.analyze:
+        return Relation(session, inline(inner.plan)).explain()
+    if isinstance(inner, nodes.Query):
+        return Relation(session, inline(inner.plan)).explain(analyze=True)
+    # What a statement has to say comes first: also where it found nothing to run.
+    done = run_statement(session, inner)
+    return "\n".join([done.message, *([explain_profile(done.profile)] if done.has_run else [])])
+
+
+def _describe(session: Session, fields: Sequence[nodes.Field]) -> Relation:
+    text = pa.large_string()
+    nothing = pa.nulls(len(fields), text)
+    return _rows(
+        session,
+        {
+            "column_name": pa.array([field.name for field in fields], text),
+            "column_type": pa.array([type_name(field.type) for field in fields], text),
+            "null": pa.array(["YES"] * len(fields), text),
+            "key": nothing,
+            "default": nothing,
+            "extra": nothing,
+        },
+    )
+
+
+def _counted(session: Session, rows: int, profile: QueryProfile, message: str) -> Relation:
+    batch = pa.record_batch({"Count": pa.array([rows], pa.int64())})
+    return Relation(session, nodes.Values(batch), profile, f"{message}: {plural(rows, 'row')}")
+
+
+def _done(session: Session, message: str) -> Relation:
+    return Relation(
+        session, nodes.Values(pa.record_batch({"Success": pa.array([], pa.bool_())})), None, message
+    )
+
+
+def _rows(session: Session, columns: Mapping[str, pa.Array[Any]]) -> Relation:
+    return Relation(session, nodes.Values(pa.record_batch(dict(columns))))

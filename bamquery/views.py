@@ -1,0 +1,40 @@
+"""Plans under a name, so that SQL can be written over a relation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from bamquery.plan.expressions import ColumnRef
+from bamquery.plan.nodes import Filter, Plan, Project, Scan, SingleRow, Values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View:
+    """A source that is a plan; `inline` puts the plan in its place before anything runs."""
+
+    name: str
+    plan: Plan
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The plan's columns."""
+        return pa.schema([pa.field(field.name, field.type) for field in self.plan.fields])
+
+
+def inline(plan: Plan) -> Plan:
+    """The same plan without scans of views."""
+    match plan:
+        case Scan(source=View(plan=inner), columns=columns, predicates=predicates):
+            for predicate in predicates:
+                inner = Filter(inner, predicate)
+            fields = [inner.fields[column] for column in columns]
+            references = (
+                ColumnRef(c, field.name, field.type) for c, field in zip(columns, fields, strict=True)
+            )
+            return Project(inner, tuple(references), tuple(field.name for field in fields))
+        case Scan() | SingleRow() | Values():
+            return plan
+        case _:
+            return replace(plan, child=inline(plan.child))

@@ -1,0 +1,79 @@
+"""How many rows should pass a scan's steps, as far as zone maps tell before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from bamquery.engine.operators.scan_order import Step
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.predicate import Operator, RangePredicate
+
+TYPICAL_SELECTIVITY: Final = 0.3
+"""For a condition about which zone maps say nothing."""
+
+_SAMPLED_FRAGMENTS: Final = 8
+"""Fragments whose zone maps are looked at."""
+
+_OPPOSITES: Final[Mapping[Operator, Operator]] = MappingProxyType(
+    {
+        "=": "!=",
+        "!=": "=",
+        "<": ">=",
+        ">=": "<",
+        ">": "<=",
+        "<=": ">",
+        "is_null": "is_not_null",
+        "is_not_null": "is_null",
+    }
+)
+
+
+def guess_selectivities(steps: Sequence[Step], fragments: Sequence[Fragment]) -> list[float]:
+    """For each step, the share of rows that pass, of those in vectors that zone maps leave to it."""
+    sampled = fragments[:_SAMPLED_FRAGMENTS]
+    guesses = []
+    for step in steps:
+        ranges = [found for conjunct in step.conjuncts for found in conjunct.ranges]
+        guesses.append(_guess(ranges, sampled) if ranges else TYPICAL_SELECTIVITY)
+    return guesses
+
+
+def _guess(ranges: Sequence[RangePredicate], fragments: Sequence[Fragment]) -> float:
+    total = sum(fragment.vector_count for fragment in fragments)
+    left, full = 0, 0
+    for fragment in fragments:
+        survivors = fragment.zone_map.surviving_vectors(ranges)
+        left += len(survivors)
+        full += int(np.count_nonzero(~np.isin(survivors, _partly_outside(ranges, fragment))))
+    if not left:
+        return 0.0
+    partial = left - full
+    return (full + partial * _share_within(partial, total - full)) / left
+
+
+def _partly_outside(ranges: Sequence[RangePredicate], fragment: Fragment) -> np.ndarray:
+    """Vectors with rows that may fail one of the conditions."""
+    failing = [np.arange(fragment.vector_count)] if any(r.operator == "in" for r in ranges) else []
+    for found in ranges:
+        if found.operator != "in":
+            opposite = RangePredicate(found.column, _OPPOSITES[found.operator], found.values)
+            failing.append(fragment.zone_map.surviving_vectors([opposite]))
+            # A comparison with null is not true either.
+            failing.append(np.flatnonzero(fragment.zone_map.null_counts(found.column)))
+    return np.unique(np.concatenate(failing))
+
+
+def _share_within(hit: int, vectors: int) -> float:
+    """Share of matching rows in vectors with a match, if matches fell evenly over all `vectors`.
+
+    With a share s of all rows matching, 1 - (1 - s)^1024 of the vectors have a match.
+    """
+    if hit >= vectors:
+        return TYPICAL_SELECTIVITY
+    hit_share = hit / vectors
+    return float((1 - (1 - hit_share) ** (1 / VECTOR_ROWS)) / hit_share) if hit else 0.0

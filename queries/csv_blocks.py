@@ -14,7 +14,7 @@ looked at line by line: lines that cannot be a record are set aside with a reaso
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -54,10 +54,15 @@ class CsvBlock:
     first_line: int
     data: bytes
 
-    def text(self, line: int) -> str:
-        """The line with this number, as in the file."""
-        found = self.data.split(b"\n")[line - self.first_line]
-        return found.rstrip(b"\r").decode(errors="backslashreplace")
+    def texts(self, numbers: Sequence[int]) -> dict[int, str]:
+        """The lines with these numbers, as in the file."""
+        if not numbers:
+            return {}
+        lines = self.data.split(b"\n")
+        return {
+            number: lines[number - self.first_line].rstrip(b"\r").decode(errors="backslashreplace")
+            for number in numbers
+        }
 
 
 class CsvFile:
@@ -77,9 +82,11 @@ class CsvFile:
         self.path = path
         self._block_bytes = block_bytes
         try:
-            self._stream: Any = arrow.input_stream(str(path), compression="detect")
+            self._raw: Any = arrow.OSFile(str(path))
+            self._stream: Any = arrow.input_stream(self._raw, compression=_compression(path))
         except OSError as error:
             raise IngestError(f"cannot open: {error}", path) from error
+        self._position = 0
         self._blocks = self._read_blocks()
         self._first = next(self._blocks, b"")
         head, _, rest = self._first.partition(b"\n")
@@ -99,6 +106,11 @@ class CsvFile:
         self.names: NameMap = map_names(self.header, path)
         self._width = max(len(self.header), self._first_width())
 
+    @property
+    def bytes_read(self) -> int:
+        """Bytes taken from the file so far, as it is on disk."""
+        return self._position
+
     def blocks(self) -> Iterator[CsvBlock]:
         """The file's records in order, once.
 
@@ -117,6 +129,7 @@ class CsvFile:
         while True:
             try:
                 piece = self._stream.read(self._block_bytes)
+                self._position = self._raw.tell()
             except (OSError, pa.ArrowException) as error:
                 raise IngestError(f"cannot read on: {error}", self.path) from error
             if not piece:
@@ -208,6 +221,16 @@ class CsvFile:
         for place in range(len(self.header), self._width):
             types[str(place)] = pa.string()
         return types
+
+
+def _compression(path: Path) -> str | None:
+    """By the file's first bytes: copies are not always named after what they are."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    for magic, name in ((b"\x1f\x8b", "gzip"), (b"BZh", "bz2"), (b"\x28\xb5\x2f\xfd", "zstd")):
+        if start.startswith(magic):
+            return name
+    return None
 
 
 def _lines_with_text(data: bytes) -> NDArray[np.int64]:

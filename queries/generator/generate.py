@@ -16,6 +16,8 @@ from bamquery.queries.generator.columns import GENERATED, column
 from bamquery.queries.generator.model import Model
 from bamquery.queries.generator.permutation import Permutation
 from bamquery.queries.schema import TRIPS
+from bamquery.storage.database import Database
+from bamquery.storage.ingest import Progress
 
 Order = Literal["time", "random", "clustered"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
@@ -99,3 +101,27 @@ class TripGenerator:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def generate(
+    database: Database,
+    table: str,
+    recipe: Recipe,
+    *,
+    threads: int,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Make a table of generated rows, in one commit.
+
+    Raises:
+        CatalogError: the table exists and `replace` is not set.
+        StorageError: the database cannot be written.
+    """
+    generator = TripGenerator(recipe)
+    show = (progress or Progress()).show(f"Generating {table}", recipe.rows)
+    with database.create_table(table, generator.schema, or_replace=replace) as writer, show as tell:
+        for batch in generator.batches(threads):
+            writer.write(batch)
+            tell(writer.rows, 0)
+        writer.commit()

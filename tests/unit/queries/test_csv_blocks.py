@@ -32,7 +32,7 @@ def read(path: Path, block_bytes: int = 1 << 20) -> tuple[pa.Table, dict[int, st
         reasons.update({found.line: found.reason for found in block.set_aside})
         reasons.update({int(block.lines[row]): reason for row, reason in tidied.problems.items()})
         for found in block.set_aside:
-            assert block.text(found.line) == found.text
+            assert block.texts([found.line]) == {found.line: found.text}
     return pa.Table.from_batches(batches, TRIPS), dict(sorted(reasons.items()))
 
 

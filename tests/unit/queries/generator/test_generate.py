@@ -2,16 +2,19 @@
 
 import functools
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from bamquery.errors import CatalogError
 from bamquery.queries.generator.columns import GENERATED
-from bamquery.queries.generator.generate import ORDERS, Q5_COLUMNS, Recipe, TripGenerator
+from bamquery.queries.generator.generate import ORDERS, Q5_COLUMNS, Recipe, TripGenerator, generate
 from bamquery.queries.generator.years import TAILS
 from bamquery.queries.schema import TRIPS
+from bamquery.storage.database import Database
 
 ROWS = 200_000
 
@@ -90,6 +93,18 @@ def test_golden_rows() -> None:
     for column in make(Recipe(20_000, tuple(GENERATED))).combine_chunks().columns:
         digest.update(repr(column.to_pylist()).encode())
     assert digest.hexdigest() == "497018589acf476b52ee4d1156e3848c4540d9c740d3445ea599d2a683b7ac55"
+
+
+def test_straight_into_a_database(tmp_path: Path) -> None:
+    recipe = Recipe(100_000, order="random", match_share=0.001)
+    with Database.open(tmp_path / "taxi.bq") as database:
+        generate(database, "generated", recipe, threads=2)
+        with pytest.raises(CatalogError, match="exists already"):
+            generate(database, "generated", recipe, threads=2)
+        generate(database, "generated", recipe, threads=3, replace=True)
+        with database.table("generated").snapshot() as snapshot:
+            parts = [pa.ipc.open_file(str(fragment.path)).read_all() for fragment in snapshot.fragments]
+    assert pa.concat_tables(parts).combine_chunks().equals(make(recipe).combine_chunks())
 
 
 # --- shape ---

@@ -1,0 +1,4 @@
+-- Without surcharges and tolls.
+SELECT avg((total_amount - extra - improvement_surcharge - tolls_amount) / trip_distance) AS dollars_per_mile
+FROM trips
+WHERE trip_distance >= 30;

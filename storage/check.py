@@ -10,12 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from bamquery.errors import CorruptionError, StorageError
-from bamquery.storage import table_name
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import WRITERS, LockFile
 from bamquery.storage.manifest import Manifest, parse_file_name, writer_token
-from bamquery.storage.table_folder import TableFolder, list_names
+from bamquery.storage.table_folder import TableFolder, list_names, table_folders
 from bamquery.storage.vacuum import is_draft, is_fragment_file, is_marker_draft
 
 
@@ -77,12 +76,13 @@ class _Check:
                 self.report.unknown.append(self._path / name)
         with LockFile(self._path / "bamquery.json") as marker:
             creating = marker.held_by_others(0)
+        folders = [folder for _, folder in table_folders(self._path)]
+        ours = {folder.path.name for folder in folders}
         for name in sorted(list_names(self._path / "tables")):
-            path = self._path / "tables" / name
-            if table_name.decode(name) is None:
-                self.report.unknown.append(path)
-            else:
-                self._find_in_table(TableFolder(path), creating)
+            if name not in ours:
+                self.report.unknown.append(self._path / "tables" / name)
+        for folder in folders:
+            self._find_in_table(folder, creating)
 
     def read(self, progress: Callable[[int, int], None]) -> None:
         """Read every fragment back."""

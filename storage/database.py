@@ -26,7 +26,7 @@ from bamquery.storage.locks import TOKEN_BITS, LockFile
 from bamquery.storage.manifest import Operation, read_small_file
 from bamquery.storage.snapshot import FragmentCache
 from bamquery.storage.table import Table
-from bamquery.storage.table_folder import TableFolder, list_names, pin_latest
+from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, table_folders
 from bamquery.storage.table_writer import TableWriter
 from bamquery.storage.transaction import Transaction
 from bamquery.storage.types import require_stored_schema
@@ -91,12 +91,9 @@ class Database:
         """
         self._require_open()
         names = []
-        for folder_name in list_names(self.path / "tables"):
-            folded = table_name.decode(folder_name)
-            if folded is None:
-                continue
+        for folded, folder in table_folders(self.path):
             try:
-                manifest = TableFolder(self.path / "tables" / folder_name).read_latest()
+                manifest = folder.read_latest()
             except StorageError:
                 names.append(folded)
                 continue

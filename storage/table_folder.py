@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage import table_name
 from bamquery.storage.filesystem import storage_error
 from bamquery.storage.locks import WAIT_SECONDS, LockFile
 from bamquery.storage.manifest import Manifest, file_name, parse_file_name, read_manifest
@@ -134,6 +135,13 @@ def pin_version(folder: TableFolder, version: int) -> Pin | None:
         raise
     lock.close()
     return None
+
+
+def table_folders(database: Path) -> list[tuple[str, TableFolder]]:
+    """Name (folded) and folder of every table of a database, whatever state it is in; sorted."""
+    tables = database / "tables"
+    named = ((table_name.decode(name), tables / name) for name in sorted(list_names(tables)))
+    return [(name, TableFolder(path)) for name, path in named if name is not None and path.is_dir()]
 
 
 def list_names(path: Path) -> list[str]:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.errors import CorruptionError
-from bamquery.storage import table_name
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import VACUUM, WRITERS, LockFile
 from bamquery.storage.manifest import parse_file_name, writer_token
-from bamquery.storage.table_folder import NO_VERSION, TableFolder, list_names
+from bamquery.storage.table_folder import NO_VERSION, TableFolder, list_names, table_folders
 
 _FRAGMENT_FILE: Final = re.compile(r"[0-9a-f]{15}-[0-9a-f]{4,8}(\.vectors)?\.arrow")
 _DRAFT: Final = re.compile(r"[0-9a-f]{15}\.[0-9]+\.tmp")
@@ -45,11 +44,7 @@ def vacuum_database(filesystem: FileSystem, path: Path) -> VacuumReport:
     for name in list_names(path):
         if is_marker_draft(name):
             _remove(filesystem, path / name, report)
-    for name in sorted(list_names(path / "tables")):
-        folded = table_name.decode(name)
-        if folded is None:
-            continue
-        folder = TableFolder(path / "tables" / name)
+    for name, folder in table_folders(path):
         try:
             complete = vacuum_table(filesystem, folder, report)
             if not _is_alive(folder):
@@ -58,7 +53,7 @@ def vacuum_database(filesystem: FileSystem, path: Path) -> VacuumReport:
             failures.append(error)
             continue
         if not complete:
-            report.in_use.append(folded)
+            report.in_use.append(name)
     if failures:
         raise failures[0]
     return report

@@ -14,6 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.csv_dialect import Dialect
 from bamquery.storage.ingest.failures import unreadable
@@ -113,7 +116,7 @@ def read_blocks(path: Path, dialect: Dialect) -> Iterator[Block]:
             position = file.position()
             line = next_line
         if carry:
-            if _open_quote(carry, dialect.delimiter) is not None:
+            if len(_quotes(carry, dialect.delimiter)) % 2:
                 raise _unclosed(path, line)
             lines = carry.count(dialect.newline) + (not carry.endswith(dialect.newline))
             yield Block(carry, line, line + lines - 1, file.position() - position)
@@ -169,43 +172,49 @@ def _unclosed(path: Path, line: int) -> IngestError:
 def _record_end(data: bytes, dialect: Dialect) -> int:
     """Offset behind the last complete record, 0 where there is none; `data` starts with a record."""
     end = data.rfind(dialect.newline) + 1
-    quotes = data.count(b'"')
-    if not quotes:
+    if data.find(b'"', 0, end) < 0:
         return end
-    if _quotes_are_regular(data, dialect.delimiter):
-        # Every quote opens, closes or is doubled, so an odd number behind a line end means it is in a field.
-        behind = data.count(b'"', end)
-        while end and (quotes - behind) % 2:
-            previous = data.rfind(dialect.newline, 0, end - 1) + 1
-            behind += data.count(b'"', previous, end)
-            end = previous
-        return end
-    opened = _open_quote(data, dialect.delimiter)
-    return end if opened is None else data.rfind(dialect.newline, 0, opened) + 1
+    quotes = _quotes(data, dialect.delimiter)
+    while end:
+        before = int(np.searchsorted(quotes, end - 1))
+        if before % 2 == 0:
+            return end
+        # This line end is inside a field: try the last one in front of it.
+        end = data.rfind(dialect.newline, 0, int(quotes[before - 1])) + 1
+    return 0
 
 
-def _quotes_are_regular(data: bytes, delimiter: str) -> bool:
-    """True if every quote but doubled ones opens or closes a field: the usual case, and fast to see."""
-    single = data.replace(b'""', b"")
-    separator = delimiter.encode()
-    opening = sum(single.count(before + b'"') for before in (separator, b"\n", b"\r")) + single.startswith(
-        b'"'
-    )
-    closing = sum(single.count(b'"' + after) for after in (separator, b"\n", b"\r")) + single.endswith(b'"')
-    return opening + closing == single.count(b'"') and 0 <= opening - closing <= 1
+def _quotes(data: bytes, delimiter: str) -> NDArray[np.int64]:
+    """Offsets of the quotes that open and close fields, in turns; doubled ones in fields may be among them.
+
+    Nearly always these are all quotes, and that shows at once: every second one, from the first on, starts a
+    field or directly follows the one before it, which then did not close the field but was doubled. Otherwise
+    some are text inside plain fields, and the fields are gone through one by one.
+    """
+    characters = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(characters == ord('"'))
+    openers = quotes[::2]
+    before = characters[openers - 1]
+    starts = (openers == 0) | (before == ord(delimiter)) | (before == ord("\n")) | (before == ord("\r"))
+    doubled = np.zeros(len(openers), np.bool_)
+    doubled[1:] = openers[1:] == quotes[1:-1:2] + 1
+    if np.all(starts | doubled):
+        return quotes
+    return np.array(list(_field_quotes(data, delimiter)), np.int64)
 
 
-def _open_quote(data: bytes, delimiter: str) -> int | None:
-    """Offset of the quote of a field that does not end in `data`. A quote inside a plain field is text."""
-    before = delimiter.encode() + b"\r\n"
+def _field_quotes(data: bytes, delimiter: str) -> Iterator[int]:
+    """The quotes that open and close fields, in turns."""
+    starts = delimiter.encode() + b"\r\n"
     position = data.find(b'"')
     while position >= 0:
-        if position and data[position - 1] not in before:
+        if position and data[position - 1] not in starts:
             position = data.find(b'"', position + 1)
             continue
+        yield position
         quoted = _QUOTED.match(data, position)
         assert quoted is not None
         if not quoted.group(1):
-            return position
+            return
+        yield quoted.end() - 1
         position = data.find(b'"', quoted.end())
-    return None

@@ -16,6 +16,7 @@ Array: TypeAlias = "pa.Array[Any]"
 
 _ODD_NUMBER: Final = r"^\s*(\+|-?0[0-9xX])"
 _WHOLE_NUMBER: Final = r"^\s*-?[0-9]{1,38}\s*$"
+_TOO_LONG_NUMBER: Final = r"^\s*-?[0-9]{39,}\s*$"
 _LARGEST_EXACT: Final = 1 << 53
 """Whole numbers up to this one, and not all beyond, are doubles."""
 
@@ -119,7 +120,9 @@ def may_hide_digits(values: Array) -> bool:
 
 
 def hides_digits(text: Array) -> bool:
-    """Whether some whole number in `text` is no double."""
+    """Whether some whole number in `text` is no double, or has too many digits to tell."""
+    if pc.any(pc.match_substring_regex(text, _TOO_LONG_NUMBER)).as_py():
+        return True
     whole = pc.utf8_trim_whitespace(text.filter(pc.match_substring_regex(text, _WHOLE_NUMBER)))
     exact = whole.cast(pa.decimal128(38, 0))
     rounded = exact.cast(pa.float64()).cast(exact.type, safe=False)

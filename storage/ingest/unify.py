@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -90,31 +91,31 @@ def _column_type(column: str, holders: Sequence[tuple[PartSchema, DataType]]) ->
     text = [(part, type_) for part, type_ in holders if part.is_text]
     typed_union = union_types(type_ for _, type_ in typed)
     if typed_union is None:
-        raise _impossible(column, typed)
-    text_union = union_types(type_ for _, type_ in text)
-    if text_union is None:
-        text_union = pa.large_string()
+        raise _impossible(column, itertools.combinations(typed, 2))
+    text_union = union_types(type_ for _, type_ in text) or pa.large_string()
     union = union_types((typed_union, text_union))
     if union is None:
-        if not pa.types.is_large_string(typed_union):
-            raise _impossible(column, holders)
-        union = typed_union
+        # Any text can be had as strings, if that is what the typed parts have.
+        union = union_types((typed_union, pa.large_string()))
+        if union is None:
+            raise _impossible(column, itertools.product(text, typed))
     if pa.types.is_null(union):
         # As DuckDB: a CSV column without values is VARCHAR, any other INTEGER.
         return pa.int32() if typed else pa.large_string()
     return union
 
 
-def _impossible(column: str, holders: Sequence[tuple[PartSchema, DataType]]) -> IngestError:
-    for j, (second, second_type) in enumerate(holders):
-        for first, first_type in holders[:j]:
-            if union_types((first_type, second_type)) is None:
-                return IngestError(
-                    f'column "{column}" is {first_type} in {first.name} but {second_type} in {second.name}, '
-                    f"and no type holds both: load these files into two tables, or leave the column out "
-                    f'with exclude=["{column}"]'
-                )
-    raise AssertionError(f"the types of {column} fit pairwise but not together: {holders}")
+def _impossible(
+    column: str, pairs: Iterable[tuple[tuple[PartSchema, DataType], tuple[PartSchema, DataType]]]
+) -> IngestError:
+    """The error that names the first pair that does not go together; there is one if all do not."""
+    (first, first_type), (second, second_type) = next(
+        pair for pair in pairs if union_types((pair[0][1], pair[1][1])) is None
+    )
+    return IngestError(
+        f'column "{column}" is {first_type} in {first.name} but {second_type} in {second.name}, and no type '
+        f'holds both: load these files into two tables, or leave the column out with exclude=["{column}"]'
+    )
 
 
 def union_types(types: Iterable[DataType]) -> DataType | None:

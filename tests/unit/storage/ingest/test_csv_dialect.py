@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+
+from bamquery.errors import IngestError
+from bamquery.storage.ingest.csv_dialect import sniff
+
+PATH = Path("trips.csv")
+
+
+def dialect(text, **options):
+    data = text if isinstance(text, bytes) else text.encode()
+    return sniff(data, PATH, is_all=options.pop("is_all", True), **options)
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";", "|"])
+def test_delimiter(delimiter):
+    found = dialect(
+        f"a{delimiter}b\n1,5{delimiter}2\n3{delimiter}4\n".replace(",5", "" if delimiter == "," else ",5")
+    )
+    assert found.delimiter == delimiter
+    assert found.names == ("a", "b")
+
+
+def test_delimiters_inside_quotes_do_not_count():
+    assert dialect('a;b\n"x,y,z";1\n"u,v,w";2\n').delimiter == ";"
+
+
+def test_known_delimiter():
+    assert dialect("a,b\n1,2\n", delimiter="\t").names == ("a,b",)
+
+
+@pytest.mark.parametrize(
+    ("text", "newline", "first_line"),
+    [
+        ("a,b\n1,2\n", b"\n", 2),
+        ("a,b\r\n1,2\r\n", b"\n", 2),
+        ("a,b\r1,2\r", b"\r", 2),
+        ("\n\na,b\n1,2", b"\n", 4),
+    ],
+)
+def test_line_ends(text, newline, first_line):
+    found = dialect(text)
+    assert (found.newline, found.first_line) == (newline, first_line)
+    assert text.encode()[found.start :].startswith(b"1,2")
+
+
+def test_byte_order_mark():
+    found = dialect("\ufeffa,b\n1,2\n")
+    assert found.names == ("a", "b")
+    assert found.start == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b\nx,y\n", ("a", "b")),
+        ("1,x\n2,y\n", ("column0", "column1")),
+        ("2024-01-01,x\n2024-01-02,y\n", ("column0", "column1")),
+        (",".join("0123456789a") + "\n", tuple(f"column{i:02}" for i in range(11))),
+        (" a , b\n1,2\n", ("a", "b")),
+        ("a,,c\n1,2,3\n", ("a", "column1", "c")),
+        ('"a ""b""","c\nd"\n1,2\n', ('a "b"', "c\nd")),
+        ("a\n1\n", ("a",)),
+    ],
+)
+def test_header(text, names):
+    assert dialect(text).names == names
+
+
+def test_fields_the_header_does_not_name():
+    found = dialect("a,b\r\n\r\n1,2,,\r\n3,4,,\r\n")
+    assert found.names == ("a", "b", "column2", "column3")
+    assert found.unnamed == 2
+
+
+def test_a_header_longer_than_the_rows():
+    assert dialect("a,b,\n1,2\n3,4\n").names == ("a", "b")
+
+
+def test_one_odd_row_does_not_change_the_width():
+    assert dialect("a,b\n1,2\n3,4,5\n").names == ("a", "b")
+
+
+def test_a_sample_too_short_for_the_header_asks_for_more():
+    assert dialect("a,b,c", is_all=False) is None
+    assert dialect('a,"b\nc', is_all=False) is None
+    assert dialect("a,b\n1,2", is_all=False).names == ("a", "b")
+
+
+def test_what_is_no_csv():
+    with pytest.raises(IngestError, match=r"trips\.csv: is UTF-16.*iconv"):
+        dialect("a,b\n".encode("utf-16"))
+    with pytest.raises(IngestError, match="is not text"):
+        dialect(b"a,b\n\0\0")
+    with pytest.raises(IngestError, match="only blank lines"):
+        dialect("\n\r\n")
+    with pytest.raises(IngestError, match="line 1: the header is not UTF-8"):
+        dialect("naïve,b\n1,2\n".encode("latin-1"))

@@ -47,21 +47,25 @@ def timestamp_to_date(column: Column, kind: Kind) -> Outcome:
 
 
 def timestamp_to_time(column: Column, kind: Kind) -> Outcome:
-    """The time of day."""
-    _, rest = days_and_rest(column)
-    return Outcome(from_values(_in_unit(rest, column.type.unit, kind.unit), kind, valid(column)))
+    """The time of day of the timestamp nearest in the type's unit."""
+    own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
+    values = values_of(column)
+    if own > wanted:
+        return Outcome(
+            from_values(rounded_quotient(values, own // wanted) % units_per_day(kind), kind, valid(column))
+        )
+    return Outcome(from_values(values % units_per_day(column.type) * (wanted // own), kind, valid(column)))
 
 
 def time_to_time(column: Column, kind: Kind) -> Outcome:
-    """Between units."""
-    stored = _in_unit(values_of(column), column.type.unit, kind.unit)
+    """Between units, half away from zero; what would become midnight stays just before it."""
+    own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
+    values = values_of(column)
+    if own > wanted:
+        stored = np.minimum(rounded_quotient(values, own // wanted), units_per_day(kind) - 1)
+    else:
+        stored = values * (wanted // own)
     return Outcome(from_values(stored, kind, valid(column)))
-
-
-def _in_unit(units: NDArray[np.int64], own: str, wanted: str) -> NDArray[np.int64]:
-    """Times of day fit any unit; digits that the unit has not are cut off, so that a day stays a day."""
-    have, want = UNITS_PER_SECOND[own], UNITS_PER_SECOND[wanted]
-    return units * (want // have) if want >= have else units // (have // want)
 
 
 def date_to_timestamp(column: Column, kind: Kind) -> Outcome:

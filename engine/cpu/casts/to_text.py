@@ -18,7 +18,7 @@ from bamquery.engine.cpu.calendar import (
     units_per_day,
 )
 from bamquery.engine.cpu.casts.outcome import Outcome
-from bamquery.engine.cpu.kernels import Column, Kind, compute, constant, convert, take, values_of
+from bamquery.engine.cpu.kernels import Column, Kind, array_of, compute, constant, convert, take, values_of
 
 _TRAILING_ZEROS: Final = pc.ReplaceSubstringOptions(r"\.?0+$", "")
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -41,7 +41,8 @@ def plain(column: Column, kind: Kind) -> Outcome:
 
 def from_float(column: Column, kind: Kind) -> Outcome:
     """The shortest text that reads back as the same float, with a point or an exponent."""
-    texts: Column = pa.array(values_of(column).astype(np.str_).tolist(), kind)
+    write = repr if column.type == pa.float64() else _float32_text
+    texts = array_of([write(value) for value in values_of(column).tolist()], kind)
     if column.null_count:
         texts = compute("if_else", compute("is_valid", column), texts, constant(None, kind))
     return Outcome(texts)
@@ -101,6 +102,18 @@ def from_timestamp(column: Column, kind: Kind) -> Outcome:
 def from_blob(column: Column, kind: Kind) -> Outcome:
     r"""Printable ASCII as it is; other bytes, quotes and backslashes as `\xAA`."""
     return Outcome(_per_value(column, _blob_text, kind))
+
+
+def _float32_text(value: float) -> str:
+    """As Python writes a double, with the digits that tell 32-bit floats apart."""
+    single = np.float32(value)
+    if value == 0 or not 1e-4 <= abs(value) < 1e16:
+        return repr(value) if value in (0, np.inf, -np.inf) or value != value else _scientific(single)
+    return np.format_float_positional(single, trim="0")
+
+
+def _scientific(value: np.float32) -> str:
+    return np.format_float_scientific(value, trim="-", exp_digits=2)
 
 
 def _null_mask(column: Column) -> Any:

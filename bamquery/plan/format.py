@@ -149,7 +149,7 @@ def _type(kind: pa.DataType, exact: bool) -> str:
 def _literal(literal: Literal, exact: bool) -> str:
     kind = literal.type
     text = _value(literal.value)
-    if not exact or kind in _UNTYPED and (literal.value.is_valid or pa.types.is_null(kind)):
+    if not exact or (kind in _UNTYPED and (literal.value.is_valid or pa.types.is_null(kind))):
         return text
     return f"{text}::{type_name(kind)}"
 

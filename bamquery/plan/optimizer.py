@@ -1,0 +1,48 @@
+"""The rules and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from bamquery.plan.nodes import Plan
+from bamquery.plan.rules.fold_constants import fold_constants
+from bamquery.plan.rules.merge_equalities import merge_equalities
+from bamquery.plan.rules.merge_projects import merge_projects
+from bamquery.plan.rules.narrow_comparisons import narrow_comparisons
+from bamquery.plan.rules.prune_columns import prune_columns
+from bamquery.plan.rules.push_down_limits import push_down_limits
+from bamquery.plan.rules.push_down_predicates import push_down_predicates
+from bamquery.plan.rules.remove_trivial import remove_trivial
+from bamquery.plan.rules.simplify_logic import simplify_logic
+
+Rule = Callable[[Plan], Plan]
+
+RULES: Final[tuple[Rule, ...]] = (
+    fold_constants,
+    simplify_logic,
+    narrow_comparisons,
+    merge_equalities,
+    remove_trivial,  # before conditions that are decided reach a scan
+    merge_projects,
+    push_down_predicates,
+    push_down_limits,
+    prune_columns,
+)
+
+_MOST_PASSES: Final = 10
+
+
+def optimize(plan: Plan) -> Plan:
+    """The plan after all rules, over and over until they find nothing more to do.
+
+    The result gives the same rows in the same columns; where the plan would fail with an error, it may
+    succeed instead, if the value that fails is not needed.
+    """
+    for _ in range(_MOST_PASSES):
+        before = plan
+        for rule in RULES:
+            plan = rule(plan)
+        if plan == before:
+            break
+    return plan

@@ -1,0 +1,47 @@
+"""A projection of a projection is one projection; keys and arguments are computed where they are used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bamquery.plan.expressions import ColumnRef, Expression, Literal, walk
+from bamquery.plan.nodes import Aggregate, Plan, Project
+from bamquery.plan.rewriting import map_expressions, substitute, transform_plan
+
+
+def merge_projects(plan: Plan) -> Plan:
+    """Put a projection's expressions into the node above, unless something would be computed twice."""
+    return transform_plan(plan, _merge)
+
+
+def _merge(plan: Plan) -> Plan:
+    match plan:
+        case Project(child=Project() as below, expressions=expressions) if _once(expressions, below):
+            merged = map_expressions(plan, lambda e: substitute(e, below.expressions))
+            return _merge(_over(merged, below.child))
+        case Aggregate(child=Project() as below) if _once(_read_by(plan), below):
+            merged = map_expressions(plan, lambda e: substitute(e, below.expressions))
+            return _merge(_over(merged, below.child))
+        case _:
+            return plan
+
+
+def _over(plan: Plan, child: Plan) -> Plan:
+    assert isinstance(plan, Project | Aggregate)
+    return replace(plan, child=child)
+
+
+def _read_by(plan: Aggregate) -> list[Expression]:
+    filters = [call.filter for call in plan.aggregates if call.filter is not None]
+    return [*plan.keys, *(argument for call in plan.aggregates for argument in call.arguments), *filters]
+
+
+def _once(expressions: Sequence[Expression], below: Project) -> bool:
+    """Whether each expression of `below` that costs anything is read at most once."""
+    reads = Counter(e.index for root in expressions for e in walk(root) if isinstance(e, ColumnRef))
+    return all(
+        isinstance(below.expressions[index], ColumnRef | Literal) or count == 1
+        for index, count in reads.items()
+    )

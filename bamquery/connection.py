@@ -16,7 +16,7 @@ from bamquery.errors import SqlError
 from bamquery.plan.nodes import Scan
 from bamquery.relation import Relation
 from bamquery.session import Cancellation, Session
-from bamquery.sql.binder import bind
+from bamquery.sql.statements import bind
 from bamquery.statements import run_statement
 from bamquery.storage.check import CheckReport
 from bamquery.storage.database import Database

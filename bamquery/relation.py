@@ -17,7 +17,7 @@ from bamquery.extras import require
 from bamquery.plan.nodes import Limit, Plan, Query
 from bamquery.result import Result
 from bamquery.session import Session
-from bamquery.sql.binder import bind
+from bamquery.sql.statements import bind
 from bamquery.type_names import type_name
 from bamquery.values import python_rows
 from bamquery.views import View, inline

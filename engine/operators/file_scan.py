@@ -15,6 +15,7 @@ from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import FileScanProfile
 from bamquery.engine.sources import FileSource
 from bamquery.plan.expressions import referenced_columns
+from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 
 
@@ -22,7 +23,10 @@ class FileScan(Operator[Frame], Generic[Frame]):
     """Reads the columns that are wanted and filters them on all threads; frames come in the files' order."""
 
     def __init__(self, scan: Scan, files: FileSource) -> None:
-        super().__init__(scan.fields, (), FileScanProfile("File scan", source=files.name))
+        shown = {"columns": ", ".join(files.schema.field(column).name for column in scan.columns)}
+        if scan.predicates:
+            shown["filter"] = " AND ".join(map(format_expression, scan.predicates))
+        super().__init__(scan.fields, (), FileScanProfile("File scan", shown, source=files.name))
         self._source = files.source
         self._wanted = sorted({*scan.columns, *referenced_columns(*scan.predicates)})
         self._outputs = [self._wanted.index(column) for column in scan.columns]

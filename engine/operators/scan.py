@@ -26,6 +26,7 @@ from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import CancelledError
+from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.storage.fragment import Fragment
 
@@ -138,6 +139,7 @@ def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Seq
     filters = [column for step in scan_steps for column in step.columns]
     profile = ScanProfile(
         "Scan",
+        {"filter": " AND ".join(map(format_expression, scan.predicates))} if scan.predicates else {},
         source=table.name,
         version=table.snapshot.version,
         rows_total=table.snapshot.rows,

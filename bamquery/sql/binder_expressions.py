@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
@@ -32,6 +32,7 @@ class ExpressionBinder:
         clause: what the expressions belong to, in words for errors.
         aliases: the select list's, looked at where the scope has no such column.
         aggregates: where aggregate calls go; without it they are errors.
+        firm_columns: positions of the columns that come before aliases; all, where None.
     """
 
     def __init__(
@@ -39,14 +40,17 @@ class ExpressionBinder:
         sql: str,
         scope: Scope,
         clause: str,
+        *,
         aliases: SelectAliases | None = None,
         aggregates: AggregateCollector | None = None,
+        firm_columns: Collection[int] | None = None,
     ) -> None:
         self.sql = sql
         self.scope = scope
         self.clause = clause
         self.aliases = aliases
         self.aggregates = aggregates
+        self._firm_columns = firm_columns
         self._within: list[str] = []  # aliases that are being bound
 
     def bind(self, node: exp.Expr) -> Expression:
@@ -72,9 +76,10 @@ class ExpressionBinder:
             if node.table:
                 self.scope.check_table(node.table)
             column = self.scope.find(node.name)
-            if column is None and self.aliases is not None and not node.table:
+            firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
+            if not firm and self.aliases is not None and not node.table:
                 aliased = self.aliases.find(node.name)
-                if aliased is not None:
+                if aliased is not None and node.name not in self._within:
                     return self._alias(node.name, aliased)
             if column is None:
                 others = self.aliases.names if self.aliases is not None and not node.table else []
@@ -84,8 +89,6 @@ class ExpressionBinder:
         return column
 
     def _alias(self, name: str, aliased: exp.Expr) -> Expression:
-        if name in self._within:
-            raise ValueError(f'"{name}" is defined by itself')
         self._within.append(name)
         try:
             return self.bind(aliased)
@@ -234,7 +237,7 @@ class ExpressionBinder:
             if self.aggregates is None:
                 raise ValueError(f"{node.name.lower()}() is an aggregate, which {self.clause} cannot contain")
         inner = ExpressionBinder(
-            self.sql, self.scope, f"the arguments of {node.name.lower()}()", self.aliases
+            self.sql, self.scope, f"the arguments of {node.name.lower()}()", aliases=self.aliases
         )
         return self.aggregates.bind(node, where, inner.bind)
 

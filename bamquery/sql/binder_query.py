@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -83,10 +83,13 @@ class _SelectBinder:
         self._collector = AggregateCollector(sql, self._scope) if self._is_grouped() else None
 
     def bind(self) -> Plan:
-        condition = self._condition("where", grouped=False)
+        condition = self._condition("where", self._binder("WHERE", grouped=False))
         items = self._items()
         keys = self._group_keys(items)
-        output = _Output(items, self._condition("having", grouped=True), self._orders(items))
+        # In HAVING an alias comes before a column that is not grouped by.
+        grouped = {key.index for key in keys if isinstance(key, ColumnRef)}
+        having = self._condition("having", self._binder("HAVING", grouped=True, firm_columns=grouped))
+        output = _Output(items, having, self._orders(items))
         limit, offset = self._row_count("limit"), self._row_count("offset")
         self._faults.check()
         plan = self._plan if condition is None else Filter(self._plan, condition)
@@ -98,9 +101,18 @@ class _SelectBinder:
             plan, output = self._distinct(plan, output)
         return _limited(_ordered(plan, output), limit, offset)
 
-    def _binder(self, clause: str, *, grouped: bool) -> ExpressionBinder:
+    def _binder(
+        self, clause: str, *, grouped: bool, firm_columns: Collection[int] | None = None
+    ) -> ExpressionBinder:
         collector = self._collector if grouped else None
-        return ExpressionBinder(self._sql, self._scope, clause, self._aliases, collector)
+        return ExpressionBinder(
+            self._sql,
+            self._scope,
+            clause,
+            aliases=self._aliases,
+            aggregates=collector,
+            firm_columns=firm_columns,
+        )
 
     def _is_grouped(self) -> bool:
         clauses = [*self._node.expressions, self._node.args.get("order")]
@@ -111,14 +123,14 @@ class _SelectBinder:
             for call in clause.find_all(exp.Anonymous)
         )
 
-    def _condition(self, clause: str, *, grouped: bool) -> Expression | None:
+    def _condition(self, clause: str, binder: ExpressionBinder) -> Expression | None:
         node = self._node.args.get(clause)
         condition: Expression | None = None
         if node is not None:
             with self._faults.collected():
-                bound = self._binder(clause.upper(), grouped=grouped).bind(node.this)
+                bound = binder.bind(node.this)
                 with placed(self._sql, node.this):
-                    condition = operators.as_boolean(bound, clause.upper())
+                    condition = operators.as_boolean(bound, binder.clause)
         return condition
 
     def _items(self) -> list[_Item]:

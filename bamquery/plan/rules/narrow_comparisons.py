@@ -111,7 +111,7 @@ def _decimal_holds(kind: pa.DataType, wide: Any) -> bool:
     if not pa.types.is_decimal(wide):
         return False
     smallest, largest = types.integer_range(kind)
-    return max(-smallest, largest) < 10 ** (wide.precision - wide.scale)
+    return bool(max(-smallest, largest) < 10 ** (wide.precision - wide.scale))
 
 
 def _in_type(literal: Literal, kind: pa.DataType) -> Literal | None:

@@ -83,11 +83,13 @@ def string_statistics(
     NDArray[np.uint16],
     NDArray[np.uint32],
     NDArray[np.uint32],
+    int,
 ]:
     """Of every vector: lower bounds, their lengths, upper bounds, their lengths, nulls, two CRCs.
 
     The checksums are those of the strings' bytes and of the offsets. Bounds are in cells of 16 bytes; a
-    length of 255 means that there is none.
+    length of 255 means that there is none. Last comes the first row that is not UTF-8, where that is asked,
+    or -1.
     """
 
 def join_offsets(

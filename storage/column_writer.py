@@ -159,9 +159,11 @@ class FixedWriter:
         self._validity = validity
         self._statistics = statistics
         # NaN among its values: minimum and maximum do not follow from the order of a dictionary's indexes.
-        self._floats: NDArray[Any] = np.empty(0)
+        self._floats: NDArray[Any] | None = None
         if dictionary is not None and pa.types.is_floating(dictionary.type):
-            self._floats = dictionary.to_numpy(zero_copy_only=False)
+            # Null rows have index 0, also where the dictionary is empty.
+            known = dictionary.to_numpy(zero_copy_only=False)
+            self._floats = known if known.size else np.zeros(1, known.dtype)
         self._stage_rows = _STAGE_BYTES // self._width // VECTOR_ROWS * VECTOR_ROWS
         self._stage: NDArray[np.uint8] = np.empty(0, np.uint8)
         self._staged = 0  # rows
@@ -212,7 +214,7 @@ class FixedWriter:
     def _emit(self, values: memoryview, rows: int) -> None:
         validity = self._validity.vectors(self._row)
         found = _native.vector_statistics(self._kind, values, validity, rows)
-        if self._floats.size:
+        if self._floats is not None:
             decoded = self._floats[np.frombuffer(values, self._kind)]
             by_value = _native.vector_statistics(str(decoded.dtype), decoded, validity, rows)
             found = (*by_value[:4], found[4])

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery import _native
-from bamquery.errors import StorageError
 from bamquery.storage.buffers import view
 from bamquery.storage.types import is_string_like, value_bits
 
@@ -21,7 +20,7 @@ def unify(type_: pa.DictionaryType[Any, Any], chunks: Iterable[Any]) -> Any:
     Sorted, so that the smallest index is the smallest value, and equal columns make equal files.
 
     Raises:
-        StorageError: they are more than the index type can count.
+        ValueError: they are more than the index type can count, or strings that are not UTF-8.
     """
     values = pa.array([], type_.value_type)
     dictionary: Any = values
@@ -35,10 +34,11 @@ def unify(type_: pa.DictionaryType[Any, Any], chunks: Iterable[Any]) -> Any:
     values = _merged(values, dictionary, used)
     largest = int(np.iinfo(type_.index_type.to_pandas_dtype()).max)
     if len(values) - 1 > largest:
-        raise StorageError(
+        raise ValueError(
             f"{len(values)} different values do not fit {type_}: cast the column to its value type, or to a "
             "dictionary with wider indexes"
         )
+    values.validate(full=True)  # strings that are not UTF-8
     return values.take(pc.array_sort_indices(values))
 
 

@@ -69,7 +69,7 @@ class FragmentReader:
         try:
             # Checks that every index is in range: bytes that were not verified must not make readers crash.
             return pa.DictionaryArray.from_arrays(array, values)
-        except pa.ArrowInvalid as error:
+        except pa.ArrowException as error:
             raise CorruptionError(
                 f'column "{column}" refers to values beyond its dictionary', self._fragment.path
             ) from error

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.storage.buffers import view
 from bamquery.storage.layout import VECTOR_ROWS, vector_count
+from bamquery.storage.types import is_string_like
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -89,7 +90,7 @@ class StatisticsBuilder:
         """
         null_counts = _joined(self.null_counts, np.uint16)
         nan_counts = _joined(self.nan_counts, np.uint16)
-        if pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
+        if is_string_like(type_):
             minima = _strings(type_, _joined(self.minima, np.uint8), _joined(self.minimum_lengths, np.uint8))
             maxima = _strings(type_, _joined(self.maxima, np.uint8), _joined(self.maximum_lengths, np.uint8))
         else:
@@ -114,7 +115,7 @@ class StatisticsBuilder:
             columns["nan_count"] = pa.array(nan_counts)
         if validity_crcs is not None:
             columns["validity_crc"] = pa.array(validity_crcs)
-        if self.offsets_crcs:
+        if is_string_like(type_):
             columns["offsets_crc"] = pa.array(_joined(self.offsets_crcs, np.uint32))
         return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 

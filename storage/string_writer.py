@@ -96,16 +96,19 @@ class StringWriter:
         if not rows:
             return
         first, end = int(self._offsets[0]), int(self._offsets[rows])
-        self._statistics.add_strings(
-            _native.string_statistics(
-                self._offsets[: rows + 1],
-                rows,
-                self._data[: end - first],
-                first,
-                self._validity.vectors(self._row),
-                self._utf8,
-            )
+        *found, ill_formed = _native.string_statistics(
+            self._offsets[: rows + 1],
+            rows,
+            self._data[: end - first],
+            first,
+            self._validity.vectors(self._row),
+            self._utf8,
         )
+        if ill_formed >= 0:
+            raise ValueError(
+                f"row {self._row + ill_formed} is not UTF-8: read the column as binary, or leave it out"
+            )
+        self._statistics.add_strings(tuple(found))
         self._offsets_region.append([view(self._offsets[:rows])])
         self._values_region.append([view(self._data[: end - first])])
         left = self._staged_bytes - (end - first)

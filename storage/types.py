@@ -36,6 +36,7 @@ _STORED: Final = frozenset(
         pa.large_binary(),
     }
 )
+_DECIMAL_DIGITS: Final = 38
 _INDEX_TYPES: Final = frozenset({pa.int8(), pa.int16(), pa.int32()})
 
 
@@ -47,7 +48,9 @@ def is_stored_type(type_: DataType) -> bool:
             and not pa.types.is_dictionary(type_.value_type)
             and is_stored_type(type_.value_type)
         )
-    return type_ in _STORED or pa.types.is_decimal128(type_) or pa.types.is_timestamp(type_)
+    if pa.types.is_decimal128(type_):
+        return bool(type_.scale >= 0)
+    return type_ in _STORED or pa.types.is_timestamp(type_)
 
 
 def normalize_type(type_: DataType, column: str) -> DataType:
@@ -71,8 +74,9 @@ def normalize_type(type_: DataType, column: str) -> DataType:
         return pa.large_binary()
     if pa.types.is_float16(type_):
         return pa.float32()
-    if pa.types.is_decimal32(type_) or pa.types.is_decimal64(type_):
-        return pa.decimal128(type_.precision, type_.scale)
+    if pa.types.is_decimal(type_) and type_.precision - min(type_.scale, 0) <= _DECIMAL_DIGITS:
+        # A negative scale becomes zeros before the point: few engines know any other decimals.
+        return pa.decimal128(type_.precision - min(type_.scale, 0), max(type_.scale, 0))
     if pa.types.is_time32(type_):
         return pa.time64("us")
     if pa.types.is_date64(type_):
@@ -152,8 +156,8 @@ def _way_out(type_: DataType) -> str:
     leave_out = "leave the column out (exclude it)"
     if pa.types.is_duration(type_):
         return f"cast it to int64, or {leave_out}"
-    if pa.types.is_decimal256(type_):
-        return f"cast it to decimal128 (at most 38 digits) or double, or {leave_out}"
+    if pa.types.is_decimal(type_):
+        return f"cast it to decimal128 (at most {_DECIMAL_DIGITS} digits) or double, or {leave_out}"
     if pa.types.is_struct(type_):
         return f"select its fields as columns of their own, or {leave_out}"
     return leave_out

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "crc32c.hpp"
+#include "utf8.hpp"
 
 namespace bamquery {
 namespace {
@@ -278,11 +279,13 @@ void vector_statistics(ValueKind kind, const std::byte* values, const std::uint8
   }
 }
 
-void string_statistics(std::span<const std::int64_t> offsets, const std::byte* data, std::int64_t data_start,
-                       const std::uint8_t* validity, bool utf8, const StringStatistics& out) {
+std::int64_t string_statistics(std::span<const std::int64_t> offsets, const std::byte* data,
+                               std::int64_t data_start, const std::uint8_t* validity, bool utf8,
+                               const StringStatistics& out) {
   const auto rows = static_cast<std::int64_t>(offsets.size()) - 1;
   strided_crcs(std::as_bytes(offsets), static_cast<std::size_t>(kVectorRows) * sizeof(std::int64_t),
                sizeof(std::int64_t), out.offsets_crcs);
+  std::int64_t ill_formed = -1;
   const auto string_at = [&](std::int64_t row) {
     const std::int64_t start = offsets[static_cast<std::size_t>(row)];
     const std::int64_t end = offsets[static_cast<std::size_t>(row) + 1];
@@ -314,8 +317,15 @@ void string_statistics(std::span<const std::int64_t> offsets, const std::byte* d
     out.null_counts[vector] = static_cast<std::uint16_t>(end - first - valid);
     const std::int64_t from = offsets[static_cast<std::size_t>(first)] - data_start;
     const std::int64_t to = offsets[static_cast<std::size_t>(end)] - data_start;
-    out.values_crcs[vector] = crc32c({data + from, static_cast<std::size_t>(to - from)});
+    const String bytes{data + from, static_cast<std::size_t>(to - from)};
+    out.values_crcs[vector] = crc32c(bytes);
+    if (utf8 && ill_formed < 0 && !is_ascii(bytes)) {
+      for (std::int64_t row = first; row < end && ill_formed < 0; ++row) {
+        if (!is_utf8(string_at(row))) ill_formed = row;
+      }
+    }
   }
+  return ill_formed;
 }
 
 void strided_crcs(std::span<const std::byte> data, std::size_t stride, std::size_t overlap,

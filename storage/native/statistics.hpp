@@ -60,9 +60,10 @@ struct StringStatistics {
 };
 
 /// `offsets` has rows + 1 entries; `data` starts with byte `data_start` of what they count. With `utf8`,
-/// prefixes are cut between characters.
-void string_statistics(std::span<const std::int64_t> offsets, const std::byte* data, std::int64_t data_start,
-                       const std::uint8_t* validity, bool utf8, const StringStatistics& out);
+/// prefixes are cut between characters, and the first row that is not UTF-8 is returned; -1 if there is none.
+std::int64_t string_statistics(std::span<const std::int64_t> offsets, const std::byte* data,
+                               std::int64_t data_start, const std::uint8_t* validity, bool utf8,
+                               const StringStatistics& out);
 
 /// CRC-32C of every run that cutting `data` each `stride` bytes makes; every run is `overlap` bytes longer
 /// than that, so long as there is data.

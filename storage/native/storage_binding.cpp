@@ -168,6 +168,7 @@ py::tuple py_string_statistics(const py::object& offsets, std::int64_t rows, con
   py::array_t<std::uint8_t> minimum_lengths(vectors), maximum_lengths(vectors);
   py::array_t<std::uint16_t> null_counts(vectors);
   py::array_t<std::uint32_t> values_crcs(vectors), offsets_crcs(vectors);
+  std::int64_t ill_formed;
   const StringStatistics out{reinterpret_cast<std::byte*>(minima.mutable_data()),
                              minimum_lengths.mutable_data(),
                              reinterpret_cast<std::byte*>(maxima.mutable_data()),
@@ -177,10 +178,10 @@ py::tuple py_string_statistics(const py::object& offsets, std::int64_t rows, con
                              offsets_crcs.mutable_data()};
   {
     const py::gil_scoped_release unlocked;
-    string_statistics(from, bytes.bytes().data(), data_start, valid.data(), utf8, out);
+    ill_formed = string_statistics(from, bytes.bytes().data(), data_start, valid.data(), utf8, out);
   }
   return py::make_tuple(minima, minimum_lengths, maxima, maximum_lengths, null_counts, values_crcs,
-                        offsets_crcs);
+                        offsets_crcs, ill_formed);
 }
 
 py::array_t<std::uint32_t> py_strided_crcs(const py::object& data, std::int64_t stride) {

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import crash_workload
-from crash_workload import History
-from recording import Disk, KilledError, RecordingFileSystem, build, digest
+from tests.faults import crash_workload
+from tests.faults.crash_workload import History
+from tests.faults.recording import Disk, KilledError, RecordingFileSystem, build, digest
 
 DATABASE = Path("outer", "inner", "db")
 

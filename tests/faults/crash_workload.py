@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.ipc
-from recording import RecordingFileSystem
 
 from bamquery.storage.database import Database
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.snapshot import Snapshot
+from tests.faults.recording import RecordingFileSystem
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string())])
 OTHER_SCHEMA = pa.schema([("only", pa.float64())])

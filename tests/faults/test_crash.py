@@ -8,12 +8,12 @@ which must be noticed: the proof can fail, and no sync is there for nothing.
 
 import random
 
-import crash_workload
 import pytest
-from crash_replay import DATABASE, record, replay, scratch
-from recording import Disk, KilledError, RecordingFileSystem, build
 
 from bamquery.storage import table_writer
+from tests.faults import crash_workload
+from tests.faults.crash_replay import DATABASE, record, replay, scratch
+from tests.faults.recording import Disk, KilledError, RecordingFileSystem, build
 
 
 @pytest.fixture(autouse=True)

@@ -5,15 +5,15 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
-import crash_workload
 import pytest
-from crash_replay import DATABASE, scratch
-from crash_workload import rows
-from failing import FailingFileSystem
 
 from bamquery.errors import StorageError
 from bamquery.storage import table_writer
 from bamquery.storage.database import Database
+from tests.faults import crash_workload
+from tests.faults.crash_replay import DATABASE, scratch
+from tests.faults.crash_workload import rows
+from tests.faults.failing import FailingFileSystem
 
 
 @pytest.fixture(autouse=True)

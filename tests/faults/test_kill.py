@@ -9,9 +9,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from killed_writer import digest, read_ids
 
 from bamquery.storage.database import Database
+from tests.faults.killed_writer import digest, read_ids
 
 SCRIPT = Path(__file__).parent / "killed_writer.py"
 

@@ -60,9 +60,12 @@ def main(arguments: Sequence[str]) -> int:
         print("bamquery: interrupted", file=sys.stderr)  # noqa: T201
         return INTERRUPTED
     except BrokenPipeError:
-        # Python flushes once more at its end; let that go nowhere instead of failing again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return BROKEN_PIPE
+    except OSError as error:  # of standard output: those of databases and files are BamQueryErrors
+        _give_up_output()
+        print(f"bamquery: cannot write the output: {error.strerror or error}", file=sys.stderr)  # noqa: T201
+        return FAILED
 
 
 def query(arguments: Sequence[str]) -> int:
@@ -180,6 +183,11 @@ def _setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, Any]:
     if not equals or not name:
         parser.error(f"--set takes name=value, not {text!r}")
     return name.strip(), value.strip()
+
+
+def _give_up_output() -> None:
+    """Python flushes once more at its end: let that go nowhere instead of failing again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _standard_input() -> str:

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from rich.console import Console
-
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
 from bamquery.errors import SqlError
 from bamquery.plan.nodes import Scan
+from bamquery.progress import progress_bar
 from bamquery.relation import Relation
 from bamquery.session import Cancellation, Session
 from bamquery.sql.statements import bind
 from bamquery.statements import run_statement
 from bamquery.storage.check import CheckReport
 from bamquery.storage.database import Database
-from bamquery.storage.ingest import Progress, ingest, open_source
+from bamquery.storage.ingest import ingest, open_source
 from bamquery.storage.optimize import OptimizeReport
 from bamquery.storage.types import settle_nulls
 from bamquery.storage.vacuum import VacuumReport
@@ -133,7 +131,7 @@ class Connection:
         cancellation = Cancellation()
         self._session.register(cancellation)
         with writer:
-            rows = ingest(writer, opened, self._progress(), cancelled=cancellation.requested)
+            rows = ingest(writer, opened, progress_bar(self.settings), cancelled=cancellation.requested)
             writer.commit()
         return rows
 
@@ -174,12 +172,6 @@ class Connection:
     def close(self) -> None:
         """Stop what runs and let go of everything; closing twice is harmless."""
         self._session.close()
-
-    def _progress(self) -> Progress:
-        """A bar where standard error is a terminal, unless the setting says no."""
-        if self._session.settings.progress is False:
-            return Progress(Console(file=io.StringIO()))
-        return Progress()
 
     def __enter__(self) -> Connection:
         return self

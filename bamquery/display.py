@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from rich import box
@@ -16,7 +16,7 @@ from bamquery.engine.units import plural
 from bamquery.type_names import type_name
 
 CELL_WIDTH: Final = 40
-"""Most characters of a value or name."""
+"""Most characters of a value or name where a table does not fit otherwise."""
 
 DEFAULT_WIDTH: Final = 120
 """Columns of a line where there is no terminal to ask."""
@@ -33,12 +33,9 @@ def preview(rows: pa.Table, limit: int, width: int = DEFAULT_WIDTH) -> str:
 
 def render(rows: pa.Table, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
     """A table of all rows; columns that do not fit into the width are left out in the middle."""
-    cells = [_column(rows.column(i)) for i in range(rows.num_columns)]
-    titles = [(printable(field.name, CELL_WIDTH), type_name(field.type)) for field in rows.schema]
-    widths = [
-        max(len(title), len(kind), *(len(cell or "NULL") for cell in column), 0)
-        for (title, kind), column in zip(titles, cells, strict=True)
-    ]
+    titles, cells, widths = _contents(rows, max(width - _BORDERS - 1, CELL_WIDTH))
+    if sum(widths) + _BORDERS * len(widths) + 1 > width:
+        titles, cells, widths = _contents(rows, CELL_WIDTH)
     shown = _fitting(widths, width)
     table = Table(box=box.ROUNDED, header_style="")
     for position in shown:
@@ -61,12 +58,22 @@ def render(rows: pa.Table, width: int = DEFAULT_WIDTH, *, colour: bool = False) 
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _column(column: pa.ChunkedArray[Any]) -> list[str | None]:
-    return [
-        None if text is None else printable(text, CELL_WIDTH)
-        for chunk in column.chunks
-        for text in texts(chunk).to_pylist()
+def _contents(rows: pa.Table, most: int) -> tuple[list[tuple[str, str]], list[list[str | None]], list[int]]:
+    """Name and type of each column, its cells of at most `most` characters, and the width of them all."""
+    titles = [(printable(field.name, most), type_name(field.type)) for field in rows.schema]
+    cells = [
+        [
+            None if text is None else printable(text, most)
+            for chunk in column.chunks
+            for text in texts(chunk).to_pylist()
+        ]
+        for column in rows.columns
     ]
+    widths = [
+        max(len(name), len(kind), *(len("NULL" if cell is None else cell) for cell in column), 0)
+        for (name, kind), column in zip(titles, cells, strict=True)
+    ]
+    return titles, cells, widths
 
 
 def _cell(text: str | None) -> Text:

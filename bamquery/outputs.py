@@ -60,7 +60,8 @@ class TableOutput:
     def write(self, relation: Relation, started: float) -> None:
         """See `Output`."""
         if relation.message:
-            self._print(f"{relation.message} ({human_seconds(time.perf_counter() - started)})")
+            seconds = human_seconds(time.perf_counter() - started)
+            self._print(relation.message + ("" if relation.is_answer else f" ({seconds})"))
             return
         with relation.execute() as result:
             shown, total = _head(result, self._max_rows)
@@ -84,7 +85,7 @@ class TextOutput:
 
     def write(self, relation: Relation, started: float) -> None:
         """See `Output`."""
-        if not relation.message:
+        if relation.is_answer:
             with relation.execute() as result:
                 self._writer(result, result.schema, self._stream)
             self._stream.flush()
@@ -105,7 +106,7 @@ class SingleOutput:
         Raises:
             BamQueryError: this is the second answer.
         """
-        if relation.message:
+        if not relation.is_answer:
             return
         if self._written:
             raise BamQueryError(

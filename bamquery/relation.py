@@ -38,15 +38,30 @@ class Relation:
     """
 
     def __init__(
-        self, session: Session, plan: Plan, profile: QueryProfile | None = None, message: str = ""
+        self,
+        session: Session,
+        plan: Plan,
+        *,
+        profile: QueryProfile | None = None,
+        message: str = "",
+        is_answer: bool = True,
     ) -> None:
-        """Made by a connection; `message` says what a statement did that has no rows to speak of."""
+        """Made by a connection.
+
+        Args:
+            session: the connection's.
+            plan: what to run.
+            profile: of the run that led to the rows of `plan`, if there was one.
+            message: to be shown instead of the rows.
+            is_answer: False where the statement was not asked for its rows, such as CREATE TABLE.
+        """
         self._session = session
         self._plan = plan
         self._profile = profile
         self._cursor: Iterator[tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
         self.message = message
+        self.is_answer = is_answer
 
     # What it looks like.
 
@@ -107,8 +122,7 @@ class Relation:
 
         Closing the iterator, or leaving it to be garbage collected, stops the query.
         """
-        with self.execute() as result:
-            yield from result
+        return _batches(self.execute())
 
     def to_arrow(self) -> pa.Table:
         """All rows."""
@@ -142,7 +156,7 @@ class Relation:
         """All rows as tuples of Python values; those that are left where `fetchone` has been called."""
         with self._lock:
             cursor, self._cursor = self._cursor, None
-            return list(self._rows() if cursor is None else cursor)
+            return list(_rows(self.execute()) if cursor is None else cursor)
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; None after the last one, once: then it begins again."""
@@ -153,7 +167,7 @@ class Relation:
         """The next `size` rows, fewer at the end; none after the last one, once: then it begins again."""
         with self._lock:
             if self._cursor is None:
-                self._cursor = self._rows()
+                self._cursor = _rows(self.execute())
             rows = list(islice(self._cursor, size))
             if not rows and size:
                 self._cursor = None
@@ -198,10 +212,6 @@ class Relation:
             return f"<Relation ({', '.join(self.columns)}): {error}>"
         return preview(rows, PREVIEW_ROWS)
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
-        for batch in self.to_batches():
-            yield from python_rows(batch)
-
     def _select(self, *lines: str) -> Relation:
         # A line each, so that a comment at the end of one does not hide the next.
         text = "\n".join(lines)
@@ -210,6 +220,19 @@ class Relation:
         if len(statements) != 1 or not isinstance(statements[0], Query):
             raise SqlError("this takes expressions, not statements", text)
         return Relation(self._session, inline(statements[0].plan))
+
+
+# Not methods: generators that knew their relation would keep it, and the versions it holds, from being freed.
+
+
+def _batches(result: Result) -> Iterator[pa.RecordBatch]:
+    with result:
+        yield from result
+
+
+def _rows(result: Result) -> Iterator[tuple[Any, ...]]:
+    for batch in _batches(result):
+        yield from python_rows(batch)
 
 
 def _listed(expressions: Sequence[str]) -> str:

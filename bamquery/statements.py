@@ -9,9 +9,10 @@ import pyarrow as pa
 
 from bamquery.engine.explain import explain_profile
 from bamquery.engine.profile import QueryProfile
-from bamquery.engine.units import plural
+from bamquery.engine.units import human_bytes, plural
 from bamquery.errors import ConflictError
 from bamquery.plan import nodes
+from bamquery.progress import progress_bar, watched
 from bamquery.relation import Relation
 from bamquery.session import Session
 from bamquery.storage.table_writer import TableWriter
@@ -42,8 +43,8 @@ def run_statement(session: Session, statement: nodes.Statement) -> Relation:
         case nodes.ShowTables():
             return _rows(session, {"name": pa.array(session.database.table_names(), pa.large_string())})
         case nodes.Explain():
-            lines = _explain(session, statement).splitlines()
-            return _rows(session, {"plan": pa.array(lines, pa.large_string())})
+            text = _explain(session, statement)
+            return _rows(session, {"plan": pa.array(text.splitlines(), pa.large_string())}, text)
         case nodes.Optimize(name=name, cluster_by=columns):
             limit = session.settings.effective_memory_limit
             report = session.database.table(name).optimize(columns, limit)
@@ -57,7 +58,8 @@ def run_statement(session: Session, statement: nodes.Statement) -> Relation:
             return _done(
                 session,
                 f"removed {plural(removed.versions, 'version')} and {plural(removed.files, 'other file')}, "
-                f"{removed.bytes:,} bytes",
+                f"{human_bytes(removed.bytes)}"
+                + (f"; not all of what is in use: {', '.join(removed.in_use)}" if removed.in_use else ""),
             )
         case nodes.Set(name=name, value=value):
             session.set(name, value)
@@ -90,8 +92,9 @@ def _insert(session: Session, statement: nodes.Insert) -> Relation:
 
 
 def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
+    bar = progress_bar(session.settings)
     with session.run(plan) as result:
-        for batch in result:
+        for batch in watched(result, plan, f"Writing {writer.table}", bar):
             columns = [
                 column if column.type == kind else column.cast(kind)
                 for column, kind in zip(batch.columns, writer.schema.types, strict=True)
@@ -129,14 +132,14 @@ def _describe(session: Session, fields: Sequence[nodes.Field]) -> Relation:
 
 def _counted(session: Session, rows: int, profile: QueryProfile, message: str) -> Relation:
     batch = pa.record_batch({"Count": pa.array([rows], pa.int64())})
-    return Relation(session, nodes.Values(batch), profile, f"{message}: {plural(rows, 'row')}")
+    told = f"{message}: {plural(rows, 'row')}"
+    return Relation(session, nodes.Values(batch), profile=profile, message=told, is_answer=False)
 
 
 def _done(session: Session, message: str) -> Relation:
-    return Relation(
-        session, nodes.Values(pa.record_batch({"Success": pa.array([], pa.bool_())})), None, message
-    )
+    batch = pa.record_batch({"Success": pa.array([], pa.bool_())})
+    return Relation(session, nodes.Values(batch), message=message, is_answer=False)
 
 
-def _rows(session: Session, columns: Mapping[str, pa.Array[Any]]) -> Relation:
-    return Relation(session, nodes.Values(pa.record_batch(dict(columns))))
+def _rows(session: Session, columns: Mapping[str, pa.Array[Any]], message: str = "") -> Relation:
+    return Relation(session, nodes.Values(pa.record_batch(dict(columns))), message=message)

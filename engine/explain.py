@@ -29,8 +29,8 @@ def explain_plan(root: Operator[Any], device: str, notes: Sequence[str] = ()) ->
         if isinstance(operator, StoredScan) and isinstance(profile, ScanProfile):
             forecast = operator.forecast()
             expected = f"expected: {plural(forecast.rows, 'row')} of {plural(profile.rows_total, 'row')}"
-            return [*_scan_lines(profile), expected, *_forecast_table(forecast.columns.values())]
-        return _other_lines(profile)
+            return [*_scan_lines(profile, "yes" if profile.verify else "no"), expected, *_forecast_table(forecast.columns.values())]
+        return _detail_lines(profile)
 
     lines += _tree(root.profile, root, lambda profile: "", details)
     return "\n".join(lines)
@@ -45,9 +45,9 @@ def explain_profile(profile: QueryProfile) -> str:
 
     def details(one: OperatorProfile, operator: Operator[Any] | None) -> list[str]:
         if isinstance(one, ScanProfile):
-            scanned = f"scanned {human_count(one.rows_scanned)} of {plural(one.rows_total, 'row')}"
-            return [*_scan_lines(one), scanned, *_column_table(one.columns.values())]
-        return _other_lines(one)
+            scanned = f"scanned {one.rows_scanned:,} of {plural(one.rows_total, 'row')}"
+            return [*_scan_lines(one, one.verified), scanned, *_column_table(one.columns.values())]
+        return _detail_lines(one)
 
     lines += _tree(profile.root, None, _measured, details)
     return "\n".join(lines)
@@ -102,19 +102,28 @@ def _io_lines(io: IoProfile) -> list[str]:
     return lines
 
 
-def _scan_lines(profile: ScanProfile) -> list[str]:
-    lines = [f"{name}: {value}" for name, value in profile.details.items() if value not in (None, "", [], ())]
-    lines.append(
+def _scan_lines(profile: ScanProfile, verified: str) -> list[str]:
+    asked = "" if profile.strategy == "auto" else f", strategy asked for: {profile.strategy}"
+    return [
+        *_detail_lines(profile),
         f"{profile.reader} reads of {human_bytes(profile.block_size)} blocks, "
-        f"zone maps {'on' if profile.zone_maps else 'off'}, "
-        f"checksums verified: {profile.verified}"
-        + ("" if profile.strategy == "auto" else f", strategy asked for: {profile.strategy}")
-    )
-    return lines + [f"note: {note}" for note in profile.notes]
+        f"zone maps {'on' if profile.zone_maps else 'off'}, checksums verified: {verified}{asked}",
+        *(f"note: {note}" for note in profile.notes),
+    ]
 
 
-def _other_lines(profile: OperatorProfile) -> list[str]:
-    return [f"{name}: {value}" for name, value in profile.details.items() if value not in (None, "", [], ())]
+def _detail_lines(profile: OperatorProfile) -> list[str]:
+    """What the operator says of itself, where it says something."""
+    lines = []
+    for name, value in profile.details.items():
+        if not value and value is not False:
+            continue
+        if name.endswith("memory"):
+            text = human_bytes(value)
+        else:
+            text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        lines.append(f"{name.replace('_', ' ')}: {text}")
+    return lines
 
 
 def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:

@@ -48,6 +48,12 @@ def ordered_map(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    except GeneratorExit:
+        raise
+    except BaseException:
+        # The query has failed, or somebody pressed Ctrl-C: whatever is in work should stop, too.
+        context.cancelled.set()
+        raise
     finally:
         for future in pending:
             future.cancel()

@@ -1,0 +1,53 @@
+"""How far a statement that writes a table is, for the bar on a terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pyarrow as pa
+from rich.console import Console
+
+from bamquery.engine.profile import ScanProfile
+from bamquery.engine.settings import Settings
+from bamquery.engine.sources import FileSource, StoredTable
+from bamquery.plan.nodes import Plan, Scan, SingleRow, Source, Values
+from bamquery.result import Result
+from bamquery.storage.ingest import Progress
+
+
+def progress_bar(settings: Settings) -> Progress:
+    """A bar where standard error is a terminal, unless the setting says no."""
+    if settings.progress is False:
+        return Progress(Console(file=io.StringIO()))
+    return Progress()
+
+
+def watched(result: Result, plan: Plan, description: str, bar: Progress) -> Iterator[pa.RecordBatch]:
+    """The result's batches; the bar shows how much of what the plan scans they account for."""
+    match _scanned(plan):
+        case FileSource(source=files):
+            with bar.show(description, files.total_rows, files.total_bytes) as report:
+                rows = 0
+                for batch in result:
+                    yield batch
+                    rows += batch.num_rows
+                    report(rows, files.bytes_read)
+        case StoredTable(snapshot=snapshot):
+            (scan,) = (p for p in result.profile.root.walk() if isinstance(p, ScanProfile))
+            with bar.show(description, snapshot.rows) as report:
+                for batch in result:
+                    yield batch
+                    report(scan.rows_scanned, scan.counters.bytes)
+        case _:
+            yield from result
+
+
+def _scanned(plan: Plan) -> Source | None:
+    match plan:
+        case Scan(source=source):
+            return source
+        case SingleRow() | Values():
+            return None
+        case _:
+            return _scanned(plan.child)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,6 +17,7 @@ from bamquery.sql.aggregates import AGGREGATES, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
 from bamquery.sql.failures import each, placed
 from bamquery.sql.functions import FUNCTIONS
+from bamquery.sql.positions import number_text
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.types import from_syntax
 
@@ -72,7 +73,7 @@ class ExpressionBinder:
     def _column(self, node: exp.Column) -> Expression:
         with placed(self.sql, node):
             if isinstance(node.this, exp.Star):
-                raise ValueError(f"* cannot stand within an expression of {self.clause}")
+                return self._star(node)
             if node.table:
                 self.scope.check_table(node.table)
             column = self.scope.find(node.name)
@@ -87,6 +88,10 @@ class ExpressionBinder:
         if self.aggregates is not None:
             self.aggregates.note(column, node)
         return column
+
+    def _star(self, node: exp.Expr) -> NoReturn:
+        with placed(self.sql, node):
+            raise ValueError(f"* cannot stand within an expression of {self.clause}")
 
     def _alias(self, name: str, aliased: exp.Expr) -> Expression:
         self._within.append(name)
@@ -104,18 +109,11 @@ class ExpressionBinder:
         if "." not in text:
             return operators.integer_literal(int(text))
         # The width counts the digits as written: 0.5 is DECIMAL(2,1), .5 is DECIMAL(1,1).
-        with placed(self.sql, node):
-            written = self._written(node, text)
-            scale = len(written.partition(".")[2])
-            width = len(written.replace(".", ""))
-            if width > _MAX_WIDTH:
-                return operators.literal(float(text), pa.float64())
-            return operators.literal(Decimal(text), pa.decimal128(width, scale))
-
-    def _written(self, node: exp.Literal, text: str) -> str:
-        if "start" not in node.meta:
-            return text
-        return self.sql[node.meta["start"] : node.meta["end"] + 1].replace("_", "")
+        written = number_text(node, self.sql).replace("_", "")
+        width, scale = len(written) - 1, len(written.partition(".")[2])
+        if width > _MAX_WIDTH:
+            return operators.literal(float(text), pa.float64())
+        return operators.literal(Decimal(text), pa.decimal128(width, scale))
 
     def _boolean(self, node: exp.Boolean) -> Expression:
         return operators.literal(bool(node.this), operators.BOOLEAN)
@@ -272,6 +270,7 @@ def _comparison(function: str) -> _Bind:
 _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
     {
         exp.Column: ExpressionBinder._column,
+        exp.Star: ExpressionBinder._star,
         exp.Literal: ExpressionBinder._literal,
         exp.Boolean: ExpressionBinder._boolean,
         exp.Null: ExpressionBinder._null,

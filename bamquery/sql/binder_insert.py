@@ -65,7 +65,8 @@ def _positions(source: Source, named: Sequence[exp.Expr], sql: str) -> list[int]
 def _check_count(node: exp.Expr, given: int, positions: Sequence[int], source: Source, sql: str) -> None:
     with placed(sql, node):
         if given != len(positions):
-            raise ValueError(f'{given} columns for the {len(positions)} of table "{source.name}"')
+            wanted = f"{len(positions)} column{'s' * (len(positions) != 1)}"
+            raise ValueError(f'table "{source.name}" takes {wanted} here, not {given}')
 
 
 def _arranged(plan: Plan, positions: Sequence[int], source: Source, node: exp.Expr, sql: str) -> Plan:

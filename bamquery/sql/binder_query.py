@@ -241,6 +241,9 @@ class _SelectBinder:
         count: int | None = None
         if node is not None:
             with self._faults.collected():
+                with placed(self._sql, node.expression):
+                    if node.find(exp.Column):
+                        raise ValueError(f"{clause.upper()} needs a constant")
                 bound = ExpressionBinder(self._sql, _ONE_ROW, clause.upper()).bind(node.expression)
                 with placed(self._sql, node.expression):
                     count = _count(bound, clause.upper())

@@ -77,7 +77,7 @@ def check_count(name: str, count: int, least: int, most: int | None) -> None:
     elif least == most:
         wanted = f"{least} argument{'s' * (least != 1)}" if least else "no arguments"
     else:
-        wanted = f"{least} to {most} arguments"
+        wanted = f"{least} {'or' if most == least + 1 else 'to'} {most} arguments"
     raise ValueError(f"{name.lower()}() takes {wanted}, not {count}")
 
 
@@ -162,34 +162,37 @@ def _double(function: str) -> Callable[[str, Arguments], Expression]:
     return build
 
 
-def _text(name: str, value: Expression) -> Expression:
+def _text(what: str, value: Expression) -> Expression:
     if is_null(value) or types.is_string(value.type):
         return coerce(value, STRING)
-    raise ValueError(f"{name}() needs VARCHAR, not {type_name(value.type)}: cast it")
+    raise ValueError(f"{what} needs VARCHAR, not {type_name(value.type)}: cast it")
 
 
 def _of_text(function: str, kind: pa.DataType) -> Callable[[str, Arguments], Expression]:
     def build(name: str, arguments: Arguments) -> Expression:
-        return Call(function, (_text(name, arguments[0]),), kind)
+        return Call(function, (_text(f"{name}()", arguments[0]),), kind)
 
     return build
 
 
 def _matching(function: str) -> Callable[[str, Arguments], Expression]:
-    """A text and a pattern, which must be a literal."""
-
     def build(name: str, arguments: Arguments) -> Expression:
-        text, pattern = (_text(name, argument) for argument in arguments)
-        if not isinstance(pattern, Literal):
-            raise ValueError(f"{name}() needs a pattern that is written in the statement, not computed")
-        return Call(function, (text, pattern), BOOLEAN)
+        return _match(function, f"{name}()", *arguments)
 
     return build
 
 
+def _match(function: str, what: str, text: Expression, pattern: Expression) -> Expression:
+    """A text and a pattern, which must be a literal."""
+    text, pattern = _text(what, text), _text(what, pattern)
+    if not isinstance(pattern, Literal):
+        raise ValueError(f"{what} needs a pattern that is written in the statement, not computed")
+    return Call(function, (text, pattern), BOOLEAN)
+
+
 def like(function: str, text: Expression, pattern: Expression) -> Expression:
     """LIKE or ILIKE: `function` is `like` or `ilike`."""
-    return _matching(function)(function.upper(), [decode(text), decode(pattern)])
+    return _match(function, function.upper(), decode(text), decode(pattern))
 
 
 def _substring(name: str, arguments: Arguments) -> Expression:
@@ -201,7 +204,7 @@ def _substring(name: str, arguments: Arguments) -> Expression:
         places.append(coerce(place, pa.int64()))
     if any(is_null(argument) for argument in arguments[1:]):
         return literal(None, STRING)
-    return Call("substring", (_text(name, arguments[0]), *places), STRING)
+    return Call("substring", (_text(f"{name}()", arguments[0]), *places), STRING)
 
 
 def _left(name: str, arguments: Arguments) -> Expression:

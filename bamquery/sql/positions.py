@@ -22,6 +22,15 @@ def line_and_column(sql: str, offset: int) -> tuple[int, int]:
     return len(lines), len(lines[-1])
 
 
+def number_text(node: exp.Literal, sql: str) -> str:
+    """A number as it is written: sqlglot keeps 1_000 as 1000, and .5 as 0.5 at the place of its point."""
+    text = str(node.this)
+    if "start" not in node.meta:
+        return text
+    written = sql[node.meta["start"] : node.meta["end"] + 1]
+    return text.removeprefix("0") if written == "." else written
+
+
 def reason(message: str, sql: str, node: exp.Expr | None) -> Reason:
     """A reason that points at the node, or at nothing where no place is known."""
     offset = None if node is None else start(node)

@@ -52,7 +52,7 @@ class Scope:
     def missing(self, name: str, others: Sequence[str] = ()) -> str:
         """Words for a column that is not there; `others` are names that could have been meant too."""
         if not self.columns and not others:
-            return f'there is no column "{name}": the statement has no FROM'
+            return f'there is no column "{name}", for lack of a FROM'
         known = [column.name for column in self.columns]
         return f'there is no column "{name}".{suggestion(name, [*known, *others])}'
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from bamquery.sql.positions import number_text
 from bamquery.sql.types import from_syntax, type_name
 
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
@@ -70,12 +71,10 @@ def _column(node: exp.Expr, sql: str) -> str:
     return ".".join(_name(part.name) for part in node.parts)  # type: ignore[attr-defined]
 
 
-def _literal(node: exp.Expr, sql: str) -> str:
+def _literal(node: exp.Literal, sql: str) -> str:
     if node.is_string:
         return "'" + node.name.replace("'", "''") + "'"
-    if "start" in node.meta:  # sqlglot keeps 1_000 as 1000
-        return sql[node.meta["start"] : node.meta["end"] + 1]
-    return node.name
+    return number_text(node, sql)
 
 
 def _minus(node: exp.Expr, sql: str) -> str:

@@ -185,9 +185,10 @@ def _next_number(plain: Any, kind: pa.DataType, scale: int, limits: tuple[int, i
 def _next_float(plain: float, *, upward: bool) -> np.float32:
     with np.errstate(over="ignore"):
         nearest = np.float32(plain)
+    # Compared as doubles: numpy would round `plain` to a float first.
     if upward:
-        return nearest if nearest >= plain else np.nextafter(nearest, np.float32(np.inf))
-    return nearest if nearest <= plain else np.nextafter(nearest, np.float32(-np.inf))
+        return nearest if float(nearest) >= plain else np.nextafter(nearest, np.float32(np.inf))
+    return nearest if float(nearest) <= plain else np.nextafter(nearest, np.float32(-np.inf))
 
 
 def _successor(value: pa.Scalar[Any]) -> pa.Scalar[Any]:

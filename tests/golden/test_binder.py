@@ -1,0 +1,60 @@
+"""What statements become, what they are refused for, and what their columns are called."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bamquery.errors import SqlError
+from bamquery.plan.format import format_plan
+from bamquery.type_names import type_name
+from tests.golden.cases import FOLDER, GoldenFile
+from tests.plans import plan_of, statement_of
+
+
+def _error(sql: str) -> str:
+    with pytest.raises(SqlError) as caught:
+        statement_of(sql)
+    return f"{type(caught.value).__name__}\n{caught.value}"
+
+
+def _statement(sql: str) -> str:
+    statement = statement_of(sql)
+    parts = []
+    for field in dataclasses.fields(statement):
+        value = getattr(statement, field.name)
+        if field.name == "plan":
+            value = "\n" + format_plan(value, exact=True)
+        elif field.name == "fields":
+            value = ", ".join(f"{f.name} {type_name(f.type)}" for f in value)
+        elif field.name == "statement":
+            value = "\n" + _statement_text(value)
+        parts.append(f"{field.name}: {value}")
+    return "\n".join([type(statement).__name__, *parts])
+
+
+def _statement_text(statement: object) -> str:
+    plan = getattr(statement, "plan")  # noqa: B009
+    return f"{type(statement).__name__}\n{format_plan(plan, exact=True)}"
+
+
+def _columns(sql: str) -> str:
+    return "\n".join(f"{field.name}: {type_name(field.type)}" for field in plan_of(sql).fields)
+
+
+@pytest.mark.parametrize("name", ["syntax_errors", "unsupported", "binder_errors"])
+def test_errors(name: str) -> None:
+    GoldenFile(FOLDER / f"{name}.txt").check(_error)
+
+
+def test_statements() -> None:
+    GoldenFile(FOLDER / "statements.txt").check(_statement)
+
+
+def test_queries() -> None:
+    GoldenFile(FOLDER / "queries.txt").check(lambda sql: format_plan(plan_of(sql), exact=True))
+
+
+def test_column_names() -> None:
+    GoldenFile(FOLDER / "column_names.txt").check(_columns)

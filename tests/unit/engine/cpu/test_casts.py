@@ -18,9 +18,7 @@ from tests.oracle import check, plain
 from tests.strategies import ALL_TYPES, PLAIN_TYPES, STRINGS, array, arrays, specials
 
 VARCHAR = pa.large_string()
-RELAXED = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+RELAXED = settings(max_examples=60, deadline=None)
 
 
 def comparable(source: pa.DataType, target: pa.DataType) -> bool:
@@ -66,11 +64,10 @@ def test_random_values(oracle: duckdb.DuckDBPyConnection, data: st.DataObject) -
     compare(oracle, data.draw(arrays(source)), target)
 
 
-NUMBERS = st.from_regex(r"\A\s{0,2}[+-]?[0-9_]{0,22}(\.[0-9_]{0,8})?([eE][+-]?[0-9]{0,3})?\s?\Z").filter(
-    str.isascii
-)
+_NUMBER = r"\A\s{0,2}[+-]?[0-9_]{0,22}(\.[0-9_]{0,8})?"
+NUMBERS = st.from_regex(_NUMBER + r"([eE][+-]?[0-9]{0,3})?\s?\Z").filter(str.isascii)
 # In a cast to DECIMAL exponents make DuckDB count digits that are not there: 10E-1 is no DECIMAL(1,0).
-WITHOUT_EXPONENT = NUMBERS.filter(lambda text: "e" not in text.lower())
+WITHOUT_EXPONENT = st.from_regex(_NUMBER + r"\s?\Z").filter(str.isascii)
 MOMENTS = st.from_regex(
     r"\A ?[0-9]{1,5}[-/][0-9]{1,2}[-/][0-9]{1,2}"
     r"([ T][0-9]{1,2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{0,10})?)?)?(Z|[+-][0-9]{2})?\Z"

@@ -1,0 +1,65 @@
+"""What a measurement ran on, for whoever reads it later."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+_LIBRARIES = ("bamquery", "duckdb", "numpy", "polars", "pyarrow")
+
+
+def describe_machine(folder: Path) -> dict[str, object]:
+    """Processor, memory, system, library versions, and the file system that holds `folder`."""
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "libraries": _versions(),
+        "file_system": _file_system(folder),
+    }
+
+
+def machine_line(folder: Path) -> str:
+    """The same in one line."""
+    machine = describe_machine(folder)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return f"{machine['processor']}, {machine['cores']} cores, {memory:.0f} GiB, {machine['file_system']}"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for library in _LIBRARIES:
+        try:
+            found[library] = metadata.version(library)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _file_system(folder: Path) -> str:
+    """Type of the file system under a folder: the mount point that is the longest start of its path."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return "unknown"
+    path = folder.resolve()
+    best, kind = "", "unknown"
+    for line in mounts:
+        _, point, type_, *_ = line.split()
+        point = point.replace("\\040", " ")
+        if path.is_relative_to(point) and len(point) >= len(best):
+            best, kind = point, type_
+    return kind

@@ -1,0 +1,221 @@
+"""Ask the questions, time the answers, and check every one against a system that shares no code with us."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bamquery.errors import BamQueryError
+from bamquery.queries.cold import drop_caches, files_below
+from bamquery.queries.export import export, export_path
+from bamquery.queries.questions import AMOUNTS, NAMES, Question, questions
+from bamquery.queries.systems import Answer, BamQuerySystem, Io, System, baseline
+from bamquery.storage.database import Database
+from bamquery.storage.ingest import Progress
+
+# Sums of the same numbers in another order differ in the last bits.
+TOLERANCE = 1e-9
+
+
+class WrongAnswerError(BamQueryError):
+    """A system's answer is not the reference's."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run.
+
+    Attributes:
+        database: the folder.
+        table: a table with the columns of the questions.
+        names: of the questions.
+        against: baselines to compare with.
+        parquet: a Parquet file with the table's rows, or None to export one beside the database.
+        repeat: how often each system answers each question.
+        cold: drop caches before each answer and count opening as part of it.
+        settings: for `bamquery.connect`.
+    """
+
+    database: Path
+    table: str = "trips"
+    names: Sequence[str] = NAMES
+    against: Sequence[str] = ()
+    parquet: Path | None = None
+    repeat: int = 5
+    cold: bool = False
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How long one system took for one question, and what it said."""
+
+    system: str
+    seconds: tuple[float, ...]
+    answer: Answer
+
+    @property
+    def best(self) -> float:
+        """The shortest time: what the machine can do."""
+        return min(self.seconds)
+
+    @property
+    def median(self) -> float:
+        """The time to expect."""
+        return statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class QuestionResult:
+    """One question: BamQuery's timing first, then the baselines'; `expected` is the reference's answer."""
+
+    question: Question
+    timings: tuple[Timing, ...]
+    expected: float | None
+    matching_rows: int
+
+    @property
+    def io(self) -> Io | None:
+        """BamQuery's bytes."""
+        return self.timings[0].answer.io
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """Systems with another answer than the reference's."""
+        return tuple(
+            timing.system for timing in self.timings if not agree(timing.answer.value, self.expected)
+        )
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """All questions over one table.
+
+    Attributes:
+        plan: what was run.
+        rows: of the table.
+        version: of the table.
+        reference: the system whose answers the others' were compared with.
+        questions: one result each.
+        dropped: how caches were dropped; empty if they were not.
+        wrong_count: what BamQuery counted where the reference counted another number of long trips.
+    """
+
+    plan: Plan
+    rows: int
+    version: int
+    reference: str
+    questions: tuple[QuestionResult, ...]
+    dropped: str
+    wrong_count: int | None
+
+    @property
+    def right(self) -> bool:
+        """Whether all answers are."""
+        return self.wrong_count is None and not any(result.wrong for result in self.questions)
+
+
+def agree(value: float | None, expected: float | None) -> bool:
+    """Whether two answers are the same but for the order of additions."""
+    if value is None or expected is None:
+        return value is expected
+    if math.isnan(expected) or math.isinf(expected):
+        return repr(value) == repr(expected)
+    return math.isclose(value, expected, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def run(plan: Plan, progress: Progress | None = None) -> RunResult:
+    """Run a plan.
+
+    Raises:
+        CatalogError: there is no such table, or it lacks a column that the questions need.
+        BamQueryError: a baseline is not there or not installed; a query failed.
+    """
+    asked = questions(plan.names)
+    with Database.open(plan.database, create=False) as database:
+        table = database.table(plan.table)
+        with table.snapshot() as snapshot:
+            require_columns(plan.table, snapshot.schema.names)
+            rows, version = snapshot.rows, snapshot.version
+            parquet = plan.parquet or export_path(plan.database, table.name)
+            if plan.parquet is None:
+                export(snapshot, ("trip_distance", *AMOUNTS), parquet, progress)
+    systems: list[System] = [BamQuerySystem(plan.database, plan.table, plan.settings)]
+    systems += [baseline(name, parquet) for name in plan.against]
+    reference = reference_system(parquet)
+    dropped = ""
+    timings: dict[str, list[Timing]] = {asked_.name: [] for asked_ in asked}
+    for system in systems:
+        for question in asked:
+            if plan.cold:
+                timing, dropped = _time_cold(system, question, plan.repeat)
+            else:
+                timing = _time_warm(system, question, plan.repeat)
+            timings[question.name].append(timing)
+    with opened(reference):
+        matching = reference.count()
+        results = tuple(
+            QuestionResult(question, tuple(timings[question.name]), reference.ask(question).value, matching)
+            for question in asked
+        )
+    with opened(systems[0]):
+        counted = systems[0].count()
+    return RunResult(
+        plan, rows, version, reference.name, results, dropped, None if counted == matching else counted
+    )
+
+
+def reference_system(parquet: Path) -> System:
+    """DuckDB where it is installed, otherwise pyarrow."""
+    return baseline("duckdb" if importlib.util.find_spec("duckdb") else "pyarrow", parquet)
+
+
+def require_columns(table: str, names: Sequence[str]) -> None:
+    """Raise `BamQueryError` if a table lacks what the questions need."""
+    missing = [name for name in ("trip_distance", *AMOUNTS) if name not in names]
+    if missing:
+        raise BamQueryError(
+            f'table "{table}" cannot answer the questions: it has no column {", ".join(missing)}. '
+            "Tables made by `bamquery taxi load` and `bamquery taxi generate` have them."
+        )
+
+
+@contextmanager
+def opened(system: System) -> Iterator[None]:
+    """A system, open for a while."""
+    system.open()
+    try:
+        yield
+    finally:
+        system.close()
+
+
+def _time_warm(system: System, question: Question, repeat: int) -> Timing:
+    """Times of one open system, after an answer that is not counted."""
+    with opened(system):
+        answer = system.ask(question)
+        seconds = []
+        for _ in range(repeat):
+            start = time.perf_counter()
+            answer = system.ask(question)
+            seconds.append(time.perf_counter() - start)
+    return Timing(system.name, tuple(seconds), answer)
+
+
+def _time_cold(system: System, question: Question, repeat: int) -> tuple[Timing, str]:
+    """Times from opening to answer, caches dropped before each; and how they were dropped."""
+    seconds = []
+    files = [file for path in system.files for file in files_below(path)]
+    for _ in range(repeat):
+        dropped = drop_caches(files)
+        start = time.perf_counter()
+        with opened(system):
+            answer = system.ask(question)
+            seconds.append(time.perf_counter() - start)
+    return Timing(system.name, tuple(seconds), answer), dropped

@@ -1,0 +1,27 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from bamquery.queries import cold
+
+
+def test_files_below(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    for name in ("x", "a/y", "a/b/z"):
+        (tmp_path / name).write_text("1")
+    assert cold.files_below(tmp_path) == [tmp_path / "a" / "b" / "z", tmp_path / "a" / "y", tmp_path / "x"]
+    assert cold.files_below(tmp_path / "x") == [tmp_path / "x"]
+
+
+def test_it_says_what_it_could_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for /proc/sys/vm/drop_caches: the machine's own is left alone."""
+    path = tmp_path / "file"
+    path.write_bytes(os.urandom(1 << 20))
+    switch = tmp_path / "drop_caches"
+    monkeypatch.setattr(cold, "_DROP_CACHES", switch)
+    assert cold.drop_caches([path]).endswith("and /proc/sys/vm/drop_caches")
+    assert switch.read_text() == "3\n"
+    monkeypatch.setattr(cold, "_DROP_CACHES", tmp_path / "no" / "drop_caches")
+    assert cold.drop_caches([path]) == "posix_fadvise(DONTNEED) on the files"
+    assert len(path.read_bytes()) == 1 << 20

@@ -99,8 +99,7 @@ class PlainColumn:
         self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
     ) -> Footprint:
         """See `StoredColumn.rows_footprint`."""
-        base = self._place.layout.values.offset
-        own = fixed_footprint(base, self._bits, rows, vectors, block_size)
+        own = fixed_footprint(self._place.layout.values, self._bits, rows, vectors, block_size)
         return own + self._validity.rows_footprint(rows, vectors, block_size)
 
 
@@ -174,7 +173,7 @@ class Validity:
         else:
             nulls = self._place.null_counts[rows // VECTOR_ROWS]
             rows = rows[(nulls > 0) & (nulls < self._place.vector_rows(rows // VECTOR_ROWS))]
-        return fixed_footprint(validity.offset, 1, rows, mixed, block_size)
+        return fixed_footprint(validity, 1, rows, mixed, block_size)
 
     def _mixed(self, vectors: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of `vectors` that have nulls and values."""
@@ -193,26 +192,25 @@ def vector_ranges(
 
 
 def fixed_footprint(
-    base: int, bits: int, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+    extent: Extent, bits: int, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
 ) -> Footprint:
-    """What reading single rows of a buffer with `bits` bits a row takes.
+    """What reading single rows of a buffer with `bits` bits a row takes; a number of rows is anywhere."""
+    if isinstance(rows, int):
+        whole = _native.count_range_blocks(*vector_ranges(extent, bits, vectors), block_size)
+        return scattered(rows, Footprint(*whole))
+    if bits == 1:
+        return Footprint(*_native.count_bit_blocks(extent.offset, rows, block_size))
+    return Footprint(*_native.count_row_blocks(extent.offset, bits // 8, bits // 8, rows, block_size))
 
-    For a number of rows: the blocks that so many rows hit where each is as likely as any other, and as many
-    runs as blocks that do not happen to follow on another.
+
+def scattered(pieces: int, whole: Footprint) -> Footprint:
+    """What `pieces` reads of single blocks take where each is as likely to hit any block of `whole`.
+
+    A block is hit with probability 1 - exp(-pieces / blocks), and starts a run unless the block before it,
+    which all but the first of each of the whole's runs have, is hit too.
     """
-    if not isinstance(rows, int):
-        if bits == 1:
-            return Footprint(*_native.count_bit_blocks(base, rows, block_size))
-        return Footprint(*_native.count_row_blocks(base, bits // 8, bits // 8, rows, block_size))
-    vector_blocks = VECTOR_ROWS * bits / 8 / block_size
-    total = max(math.ceil(len(vectors) * vector_blocks), 1)
-    return scattered(rows, total)
-
-
-def scattered(pieces: int, total: int) -> Footprint:
-    """Distinct blocks that `pieces` hits on `total` blocks touch, and the runs these form, on average."""
-    if pieces <= 0:
+    if pieces <= 0 or not whole.blocks:
         return Footprint(0, 0)
-    share = -math.expm1(-pieces / total)
-    blocks = max(round(total * share), 1)
-    return Footprint(max(round(blocks * (1 - share)), 1), blocks)
+    hit = -math.expm1(-pieces / whole.blocks)
+    runs = whole.blocks * hit - (whole.blocks - whole.runs) * hit * hit
+    return Footprint(max(round(runs), 1), max(round(whole.blocks * hit), 1))

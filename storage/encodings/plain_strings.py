@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +12,7 @@ from bamquery import _native
 from bamquery.storage.block_reader import BlockReader, ReadCounters
 from bamquery.storage.buffers import view
 from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.plain import ColumnPlace, Validity, fixed_footprint, scattered
+from bamquery.storage.encodings.plain import ColumnPlace, Validity, scattered
 from bamquery.storage.layout import VECTOR_ROWS
 
 _OFFSET_BYTES: Final = 8
@@ -73,29 +72,36 @@ class PlainStrings:
 
     def vectors_footprint(self, vectors: NDArray[np.int64], block_size: int) -> Footprint:
         """See `StoredColumn.vectors_footprint`; the bytes of each vector are taken to be the average."""
-        offsets = Footprint(*_native.count_range_blocks(*self._offset_ranges(vectors), block_size))
-        size = self._row_bytes * VECTOR_ROWS
-        starts = (vectors * size).astype(np.int64)
-        lengths = np.full(len(vectors), math.ceil(size), np.int64)
-        data = Footprint(*_native.count_range_blocks(starts, lengths, block_size))
-        return offsets + data + self._validity.vectors_footprint(vectors, block_size)
+        data = self._data_footprint(vectors, VECTOR_ROWS, block_size)
+        validity = self._validity.vectors_footprint(vectors, block_size)
+        return self._offsets_footprint(vectors, block_size) + data + validity
 
     def rows_footprint(
         self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
     ) -> Footprint:
         """See `StoredColumn.rows_footprint`; strings are taken to be of average length."""
-        count = rows if isinstance(rows, int) else len(rows)
-        offsets = fixed_footprint(self._offsets.offset, 8 * _OFFSET_BYTES, rows, vectors, block_size)
         if isinstance(rows, int):
-            total = max(math.ceil(len(vectors) * VECTOR_ROWS * self._row_bytes / block_size), 1)
-            hits = scattered(count, total)
-            longer = math.floor(self._row_bytes / block_size) * count
-            data = Footprint(hits.runs, min(hits.blocks + longer, total + count))
+            offsets = scattered(rows, self._offsets_footprint(vectors, block_size))
+            whole = self._data_footprint(vectors, VECTOR_ROWS, block_size)
+            # A string touches one block, and another for each end of a block within it.
+            touched = 1 + max(self._row_bytes - 1, 0) / block_size
+            data = scattered(round(rows * touched), whole) if self._row_bytes else Footprint(0, 0)
+            data = Footprint(max(round(data.runs / touched), min(data.runs, 1)), data.blocks)
         else:
-            starts = (rows * self._row_bytes).astype(np.int64)
-            lengths = np.full(count, math.ceil(self._row_bytes), np.int64)
-            data = Footprint(*_native.count_range_blocks(starts, lengths, block_size))
+            pair = 2 * _OFFSET_BYTES
+            counts = _native.count_row_blocks(self._offsets.offset, _OFFSET_BYTES, pair, rows, block_size)
+            offsets = Footprint(*counts)
+            data = self._data_footprint(rows, 1, block_size)
         return offsets + data + self._validity.rows_footprint(rows, vectors, block_size)
+
+    def _offsets_footprint(self, vectors: NDArray[np.int64], block_size: int) -> Footprint:
+        return Footprint(*_native.count_range_blocks(*self._offset_ranges(vectors), block_size))
+
+    def _data_footprint(self, items: NDArray[np.int64], rows: int, block_size: int) -> Footprint:
+        """Blocks of the bytes of items of `rows` rows each, if all strings were of average length."""
+        starts = (items * (rows * self._row_bytes)).astype(np.int64)
+        ends = np.ceil((items + 1) * (rows * self._row_bytes)).astype(np.int64)
+        return Footprint(*_native.count_range_blocks(starts, ends - starts, block_size))
 
     @property
     def _row_bytes(self) -> float:

@@ -8,7 +8,7 @@ import os
 from typing import Final
 
 from bamquery.naming import suggestion
-from bamquery.queries.generator.columns import GENERATED
+from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.generator.years import YEARS
 
 _LARGEST: Final = 10**12
@@ -71,12 +71,12 @@ def names(text: str) -> tuple[str, ...]:
 def columns(text: str) -> tuple[str, ...]:
     """Columns that can be generated, or all of them."""
     if text.strip().casefold() == "all":
-        return tuple(GENERATED)
+        return tuple(COLUMNS)
     chosen = names(text.casefold())
     for name in chosen:
-        if name not in GENERATED:
+        if name not in COLUMNS:
             raise argparse.ArgumentTypeError(
-                f"{name!r} is not a column that can be generated.{suggestion(name, GENERATED)}"
+                f"{name!r} is not a column that can be generated.{suggestion(name, COLUMNS)}"
             )
     if not chosen or len(set(chosen)) < len(chosen):
         raise argparse.ArgumentTypeError("it takes different column names with commas between, or all")

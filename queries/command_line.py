@@ -1,4 +1,7 @@
-"""`bamquery taxi load | generate | run | demo`."""
+"""`bamquery taxi load | generate | run | demo`.
+
+Each action imports what it needs: --help and mistakes in arguments should not wait for pyarrow.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from rich.console import Console
-from rich.text import Text
-
 from bamquery.errors import StorageError
 from bamquery.queries import arguments
-from bamquery.queries.generator.columns import GENERATED
-from bamquery.queries.generator.generate import ORDERS, Q5_COLUMNS, Recipe, generate
+from bamquery.queries.baselines import BASELINES
+from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
 from bamquery.queries.questions import NAMES
-from bamquery.queries.systems import BASELINES
-from bamquery.storage.database import Database
 
 OK: Final = 0
 FAILED: Final = 1
@@ -59,8 +57,12 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
 
 
 def _load(options: argparse.Namespace) -> int:
-    from bamquery.queries.loader import FileReport, load  # noqa: PLC0415 (argparse's help needs none of it)
+    from rich.console import Console  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    from bamquery.queries.loader import FileReport, load  # noqa: PLC0415
     from bamquery.queries.zones import load_zones  # noqa: PLC0415
+    from bamquery.storage.database import Database  # noqa: PLC0415
 
     console = Console(highlight=False)
 
@@ -104,7 +106,7 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
         "--columns",
         type=arguments.columns,
         default=Q5_COLUMNS,
-        help=f"names, or all, of: {', '.join(GENERATED)} (those of Q5)",
+        help=f"names, or all, of: {', '.join(COLUMNS)} (those of Q5)",
     )
     parser.add_argument(
         "--order",
@@ -131,6 +133,11 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
 
 
 def _generate(options: argparse.Namespace) -> int:
+    from rich.console import Console  # noqa: PLC0415
+
+    from bamquery.queries.generator.generate import generate  # noqa: PLC0415
+    from bamquery.storage.database import Database  # noqa: PLC0415
+
     first, last = options.years
     recipe = Recipe(
         rows=options.rows,
@@ -180,6 +187,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from rich.console import Console  # noqa: PLC0415
+
     from bamquery.queries.plot import draw  # noqa: PLC0415
     from bamquery.queries.report import json_of, table_of  # noqa: PLC0415
     from bamquery.queries.runner import Plan, run  # noqa: PLC0415
@@ -229,6 +238,8 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(options: argparse.Namespace) -> int:
+    from rich.console import Console  # noqa: PLC0415
+
     from bamquery.queries.demo import demo  # noqa: PLC0415
 
     return OK if demo(options.folder, Console(), options.rows) else FAILED

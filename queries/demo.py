@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
-from bamquery.queries.generator.generate import Q5_COLUMNS, Recipe, generate
+from bamquery.queries.generator.generate import generate
+from bamquery.queries.generator.recipe import Q5_COLUMNS, Recipe
 from bamquery.queries.loader import load
 from bamquery.queries.machine import machine_line
 from bamquery.queries.plot import draw

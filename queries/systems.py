@@ -6,12 +6,12 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Protocol
 
 from bamquery.connection import Connection, connect
 from bamquery.errors import BamQueryError
 from bamquery.naming import suggestion
+from bamquery.queries.baselines import BASELINES
 from bamquery.queries.questions import LONG_MILES, Question
 
 
@@ -99,15 +99,6 @@ class BamQuerySystem:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-
-BASELINES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "duckdb": "DuckDB",
-        "pyarrow": "pyarrow.dataset",
-        "polars": "Polars",
-    }
-)
 
 
 def baseline(name: str, parquet: Path) -> System:

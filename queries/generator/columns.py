@@ -15,6 +15,7 @@ from bamquery.queries.generator.hashing import bits
 from bamquery.queries.generator.lookup import frequency_table, quantile_table
 from bamquery.queries.generator.measured import measured
 from bamquery.queries.generator.model import Flags
+from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.generator.tariff import AIRPORT, IMPROVEMENT, MTA_TAX, ZONES, Cents, Month
 from bamquery.queries.generator.years import YEARS
 from bamquery.queries.schema import FLAGS, SERVICES, TRIPS
@@ -135,7 +136,7 @@ def _congestion(chunk: Chunk) -> Column:
     return _dollars(chunk.signed(chunk.congestion)), empty
 
 
-GENERATED: Final[Mapping[str, Callable[[Chunk], Column]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Chunk], Column]]] = {
     "service": _service,
     "vendor_id": _vendor,
     "pickup_datetime": _pickup,
@@ -163,9 +164,12 @@ GENERATED: Final[Mapping[str, Callable[[Chunk], Column]]] = {
 }
 
 
+assert tuple(_MAKERS) == COLUMNS, "every column has its maker"
+
+
 def column(chunk: Chunk, name: str, *, nulls: bool) -> Array:
     """A column of `trips` for the rows of a chunk; without nulls, charges not yet levied are zero."""
-    values, missing = GENERATED[name](chunk)
+    values, missing = _MAKERS[name](chunk)
     if not nulls or missing is None or not missing.any():
         missing = None
     kind = TRIPS.field(name).type

@@ -3,61 +3,24 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from bamquery.queries.generator.chunk import Chunk
-from bamquery.queries.generator.columns import GENERATED, column
+from bamquery.queries.generator.columns import column
 from bamquery.queries.generator.model import Model
 from bamquery.queries.generator.permutation import Permutation
+from bamquery.queries.generator.recipe import COLUMNS, Recipe
 from bamquery.queries.schema import TRIPS
 from bamquery.storage.database import Database
 from bamquery.storage.ingest import Progress
 
-Order = Literal["time", "random", "clustered"]
-ORDERS: Final[tuple[Order, ...]] = get_args(Order)
-# The columns of Q5.
-Q5_COLUMNS: Final = (
-    "trip_distance",
-    "total_amount",
-    "extra",
-    "improvement_surcharge",
-    "tolls_amount",
-    "mta_tax",
-)
 # Small enough that a chunk's arrays stay in a core's cache.
 BATCH_ROWS: Final = 1 << 15
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What to generate. Equal recipes give equal bytes, on every machine and with any number of threads.
-
-    Attributes:
-        rows: how many.
-        columns: names of columns of `trips`, in the order wanted; see GENERATED.
-        order: "time" as in TLC's files; "random" the same rows shuffled; "clustered" the same rows by
-            ascending distance within each year (nearly: OPTIMIZE ... CLUSTER BY sorts exactly).
-        seed: another seed, other rows.
-        first_year: 2009 to 2023.
-        last_year: first_year or later; the years share the rows like the real ones.
-        match_share: share of trips of 30 miles or more, or None for that of the real files.
-        nulls: False fills every null: charges with zero, codes and places with likely values.
-    """
-
-    rows: int
-    columns: Sequence[str] = Q5_COLUMNS
-    order: Order = "time"
-    seed: int = 1
-    first_year: int = 2009
-    last_year: int = 2021
-    match_share: float | None = None
-    nulls: bool = True
 
 
 class TripGenerator:
@@ -65,7 +28,7 @@ class TripGenerator:
 
     def __init__(self, recipe: Recipe) -> None:
         """Prepare the tables; the recipe's names and ranges are the caller's to check."""
-        assert set(recipe.columns) <= set(GENERATED)
+        assert set(recipe.columns) <= set(COLUMNS)
         self.recipe = recipe
         self.schema = pa.schema([TRIPS.field(name) for name in recipe.columns])
         if recipe.rows:

@@ -5,7 +5,7 @@ import pytest
 
 from bamquery.errors import BamQueryError, CatalogError
 from bamquery.queries.command_line import main
-from bamquery.queries.generator.columns import GENERATED
+from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.sample import FOLDER
 from bamquery.storage.database import Database
 
@@ -73,7 +73,7 @@ def test_a_wrong_answer_is_exit_status_1(tmp_path: Path, capsys: pytest.CaptureF
 def test_all_columns_of_one_year(tmp_path: Path) -> None:
     database = tmp_path / "taxi.bq"
     assert main(["generate", str(database), "--rows", "1e3", "--columns", "all", "--years", "2020"]) == 0
-    assert schema_of(database, "generated") == list(GENERATED)
+    assert schema_of(database, "generated") == list(COLUMNS)
     chosen = ["--columns", "tip_amount, Trip_Distance", "--table", "two", "--threads", "1"]
     assert main(["generate", str(database), "--rows", "10", *chosen]) == 0
     assert schema_of(database, "two") == ["tip_amount", "trip_distance"]

@@ -12,14 +12,16 @@ from rich.console import Console
 
 from bamquery.errors import BamQueryError, CatalogError, StorageError
 from bamquery.queries import report, runner
+from bamquery.queries.baselines import BASELINES
 from bamquery.queries.export import export, export_path
-from bamquery.queries.generator.generate import Q5_COLUMNS, Recipe, generate
+from bamquery.queries.generator.generate import generate
+from bamquery.queries.generator.recipe import Q5_COLUMNS, Recipe
 from bamquery.queries.loader import load
 from bamquery.queries.plot import draw
 from bamquery.queries.questions import AMOUNTS
 from bamquery.queries.runner import Plan, agree, run
 from bamquery.queries.sample import trip_files
-from bamquery.queries.systems import BASELINES, baseline
+from bamquery.queries.systems import baseline
 from bamquery.storage.database import Database
 
 pytest.importorskip("duckdb")

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from bamquery.errors import CatalogError
-from bamquery.queries.generator.columns import GENERATED
-from bamquery.queries.generator.generate import ORDERS, Q5_COLUMNS, Recipe, TripGenerator, generate
+from bamquery.queries.generator.generate import TripGenerator, generate
+from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
 from bamquery.queries.generator.years import TAILS
 from bamquery.queries.schema import TRIPS
 from bamquery.storage.database import Database
@@ -27,7 +27,7 @@ def make(recipe: Recipe, threads: int = 2, batch_rows: int = 1 << 15) -> pa.Tabl
 @functools.cache
 def year(number: int, order: str = "time") -> pa.Table:
     return make(
-        Recipe(ROWS, columns=tuple(GENERATED), first_year=number, last_year=number, order=order)  # type: ignore[arg-type]
+        Recipe(ROWS, columns=tuple(COLUMNS), first_year=number, last_year=number, order=order)  # type: ignore[arg-type]
     )
 
 
@@ -50,7 +50,7 @@ def near(found: float, wanted: float, relative: float, absolute: float = 0.0) ->
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_chunks_and_threads_change_nothing(order: str) -> None:
-    recipe = Recipe(70_000, columns=tuple(GENERATED), order=order, seed=5)  # type: ignore[arg-type]
+    recipe = Recipe(70_000, columns=tuple(COLUMNS), order=order, seed=5)  # type: ignore[arg-type]
     whole = make(recipe, threads=1, batch_rows=70_000).combine_chunks()
     for threads, batch_rows in ((2, 1024), (3, 9_999), (5, 65_536)):
         assert make(recipe, threads, batch_rows).combine_chunks().equals(whole)
@@ -58,8 +58,8 @@ def test_chunks_and_threads_change_nothing(order: str) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_other_columns_change_nothing(order: str) -> None:
-    whole = make(Recipe(20_000, columns=tuple(GENERATED), order=order))  # type: ignore[arg-type]
-    for name in GENERATED:
+    whole = make(Recipe(20_000, columns=tuple(COLUMNS), order=order))  # type: ignore[arg-type]
+    for name in COLUMNS:
         assert make(Recipe(20_000, columns=(name,), order=order))[name].equals(whole[name]), name  # type: ignore[arg-type]
 
 
@@ -90,7 +90,7 @@ def test_golden_rows() -> None:
         "mta_tax": [0.0, 0.5, 0.5],
     }
     digest = hashlib.sha256()
-    for column in make(Recipe(20_000, tuple(GENERATED))).combine_chunks().columns:
+    for column in make(Recipe(20_000, tuple(COLUMNS))).combine_chunks().columns:
         digest.update(repr(column.to_pylist()).encode())
     assert digest.hexdigest() == "497018589acf476b52ee4d1156e3848c4540d9c740d3445ea599d2a683b7ac55"
 
@@ -111,8 +111,8 @@ def test_straight_into_a_database(tmp_path: Path) -> None:
 
 
 def test_columns_are_those_of_trips() -> None:
-    assert year(2018).schema == pa.schema([TRIPS.field(name) for name in GENERATED])
-    assert set(Q5_COLUMNS) <= set(GENERATED)
+    assert year(2018).schema == pa.schema([TRIPS.field(name) for name in COLUMNS])
+    assert set(Q5_COLUMNS) <= set(COLUMNS)
     year(2018).validate(full=True)
 
 
@@ -123,8 +123,8 @@ def test_any_number_of_rows(rows: int) -> None:
 
 
 def test_without_nulls_there_are_none() -> None:
-    table = make(Recipe(50_000, columns=tuple(GENERATED), nulls=False))
-    assert all(table[name].null_count == 0 for name in GENERATED)
+    table = make(Recipe(50_000, columns=tuple(COLUMNS), nulls=False))
+    assert all(table[name].null_count == 0 for name in COLUMNS)
 
 
 def test_amounts_are_the_doubles_nearest_to_cents() -> None:
@@ -296,9 +296,7 @@ def test_toll_by_distance_2018() -> None:
 
 def test_long_trips() -> None:
     """What the rows that Q1 to Q5 read look like (2018 to 2020), with ten times as many of them."""
-    table = make(
-        Recipe(ROWS, tuple(GENERATED), first_year=2018, last_year=2020, match_share=0.01, nulls=False)
-    )
+    table = make(Recipe(ROWS, tuple(COLUMNS), first_year=2018, last_year=2020, match_share=0.01, nulls=False))
     long = table.filter(pc.greater_equal(table["trip_distance"], 30))
     assert 125 < pc.mean(long["total_amount"]).as_py() < 165
     assert 0.6 < np.mean(numbers(long, "mta_tax") != 0) < 0.83

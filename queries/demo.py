@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.text import Text
 
+from bamquery.errors import StorageError
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import Q5_COLUMNS, Recipe
 from bamquery.queries.loader import load
@@ -38,7 +39,10 @@ def demo(folder: Path, console: Console, rows: int = GENERATED_ROWS) -> bool:
     Raises:
         BamQueryError: something could not be done.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot make the folder: {error.strerror}", folder) from error
     path = folder / "taxi.bq"
     console.print(_heading(folder))
     with Database.open(path) as database:

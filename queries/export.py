@@ -67,6 +67,17 @@ def export(snapshot: Snapshot, columns: Sequence[str], path: Path, progress: Pro
     return True
 
 
+def require_copy(path: Path, columns: Sequence[str]) -> None:
+    """Raise `StorageError` if a file is not Parquet with these columns."""
+    try:
+        names = _parquet.read_schema(path).names
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StorageError(f"cannot be read as Parquet: {error}", path) from error
+    missing = [name for name in columns if name not in names]
+    if missing:
+        raise StorageError(f"is not a copy of the table: it has no column {', '.join(missing)}", path)
+
+
 def _fingerprint(snapshot: Snapshot, columns: Sequence[str]) -> bytes:
     """Fragments are written once under random names, so their names stand for their rows."""
     names = [[fragment.id for fragment in snapshot.fragments], list(columns)]

@@ -14,6 +14,7 @@ from bamquery.naming import fold
 
 LONG_MILES: Final = 30.0
 AMOUNTS: Final = ("total_amount", "extra", "improvement_surcharge", "tolls_amount", "mta_tax")
+COLUMNS: Final = ("trip_distance", *AMOUNTS)
 NAMES: Final = ("q1", "q2", "q3", "q4", "q5")
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from bamquery.errors import BamQueryError
 from bamquery.queries.cold import drop_caches, files_below
-from bamquery.queries.export import export, export_path
-from bamquery.queries.questions import AMOUNTS, NAMES, Question, questions
+from bamquery.queries.export import export, export_path, require_copy
+from bamquery.queries.questions import COLUMNS, NAMES, Question, questions
 from bamquery.queries.systems import Answer, BamQuerySystem, Io, System, baseline
 from bamquery.storage.database import Database
 from bamquery.storage.ingest import Progress
@@ -135,6 +135,7 @@ def run(plan: Plan, progress: Progress | None = None) -> RunResult:
 
     Raises:
         CatalogError: there is no such table, or it lacks a column that the questions need.
+        StorageError: the Parquet copy cannot be written, or the one given is something else.
         BamQueryError: a baseline is not there or not installed; a query failed.
     """
     asked = questions(plan.names)
@@ -145,7 +146,8 @@ def run(plan: Plan, progress: Progress | None = None) -> RunResult:
             rows, version = snapshot.rows, snapshot.version
             parquet = plan.parquet or export_path(plan.database, table.name)
             if plan.parquet is None:
-                export(snapshot, ("trip_distance", *AMOUNTS), parquet, progress)
+                export(snapshot, COLUMNS, parquet, progress)
+    require_copy(parquet, COLUMNS)
     systems: list[System] = [BamQuerySystem(plan.database, plan.table, plan.settings)]
     systems += [baseline(name, parquet) for name in plan.against]
     reference = reference_system(parquet)
@@ -178,7 +180,7 @@ def reference_system(parquet: Path) -> System:
 
 def require_columns(table: str, names: Sequence[str]) -> None:
     """Raise `BamQueryError` if a table lacks what the questions need."""
-    missing = [name for name in ("trip_distance", *AMOUNTS) if name not in names]
+    missing = [name for name in COLUMNS if name not in names]
     if missing:
         raise BamQueryError(
             f'table "{table}" cannot answer the questions: it has no column {", ".join(missing)}. '

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.errors import BamQueryError, CatalogError
+from bamquery.errors import BamQueryError, CatalogError, StorageError
 from bamquery.queries.command_line import main
 from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.sample import FOLDER
@@ -134,3 +134,18 @@ def test_demo_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "taxi.bq.trips.parquet",
         "q1-q5.png",
     }
+
+
+def test_a_demo_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="file: cannot make the folder"):
+        main(["demo", str(tmp_path / "file")])
+
+
+def test_an_empty_table_has_no_answers_but_right_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = str(tmp_path / "taxi.bq")
+    assert main(["generate", database, "--rows", "0", "--table", "trips"]) == 0
+    assert main(["run", database, "--against", "duckdb,pyarrow,polars", "--repeat", "1"]) == 0
+    assert capsys.readouterr().out.count("none") == 5

@@ -71,7 +71,7 @@ def call(
 
 def _conditional_count(name: str, condition: Expression, where: Expression | None) -> AggregateCall:
     """count_if(c): how often c is true, as HUGEINT, null for no rows, which is what a sum of ones is."""
-    condition = operators.as_boolean(condition, f"{name}()")
+    condition, _ = _truth(name, condition)
     one_or_zero = case([(condition, literal(1, pa.int64()))], literal(0, pa.int64()))
     return AggregateCall("sum", (one_or_zero,), HUGEINT, filter=where)
 

@@ -222,7 +222,8 @@ class _SelectBinder:
     def _order_terms(
         self, binder: ExpressionBinder, node: exp.Expr, items: Sequence[_Item]
     ) -> Sequence[Expression]:
-        if isinstance(node, exp.Var):  # ORDER BY ALL
+        if isinstance(node, exp.Var):
+            assert node.this == "ALL"
             return [item.expression for item in items]
         position = _ordinal(node)
         with placed(self._sql, node):

@@ -114,8 +114,6 @@ def combine(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
             return other
     if pa.types.is_timestamp(left) and pa.types.is_timestamp(right):
         return _combine_timestamps(left, right)
-    if pa.types.is_time64(left) and pa.types.is_time64(right):
-        return pa.time64("ns")
     return None
 
 
@@ -174,9 +172,9 @@ def _firm_types(left: Expression, right: Expression) -> tuple[pa.DataType, pa.Da
     """Both types, after a literal has taken on the other side's where it may."""
     if is_null(left) and is_null(right):
         return pa.int32(), pa.int32()
-    if is_null(left) or (is_string_literal(left) and not isinstance(right, Literal)):
+    if is_null(left):
         return right.type, right.type
-    if is_null(right) or (is_string_literal(right) and not isinstance(left, Literal)):
+    if is_null(right):
         return left.type, left.type
     if is_integer_literal(left) and not isinstance(right, Literal) and _fits(left, right.type):
         return right.type, right.type

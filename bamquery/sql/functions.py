@@ -15,6 +15,7 @@ import pyarrow as pa
 from bamquery.naming import suggestion
 from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.types import HUGEINT
 from bamquery.sql import operators
 from bamquery.sql.coercion import coerce, common_type, decode, is_null, is_string_literal
 from bamquery.sql.operators import BOOLEAN, STRING, literal
@@ -148,6 +149,8 @@ def _round(name: str, arguments: Arguments) -> Expression:
     if not isinstance(digits, Literal) or not digits.value.is_valid or not types.is_integral(digits.type):
         raise ValueError(f"{name}() needs an integer, as written in the statement, for its number of digits")
     count = max(min(int(digits.value.as_py()), 400), -400)
+    if pa.types.is_unsigned_integer(value.type):
+        value = coerce(value, HUGEINT if value.type == pa.uint64() else pa.int64())
     kind = value.type
     if isinstance(kind, pa.Decimal128Type) and not types.is_integral(kind):
         kind = pa.decimal128(kind.precision, min(max(count, 0), kind.scale))

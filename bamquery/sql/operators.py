@@ -171,6 +171,8 @@ def minus(operand: Expression) -> Expression:
 
 def concatenate(left: Expression, right: Expression) -> Expression:
     """``||``: null if either is null."""
+    if pa.types.is_large_binary(left.type) and pa.types.is_large_binary(right.type):
+        raise ValueError("there is no BLOB || BLOB")
     return Call("concat", (as_string(left), as_string(right)), STRING)
 
 
@@ -183,7 +185,7 @@ def as_double(expression: Expression, what: str) -> Expression:
 
 
 def as_string(expression: Expression) -> Expression:
-    """Any value but a BLOB as VARCHAR."""
+    """Any value as VARCHAR."""
     expression = decode(expression)
     return expression if types.is_string(expression.type) else explicit_cast(expression, STRING)
 
@@ -207,7 +209,7 @@ def _arithmetic(function: str, left: Expression, right: Expression) -> Expressio
 
 
 def _is_integer_division(left: Expression, right: Expression) -> bool:
-    return all(types.is_integral(e.type) or is_null(e) or is_string_literal(e) for e in (left, right))
+    return all(types.is_integral(e.type) or is_null(e) for e in (left, right))
 
 
 def _negative_literal(operand: Literal) -> Literal:
@@ -226,18 +228,20 @@ def integer_literal(value: int) -> Literal:
     return literal(float(value), pa.float64())
 
 
-def _castable(source: pa.DataType, target: Any) -> bool:
+def _castable(source: Any, target: Any) -> bool:
     if source == target:
         return True
     if pa.types.is_large_binary(source) or pa.types.is_large_binary(target):
-        return False
+        return types.is_string(source) or types.is_string(target)
     if types.is_string(source) or types.is_string(target):
         return True
     number_like = (pa.types.is_boolean, types.is_numeric)
     if any(is_kind(source) for is_kind in number_like):
         return any(is_kind(target) for is_kind in number_like)
     if pa.types.is_timestamp(source):
-        return bool(pa.types.is_timestamp(target) or pa.types.is_date(target) or pa.types.is_time64(target))
+        if pa.types.is_time64(target):
+            return source.tz is None
+        return bool(pa.types.is_timestamp(target) or pa.types.is_date(target))
     if pa.types.is_date(source):
         return bool(pa.types.is_timestamp(target))
     return bool(pa.types.is_time64(source) and pa.types.is_time64(target))

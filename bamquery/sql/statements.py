@@ -81,6 +81,7 @@ def _settled(plan: Plan) -> Plan:
 
 
 def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTableAs:
+    assert tree.args["kind"] == "TABLE"
     plan = _settled(bind_query(tree.expression, sql, catalog))
     names = [field.name for field in plan.fields]
     unique = unique_names(names)
@@ -91,6 +92,7 @@ def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTableAs:
 
 
 def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable:
+    assert tree.args["kind"] == "TABLE"
     return DropTable(tree.args["tables"][0].name, bool(tree.args.get("exists")))
 
 
@@ -102,6 +104,7 @@ def _describe(tree: exp.Describe, sql: str, catalog: Catalog) -> Describe:
 
 
 def _show(tree: exp.Show, sql: str, catalog: Catalog) -> ShowTables:
+    assert tree.this == "TABLES"
     return ShowTables()
 
 

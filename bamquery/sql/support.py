@@ -261,7 +261,7 @@ def _reasons(node: exp.Expr, sql: str, *, inside_refused: bool) -> Iterator[Reas
         below = [n for n in (value if isinstance(value, list) else [value]) if isinstance(n, exp.Expr)]
         named = (kind, name) in _ARGUMENT_WORDS
         ignored = kind in READ and name not in READ[kind] and (named or not inside_refused)
-        if ignored and (named or not all(_has_own_name(type(n)) for n in below)):
+        if ignored and (named or not below or not all(_has_own_name(type(n)) for n in below)):
             yield _not_supported(_argument_words(kind, name), sql, below[0] if below else node)
             for child in below:
                 for grandchild in child.iter_expressions():

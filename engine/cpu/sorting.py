@@ -20,7 +20,7 @@ def sort_batch(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None
     Raises:
         ExecutionError: a key cannot be computed.
     """
-    if batch.num_rows > 1:
+    if keys and batch.num_rows > 1:
         batch = take_batch(batch, sorted_positions(batch, keys, limit))
     return batch if limit is None else batch.slice(0, limit)
 

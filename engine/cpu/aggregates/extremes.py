@@ -38,17 +38,19 @@ def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:
 
 def _by_group(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool) -> NDArray[Any]:
     """Least or greatest of each group's values; anything for a group without any."""
-    if groups == 1 and len(values):
-        reduce = (np.maximum if greatest else np.fmin if values.dtype.kind == "f" else np.minimum).reduce
-        return np.atleast_1d(np.asarray(reduce(values), values.dtype))
+    function: Any
     if values.dtype.kind == "f":
         # maximum propagates NaN, fmin avoids it: NaN comes out greatest both ways.
-        extremes = np.full(groups, -np.inf if greatest else np.nan, values.dtype)
-        (np.maximum if greatest else np.fmin).at(extremes, codes, values)
-        return extremes
-    limits = np.iinfo(values.dtype)
-    extremes = np.full(groups, limits.min if greatest else limits.max, values.dtype)
-    (np.maximum if greatest else np.minimum).at(extremes, codes, values)
+        function, start = (np.maximum, -np.inf) if greatest else (np.fmin, np.nan)
+    else:
+        limits = np.iinfo(values.dtype)
+        function, start = (np.maximum, limits.min) if greatest else (np.minimum, limits.max)
+    extremes = np.full(groups, start, values.dtype)
+    with np.errstate(invalid="ignore"):  # some NaNs are of the signalling kind
+        if groups == 1:
+            extremes[0] = function.reduce(values, initial=extremes[0])
+        else:
+            function.at(extremes, codes, values)
     return extremes
 
 

@@ -7,7 +7,6 @@ zero after scaling in binary: as DuckDB does each.
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +23,7 @@ from bamquery.engine.cpu.kernels import (
     constant,
     convert,
     convert_unchecked,
+    from_buffer,
     from_values,
     numpy_type,
     valid,
@@ -151,13 +151,17 @@ def float_to_decimal(column: Column, kind: Kind) -> Outcome:
         fits = np.abs(scaled) < 10.0**kind.precision
     failed = failing(~fits, column)
     scaled = np.where(fits, scaled, 0.0)
-    if np.all(np.abs(scaled) < 2.0**63):
-        values = decimals.from_unscaled(scaled.astype(np.int64), kind, valid(column))
-    else:
-        values = _from_large(scaled, kind)
+    values = from_buffer(pa.py_buffer(_wide_words(scaled).data), len(scaled), kind, valid(column))
     return Outcome(without(failed, values), failed)
 
 
-def _from_large(scaled: NDArray[Any], kind: Kind) -> Column:
-    exact = (Decimal(int(value)).scaleb(-kind.scale, decimals.EXACT) for value in scaled.tolist())
-    return pa.array(list(exact), kind)
+def _wide_words(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Low and high 64 bits of whole floats; nothing is rounded, since each step drops or keeps bits."""
+    magnitude = np.abs(values)
+    high = np.floor(magnitude / 2.0**64)
+    low = (magnitude - high * 2.0**64).astype(np.uint64).view(np.int64)
+    words = np.stack([low, high.astype(np.int64)], axis=1)
+    negative = values < 0
+    words[negative, 1] = ~words[negative, 1] + (words[negative, 0] == 0)
+    words[negative, 0] = -words[negative, 0]
+    return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Final
@@ -106,14 +107,11 @@ def from_blob(column: Column, kind: Kind) -> Outcome:
 
 def _float32_text(value: float) -> str:
     """As Python writes a double, with the digits that tell 32-bit floats apart."""
-    single = np.float32(value)
-    if value == 0 or not 1e-4 <= abs(value) < 1e16:
-        return repr(value) if value in (0, np.inf, -np.inf) or value != value else _scientific(single)
-    return np.format_float_positional(single, trim="0")
-
-
-def _scientific(value: np.float32) -> str:
-    return np.format_float_scientific(value, trim="-", exp_digits=2)
+    if value == 0 or not math.isfinite(value):
+        return repr(value)
+    if 1e-4 <= abs(value) < 1e16:
+        return np.format_float_positional(np.float32(value), trim="0")
+    return np.format_float_scientific(np.float32(value), trim="-", exp_digits=2)
 
 
 def _null_mask(column: Column) -> Any:

@@ -1,0 +1,110 @@
+"""ORDER BY and the first rows in an order, on every device against DuckDB."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device
+from bamquery.engine.operators.sort import Sort, TopRows
+from bamquery.engine.settings import Settings
+from bamquery.errors import MemoryLimitError
+from bamquery.plan.expressions import Call
+from bamquery.plan.nodes import SortKey
+from tests.conformance.harness import Forever, Rows, assert_same, random_table, reference, run
+from tests.oracle import ask
+from tests.strategies import ALL_TYPES, CHUNK_SIZES, PLAIN_TYPES
+
+ROWS = 4300
+
+
+def order_by(keys: list[SortKey]) -> str:
+    """The keys in SQL; rows that are equal in them stay in their order."""
+    directions = {False: "ASC", True: "DESC"}
+    nulls = {False: "LAST", True: "FIRST"}
+    terms = [f"{k.expression.name} {directions[k.descending]} NULLS {nulls[k.nulls_first]}" for k in keys]
+    return ", ".join([*terms, "row"])
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
+@pytest.mark.parametrize("order", list(product([False, True], repeat=2)), ids=str)
+def test_keys_of_every_type(
+    oracle: duckdb.DuckDBPyConnection,
+    device: Device[Any],
+    kind: pa.DataType,
+    order: tuple[bool, bool],
+) -> None:
+    table = random_table([kind], ROWS)
+    keys = [SortKey(reference(table, "a"), *order)]
+    expected = ask(oracle, f"SELECT * FROM t ORDER BY {order_by(keys)}", t=table)
+    assert_same(run(Sort(Rows(table), keys), device), expected)
+    top = run(TopRows(Rows(table), keys, 100, 17), device)
+    assert_same(top, expected.slice(17, 100))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_several_keys(oracle: duckdb.DuckDBPyConnection, device: Device[Any], seed: int) -> None:
+    generator = random.Random(seed)
+    table = random_table(generator.choices(PLAIN_TYPES, k=3), ROWS, seed)
+    keys = [
+        SortKey(reference(table, name), generator.random() < 0.5, generator.random() < 0.5)
+        for name in generator.sample("abc", k=3)
+    ]
+    expected = ask(oracle, f"SELECT * FROM t ORDER BY {order_by(keys)}", t=table)
+    assert_same(run(Sort(Rows(table), keys), device), expected)
+    assert_same(run(TopRows(Rows(table), keys, 1030, 5), device), expected.slice(5, 1030))
+
+
+@pytest.mark.parametrize("sizes", [[size, 1025] for size in CHUNK_SIZES], ids=str)
+@pytest.mark.parametrize(("count", "offset"), [(0, 0), (1, 0), (3, 2), (5000, 0), (10, 4295), (10, 5000)])
+def test_first_rows(device: Device[Any], sizes: list[int], count: int, offset: int) -> None:
+    table = random_table([pa.int8()], ROWS)
+    keys = [SortKey(reference(table, "a"), True, True)]
+    expected = run(Sort(Rows(table), keys), device).slice(offset, count)
+    assert_same(run(TopRows(Rows(table, sizes), keys, count, offset), device), expected)
+
+
+def test_keys_are_expressions(oracle: duckdb.DuckDBPyConnection, device: Device[Any]) -> None:
+    table = random_table([pa.float64()], ROWS)
+    negated = SortKey(Call("negate", (reference(table, "a"),), pa.float64()))
+    expected = ask(oracle, "SELECT * FROM t ORDER BY -a ASC NULLS LAST, row", t=table)
+    assert_same(run(Sort(Rows(table), [negated]), device), expected)
+
+
+def test_no_keys_keep_the_order(device: Device[Any]) -> None:
+    table = random_table([pa.int64()], 100)
+    assert_same(run(TopRows(Rows(table), [], 10, 5), device), table.slice(5, 10))
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_few_rows(device: Device[Any], rows: int) -> None:
+    table = random_table([pa.large_string()], rows)
+    keys = [SortKey(reference(table, "a"))]
+    assert_same(run(Sort(Rows(table), keys), device), table)
+    assert_same(run(TopRows(Rows(table), keys, 5, 0), device), table)
+
+
+def test_many_rows_need_no_memory_for_their_first(device: Device[Any]) -> None:
+    """50 MB of rows pass through; the first ten of them are all that is held."""
+    table = random_table([pa.int64(), pa.large_string()], 100_000)
+    operator = TopRows(Rows(pa.concat_tables([table] * 20)), [SortKey(reference(table, "row"))], 10, 0)
+    assert run(operator, device, memory_limit="1MB").column("row").to_pylist() == [0] * 10
+    assert operator.profile.details["peak_memory"] < 1_000_000
+
+
+def test_a_sort_holds_no_more_than_it_may(device: Device[Any]) -> None:
+    table = random_table([pa.int64()], 100_000)
+    child = Forever(table.combine_chunks().to_batches()[0])
+    with (
+        ExecutionContext(device, Settings().with_value("memory_limit", "50MB")) as context,
+        pytest.raises(MemoryLimitError, match=r"ORDER BY needs .* and memory_limit is 47\.7 MiB"),
+    ):
+        list(Sort(child, [SortKey(reference(table, "a"))]).frames(context))
+    assert child.closed
+    assert context.memory.used == 0

@@ -1,0 +1,14 @@
+"""The plan's contract: every function that plans may call is here, and no other."""
+
+from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cpu.conditions import FORMS
+from bamquery.engine.cpu.functions import FUNCTIONS
+from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+
+
+def test_scalar_functions() -> None:
+    assert {*FUNCTIONS, *FORMS} == set(SCALAR_FUNCTIONS)
+
+
+def test_aggregate_functions() -> None:
+    assert set(ACCUMULATORS) == set(AGGREGATE_FUNCTIONS)

@@ -1,0 +1,92 @@
+"""Order, bounds, errors and endings of parallel work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.parallel import ordered_map
+from bamquery.engine.settings import Settings
+from bamquery.errors import CancelledError
+
+
+@pytest.fixture(params=[1, 2, 5])
+def context(request: pytest.FixtureRequest) -> Iterator[ExecutionContext]:
+    with ExecutionContext(CpuDevice(), Settings(threads=request.param)) as found:
+        yield found
+
+
+def test_answers_come_in_order(context: ExecutionContext) -> None:
+    def slow_if_even(item: int) -> int:
+        time.sleep(0.002 * (item % 2 == 0))
+        return item * item
+
+    assert list(ordered_map(context, slow_if_even, range(30))) == [n * n for n in range(30)]
+
+
+def test_no_more_items_are_taken_than_are_in_flight(context: ExecutionContext) -> None:
+    taken = 0
+
+    def items() -> Iterator[int]:
+        nonlocal taken
+        for item in range(100):
+            taken += 1
+            yield item
+
+    for given, _ in enumerate(ordered_map(context, lambda item: item, items(), in_flight=4), start=1):
+        assert taken - given < 4
+
+
+def test_an_error_comes_in_its_place(context: ExecutionContext) -> None:
+    def fail_at_five(item: int) -> int:
+        if item == 5:
+            raise ValueError("five")
+        return item
+
+    answers = ordered_map(context, fail_at_five, range(10))
+    assert [next(answers) for _ in range(5)] == list(range(5))
+    with pytest.raises(ValueError, match="five"):
+        next(answers)
+
+
+def test_closing_waits_for_work_in_progress() -> None:
+    begun, ended = threading.Semaphore(0), []
+
+    def work(item: int) -> int:
+        if item:
+            begun.release()
+            time.sleep(0.05)
+            ended.append(item)
+        return item
+
+    with ExecutionContext(CpuDevice(), Settings(threads=3)) as context:
+        answers = ordered_map(context, work, range(100), in_flight=8)
+        next(answers)
+        begun.acquire()
+        running = begun
+        answers.close()
+        done = len(ended)
+        time.sleep(0.1)
+        assert len(ended) == done > 0
+        assert running is begun
+
+
+def test_a_cancelled_query_begins_nothing(context: ExecutionContext) -> None:
+    def cancel(item: int) -> int:
+        if item == 2:
+            context.cancelled.set()
+        return item
+
+    with pytest.raises(CancelledError):
+        list(ordered_map(context, cancel, range(1000)))
+
+
+def test_leaving_by_an_exception_cancels() -> None:
+    with pytest.raises(ValueError, match="out"), ExecutionContext(CpuDevice()) as context:
+        raise ValueError("out")
+    assert context.cancelled.is_set()

@@ -56,4 +56,6 @@ class StatementCatalog:
         Raises:
             IngestError: there are none, or they cannot be read as one table.
         """
-        return FileSource(open_source(list(patterns), format=file_format))
+        # One pattern is passed as it is: the source is called by it.
+        what = patterns[0] if len(patterns) == 1 else list(patterns)
+        return FileSource(open_source(what, format=file_format))

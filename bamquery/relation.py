@@ -114,7 +114,8 @@ class Relation:
     def execute(self) -> Result:
         """A run of its own, to take batches from as they come; see `Result`."""
         result = self._session.run(self._plan)
-        self._profile = result.profile
+        if self.is_answer:  # otherwise what counts is the run that did the work
+            self._profile = result.profile
         return result
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:

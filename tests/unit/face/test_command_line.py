@@ -1,0 +1,316 @@
+"""The `bamquery` command as scripts use it: what it prints, where, and its exit status."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, ipc, parquet
+
+import bamquery
+from bamquery.command_line import main
+from tests.unit.face.conftest import ROWS
+
+
+@dataclass
+class Done:
+    """How a run ended and what it wrote."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+    data: bytes
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command in this process; standard input is empty unless given."""
+
+    def run(*arguments: str | Path, text: str = "", cwd: Path | None = None) -> Done:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", io.StringIO(text))
+            if cwd is not None:
+                patch.chdir(cwd)
+            try:
+                status = main([str(argument) for argument in arguments])
+            except SystemExit as stop:
+                status = int(stop.code or 0)
+        out, error = capfdbinary.readouterr()
+        return Done(status, out.decode(errors="replace"), error.decode(), out)
+
+    return run
+
+
+def command(arguments: Sequence[str | Path]) -> list[str]:
+    return [sys.executable, "-m", "bamquery", *map(str, arguments)]
+
+
+def test_a_table(run: Run, filled: Path) -> None:
+    done = run(filled, "-c", "SELECT position, text, noise > 2 AS big FROM numbers LIMIT 2")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[:7] == [
+        "╭──────────┬─────────┬─────────╮",
+        "│ position │ text    │ big     │",
+        "│   BIGINT │ VARCHAR │ BOOLEAN │",
+        "├──────────┼─────────┼─────────┤",
+        "│        0 │ NULL    │ false   │",
+        "│        1 │ x1      │ false   │",
+        "╰──────────┴─────────┴─────────╯",
+    ]
+    assert lines[7].startswith("2 rows (")
+
+
+def test_long_answers_are_cut_and_counted(run: Run, filled: Path) -> None:
+    done = run(filled, "--max-rows", "3", "-c", "SELECT position FROM numbers")
+    assert f"{ROWS:,} rows, the first 3 shown (" in done.stdout
+    assert len(done.stdout.splitlines()) == 9
+
+
+def test_standard_input_and_several_statements(run: Run, tmp_path: Path) -> None:
+    script = "CREATE TABLE t AS SELECT 1 AS a, 'x' AS s;\nINSERT INTO t SELECT 2, NULL;\nSELECT * FROM t;"
+    done = run(tmp_path / "db", "--format", "csv", text=script)
+    assert (done.returncode, done.stdout, done.stderr) == (0, 'a,s\n1,"x"\n2,\n', "")
+    done = run(tmp_path / "db", "-c", "SELECT 1 AS one", "-c", "SELECT 2 AS two", "--format", "csv")
+    assert done.stdout == "one\n1\ntwo\n2\n"
+    done = run(tmp_path / "db", "-c", "INSERT INTO t SELECT 3, 'y'")
+    assert done.stdout.startswith('inserted into table "t": 1 row (')
+    assert run(tmp_path / "db", text="").returncode == 0
+
+
+def test_without_a_database(run: Run) -> None:
+    done = run("-c", "SELECT 40 + 2 AS answer", "--format", "json")
+    assert json.loads(done.stdout) == [{"answer": 42}]
+
+
+def test_formats(run: Run, filled: Path, tmp_path: Path) -> None:
+    sql = "SELECT position, noise, word, text FROM numbers WHERE position < 6000 ORDER BY position"
+    with bamquery.connect(filled) as con:
+        expected = con.sql(sql).to_arrow().to_pylist()
+    found = json.loads(run(filled, "--format", "json", "-c", sql).stdout)
+    assert found == expected
+    run(filled, "--format", "parquet", "--output", tmp_path / "o.parquet", "-c", sql)
+    assert parquet.read_table(tmp_path / "o.parquet").to_pylist() == expected
+    run(filled, "--format", "arrow", "--output", tmp_path / "o.arrow", "-c", sql)
+    with ipc.open_file(tmp_path / "o.arrow") as file:
+        assert file.read_all().to_pylist() == expected
+    piped = run(filled, "--format", "arrow", "-c", sql)
+    with ipc.open_stream(piped.data) as stream:
+        assert stream.read_all().to_pylist() == expected
+    run(filled, "--format", "csv", "--output", tmp_path / "o.csv", "-c", sql)
+    options = csv.ConvertOptions(strings_can_be_null=True, quoted_strings_can_be_null=False)
+    assert csv.read_csv(tmp_path / "o.csv", convert_options=options).to_pylist() == expected
+    lines = run(filled, "--format", "markdown", "-c", f"{sql} LIMIT 2").stdout.splitlines()
+    assert lines[:2] == ["| position | noise | word | text |", "| ---: | ---: | :--- | :--- |"]
+    assert lines[2].endswith("| NULL |")
+    assert sorted(os.listdir(tmp_path)) == ["o.arrow", "o.csv", "o.parquet"]
+
+
+def test_an_output_is_there_once_it_is_complete(run: Run, filled: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.csv"
+    target.write_text("what was there")
+    failing = "SELECT CAST(text AS INTEGER) AS n FROM numbers"
+    done = run(filled, "--format", "csv", "--output", target, "-c", failing)
+    assert done.returncode == 1
+    assert os.listdir(tmp_path) == ["out.csv"]
+    assert target.read_text() == "what was there"
+    done = run(filled, "--format", "csv", "--output", tmp_path / "no" / "out.csv", "-c", "SELECT 1")
+    assert done.returncode == 1
+    assert "out.csv" in done.stderr
+    assert run("--format", "csv", "--output", "/dev/null", "-c", "SELECT 1").returncode == 0
+    two = run("--format", "parquet", "--output", tmp_path / "two", "-c", "SELECT 1; SELECT 2")
+    assert (two.returncode, two.stderr) == (
+        1,
+        "bamquery: parquet holds one answer, and there is a second one: ask for one at a time\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT nope FROM numbers", "nope"),
+        ("SELEC 1", "syntax"),
+        ("SELECT CAST('x' AS INTEGER)", "x"),
+        ("DROP TABLE missing", "missing"),
+        ("SET threads = 0", "threads"),
+    ],
+)
+def test_errors_are_messages_not_tracebacks(run: Run, filled: Path, sql: str, message: str) -> None:
+    done = run(filled, "-c", sql)
+    assert done.returncode in (1, 2)
+    assert done.returncode == (2 if sql.startswith("SET") else 1)
+    assert done.stdout == ""
+    assert done.stderr.startswith("bamquery: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--format", "xml", "-c", "SELECT 1"],
+        ["--nonsense"],
+        ["a", "b"],
+        ["--set", "threads", "-c", "SELECT 1"],
+        ["--set", "treads=3", "-c", "SELECT 1"],
+        ["--device", "cuda:0", "-c", "SELECT 1"],
+        ["--max-rows", "0", "-c", "SELECT 1"],
+        ["bench", "nothing"],
+        ["check"],
+    ],
+)
+def test_wrong_arguments(run: Run, arguments: list[str], tmp_path: Path) -> None:
+    done = run(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr
+    assert "Traceback" not in done.stderr
+    assert os.listdir(tmp_path) == []
+
+
+def test_settings_and_device(run: Run, filled: Path) -> None:
+    sql = "EXPLAIN SELECT noise FROM numbers WHERE rare = 1"
+    done = run(filled, "--device", "cpu", "--set", "strategy=vectors", "--set", "zone_maps=off", "-c", sql)
+    assert "strategy asked for: vectors" in done.stdout
+    assert "zone maps off" in done.stdout
+    assert "note" not in done.stdout
+
+
+def test_version_and_help(run: Run) -> None:
+    assert run("--version").stdout == f"bamquery {bamquery.__version__}\n"
+    text = run("--help").stdout
+    for word in ("taxi", "check", "bench", "--output", "exit status"):
+        assert word in text
+
+
+def test_subcommands_win_over_names(run: Run, tmp_path: Path) -> None:
+    with bamquery.connect(tmp_path / "check") as con:
+        con.sql("CREATE TABLE t AS SELECT 1 AS a")
+    done = run("check", "check", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "1 table, 1 version, 1 fragment" in done.stdout
+    done = run("./check", "-c", "SELECT a FROM t", "--format", "csv", cwd=tmp_path)
+    assert done.stdout == "a\n1\n"
+
+
+def test_check_names_damage_and_litter(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    with bamquery.connect(path) as con:
+        con.load("t", pa.table({"a": np.arange(10_000)}))
+    (fragment,) = (f for f in path.rglob("*.arrow") if not f.name.endswith(".vectors.arrow"))
+    litter = path / "tables" / "t" / "fragments" / "0000000000000aa-0000.arrow"
+    litter.write_bytes(b"x")
+    assert str(litter) in run("check", path).stdout
+    with fragment.open("r+b") as file:
+        file.seek(20_000)
+        file.write(b"damage")
+    done = run("check", path)
+    assert done.returncode == 1
+    assert str(fragment) in done.stdout
+    assert "1 damaged part" in done.stdout
+    done = run(path, "-c", "SELECT sum(a) FROM t")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(fragment) in done.stderr
+    done = run("check", tmp_path / "missing")
+    assert done.returncode == 1
+    assert not (tmp_path / "missing").exists()
+
+
+def test_whoever_reads_may_leave(filled: Path) -> None:
+    with subprocess.Popen(
+        command([filled, "--format", "csv", "-c", "SELECT * FROM numbers"]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_a_full_disk_behind_standard_output(filled: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command([filled, "--format", "csv", "-c", "SELECT * FROM numbers"]),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "bamquery: cannot write the output: No space left on device\n"
+
+
+def test_a_terminal_without_sql_is_told_what_to_do() -> None:
+    leader, follower = os.openpty()
+    try:
+        done = subprocess.run(command(["db"]), stdin=follower, capture_output=True, text=True)
+    finally:
+        os.close(leader)
+        os.close(follower)
+    assert done.returncode == 2
+    assert "-c" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table that takes a while to sort."""
+    path = tmp_path_factory.mktemp("large") / "db"
+    random = np.random.default_rng(0)
+    with bamquery.connect(path) as con:
+        for _ in range(2):
+            rows = pa.table({"a": random.integers(0, 1 << 60, 3_000_000), "b": random.random(3_000_000)})
+            con.load("t", rows, if_exists="append")
+    return path
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a % 1000003 AS k, count(*), sum(b) FROM t GROUP BY k ORDER BY k",
+        "CREATE TABLE u AS SELECT a, b, sqrt(b) AS c FROM t",
+        "SELECT a, b FROM t",
+    ],
+)
+def test_ctrl_c_in_the_middle(large: Path, sql: str, tmp_path: Path) -> None:
+    """A moment after it has begun; there is work for minutes behind it."""
+    script = ";".join(
+        ["SELECT 'begun' AS first", sql] + ["SELECT a % 1000003 AS k, sum(b) FROM t GROUP BY k"] * 400
+    )
+    target = tmp_path / "out"
+    with (
+        target.open("wb") as out,
+        subprocess.Popen(
+            command([large, "--format", "csv", "-c", script]), stdout=out, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
+        while b"begun" not in target.read_bytes():
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(0.15)
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+        took = time.monotonic() - sent
+    assert (process.returncode, error) == (130, "bamquery: interrupted\n")
+    assert took < 10  # not a measurement: far less than what was left of the work
+    with bamquery.connect(large) as con:
+        assert con.sql("SELECT count(*) FROM t").fetchall() == [(6_000_000,)]
+        assert con.check().errors == []
+        con.sql("DROP TABLE IF EXISTS u; VACUUM")
+        assert con.check().litter == []

@@ -17,6 +17,7 @@ import pyarrow as pa
 from bamquery.storage.filesystem import POSIX
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_writer import BatchRows, write_fragment
+import itertools
 
 PLAIN_TYPES = [
     pa.bool_(),
@@ -132,7 +133,7 @@ def samples(draw: st.DrawFn, types: Sequence[Any] = tuple(ALL_TYPES), most_colum
     whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
     cuts = sorted(draw(st.lists(st.integers(0, rows), max_size=4)))
     edges = [0, *cuts, rows]
-    return Sample(whole, [whole.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)])
+    return Sample(whole, [whole.slice(a, b - a) for a, b in itertools.pairwise(edges)])
 
 
 @contextmanager
@@ -153,9 +154,7 @@ def assert_same(found: pa.Array, expected: pa.Array) -> None:
     if pa.types.is_floating(found.type):
         assert found.is_null().equals(expected.is_null())
         integer = f"i{found.type.bit_width // 8}"
-        left, right = (
-            a.drop_null().to_numpy(zero_copy_only=False).view(integer) for a in (found, expected)
-        )
+        left, right = (a.drop_null().to_numpy(zero_copy_only=False).view(integer) for a in (found, expected))
         assert np.array_equal(left, right)
     else:
         assert found.equals(expected)

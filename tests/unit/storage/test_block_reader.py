@@ -80,7 +80,7 @@ def test_read_ranges(
     base=st.integers(0, 9000),
     block_size=st.sampled_from(BLOCK_SIZES),
 )
-def test_gather(file: Path, kind: str, rows: list[int], width: int, base: int, block_size: int) -> None:
+def test_gather(file: Path, kind: str, *, rows: list[int], width: int, base: int, block_size: int) -> None:
     rows.sort()
     reader = opened(file, kind, block_size)
     counters = ReadCounters()
@@ -156,13 +156,13 @@ def test_reads_outside_the_file_or_out_of_order_are_refused(
     native = (
         _native.open_mapped(file, SIZE, 512) if kind == "mapped" else _native.open_direct(file, SIZE, 512, 4)
     )
-    with pytest.raises(ValueError, match="ascend and lie within the file|too small"):
+    with pytest.raises(ValueError, match=r"ascend and lie within the file|too small"):
         native.read_ranges(np.array(offsets, np.int64), np.array(lengths, np.int64), target)
 
 
 @pytest.mark.parametrize("block_size", [0, 1, 511, 513, 1000])
 def test_impossible_block_sizes_are_refused(file: Path, block_size: int) -> None:
-    with pytest.raises(ValueError, match="power of two"):
+    with pytest.raises(ValueError, match=r"power of two"):
         MappedReader(file, SIZE, block_size)
 
 

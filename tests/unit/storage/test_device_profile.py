@@ -19,7 +19,7 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No process has measured anything yet, and the user's own cache stays out of it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(DeviceProfile, "_known", {})
-    yield
+    return
 
 
 @pytest.fixture
@@ -80,6 +80,11 @@ def test_kinds_of_readers_have_profiles_of_their_own(file: Path) -> None:
     assert len(json.loads(cache_file().read_text())["profiles"]) == 2
 
 
+def cached(version: int = 1, **changes: object) -> bytes:
+    numbers = {"bandwidth": 1, "iops": 1, "latency": 1, "request_bytes": 1} | changes
+    return json.dumps({"version": version, "profiles": {"KEY": numbers}}).encode()
+
+
 @pytest.mark.parametrize(
     "contents",
     [
@@ -88,11 +93,12 @@ def test_kinds_of_readers_have_profiles_of_their_own(file: Path) -> None:
         b"[]",
         b'{"version": 1}',
         b'{"version": 1, "profiles": []}',
-        b'{"version": 0, "profiles": {"KEY": {"bandwidth": 1, "iops": 1, "latency": 1, "request_bytes": 1}}}',
-        b'{"version": 1, "profiles": {"KEY": {"bandwidth": 0, "iops": 1, "latency": 1, "request_bytes": 1}}}',
-        b'{"version": 1, "profiles": {"KEY": {"bandwidth": NaN, "iops": 1, "latency": 1, "request_bytes": 1}}}',
-        b'{"version": 1, "profiles": {"KEY": {"bandwidth": "x", "iops": 1, "latency": 1, "request_bytes": 1}}}',
-        b'{"version": 1, "profiles": {"KEY": {"bandwidth": 1}}}',
+        cached(version=0),
+        cached(bandwidth=0),
+        cached(bandwidth=float("nan")),
+        cached(latency="x"),
+        cached(iops=None),
+        cached(request_bytes=True),
         b'{"version": 1, "profiles": {"KEY": 7}}',
     ],
 )

@@ -83,14 +83,14 @@ def test_truncation_while_in_use_is_an_error(tmp_path: Path) -> None:
 
 def test_file_systems_without_direct_reads_say_the_way_out() -> None:
     status = Path("/proc/self/status")  # procfs refuses O_DIRECT
-    with pytest.raises(StorageError, match='no direct reads: use reader="mapped"'):
+    with pytest.raises(StorageError, match=r'no direct reads: use reader="mapped"'):
         DirectReader(status, status.stat().st_size)
 
 
 def test_a_missing_file_and_a_wrong_size_are_found_at_open(file: Path, tmp_path: Path) -> None:
     with pytest.raises(CorruptionError, match=f"{SIZE} bytes instead of 5"):
         DirectReader(file, 5)
-    with pytest.raises(CorruptionError, match="the file is missing"):
+    with pytest.raises(CorruptionError, match=r"the file is missing"):
         DirectReader(tmp_path / "nowhere", 5)
 
 

@@ -53,7 +53,9 @@ def test_missing_and_resized_files(
         path.unlink()
     else:
         path.write_bytes({"shorter": contents[:-1], "longer": contents + b"\0", "empty": b""}[damage])
-    with pytest.raises(CorruptionError, match="missing" if damage == "missing" else "bytes instead of") as raised:
+    with pytest.raises(
+        CorruptionError, match=r"missing" if damage == "missing" else "bytes instead of"
+    ) as raised:
         Fragment.open(tmp_path, entry, batch.schema)
     assert raised.value.path == path
 
@@ -74,9 +76,9 @@ def test_every_flipped_bit_of_the_vectors_file_is_found(
 def test_a_fragment_of_other_columns(batch: pa.RecordBatch, entry: FragmentEntry, tmp_path: Path) -> None:
     renamed = batch.rename_columns([f"d{i}" for i in range(batch.num_columns)])
     for schema in (renamed.schema, batch.schema.remove(0), batch.schema.append(pa.field("x", pa.int8()))):
-        with pytest.raises(CorruptionError, match="columns of another schema"):
+        with pytest.raises(CorruptionError, match=r"columns of another schema"):
             Fragment.open(tmp_path, entry, schema)
-    with pytest.raises(CorruptionError, match="another fragment"):
+    with pytest.raises(CorruptionError, match=r"another fragment"):
         Fragment.open(tmp_path, replace(entry, rows=2999), batch.schema)
 
 

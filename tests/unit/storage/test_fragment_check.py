@@ -8,7 +8,7 @@ import pytest
 
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import VECTOR_ROWS, Extent
-from tests.unit.storage.random_columns import ALL_TYPES, column, with_nulls, values, written
+from tests.unit.storage.random_columns import ALL_TYPES, column, values, with_nulls, written
 
 ROWS = 2500
 
@@ -103,7 +103,9 @@ def test_truncated_files_are_found(name: str) -> None:
 
 
 def test_every_damaged_vector_is_listed() -> None:
-    batch = pa.record_batch({"x": pa.array(np.arange(100 * VECTOR_ROWS)), "y": pa.array(np.arange(100 * VECTOR_ROWS))})
+    batch = pa.record_batch(
+        {"x": pa.array(np.arange(100 * VECTOR_ROWS)), "y": pa.array(np.arange(100 * VECTOR_ROWS))}
+    )
     with written([batch]) as fragment:
         start = fragment.layout.columns[0].values.offset
         for vector in (3, 70, 99):

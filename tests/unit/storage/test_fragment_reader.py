@@ -35,9 +35,7 @@ def selections(rows: int, seed: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("reader_type", READERS)
 @settings(deadline=None, max_examples=50)
 @given(sample=samples(), seed=st.integers(0, 1000), verify=st.booleans())
-def test_every_strategy_gives_the_values(
-    reader_type: type, sample: Sample, seed: int, verify: bool
-) -> None:
+def test_every_strategy_gives_the_values(reader_type: type, sample: Sample, seed: int, verify: bool) -> None:
     with written(sample.batches) as fragment:
         blocks = reader_type(fragment.path, fragment.data_bytes)
         reader = FragmentReader(fragment, blocks, verify)
@@ -67,7 +65,9 @@ def test_locate(chosen: list[int]) -> None:
 @pytest.fixture
 def fragment(tmp_path: Path):
     random = np.random.default_rng(3)
-    nullable = pa.array(random.random(5000), mask=(np.arange(5000) // VECTOR_ROWS == 2) & (random.random(5000) < 0.5))
+    nullable = pa.array(
+        random.random(5000), mask=(np.arange(5000) // VECTOR_ROWS == 2) & (random.random(5000) < 0.5)
+    )
     words = pa.array([f"word {i}" for i in range(5000)], pa.large_string())
     codes = pa.array(["x", "y"] * 2500, pa.large_string()).dictionary_encode()
     batch = pa.record_batch({"f": nullable, "s": words, "i": pa.array(np.arange(5000)), "d": codes})
@@ -159,7 +159,9 @@ def test_every_buffer_is_verified(fragment: Fragment, column: str, buffer: str, 
 
 
 @pytest.mark.parametrize("position", range(0, 41 * 1024, 997))
-def test_unverified_damage_is_an_error_or_a_wrong_value_but_no_crash(fragment: Fragment, position: int) -> None:
+def test_unverified_damage_is_an_error_or_a_wrong_value_but_no_crash(
+    fragment: Fragment, position: int
+) -> None:
     for name in ("s", "d", "f"):
         place = fragment.layout.columns[fragment.column_index(name)]
         extent = place.offsets or place.values
@@ -181,9 +183,9 @@ def test_rows_out_of_order_or_beyond_the_file_are_refused(fragment: Fragment) ->
     for reader_type in READERS:
         blocks = reader_type(fragment.path, fragment.data_bytes)
         reader = FragmentReader(fragment, blocks)
-        with pytest.raises(ValueError, match="ascend"):
+        with pytest.raises(ValueError, match=r"ascend"):
             reader.fetch_blocks("i", np.array([3, 2]), ReadCounters())
-        with pytest.raises(ValueError, match="within the file"):
+        with pytest.raises(ValueError, match=r"within the file"):
             reader.fetch_blocks("i", np.array([2**40]), ReadCounters())
         blocks.close()
 
@@ -192,5 +194,5 @@ def test_rows_out_of_order_or_beyond_the_file_are_refused(fragment: Fragment) ->
 def test_a_closed_reader_says_so(fragment: Fragment, reader_type: type) -> None:
     blocks = reader_type(fragment.path, fragment.data_bytes)
     blocks.close()
-    with pytest.raises(StorageError, match="the reader is closed"):
+    with pytest.raises(StorageError, match=r"the reader is closed"):
         FragmentReader(fragment, blocks).stream("i", np.arange(5), ReadCounters())

@@ -36,14 +36,16 @@ def test_layouts_survive_json(layout: FragmentLayout) -> None:
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["rows", "columns", "metadata", "values"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["rows", "columns", "metadata", "values"]), inner)
+    ),
 )
 
 
 @given(st.text() | st.just("[" * 100_000) | json_values.map(str))
 def test_other_text_is_corruption(text: str) -> None:
-    with pytest.raises(CorruptionError, match="the-file: its buffer layout"):
+    with pytest.raises(CorruptionError, match=r"the-file: its buffer layout"):
         FragmentLayout.from_json(text, Path("the-file"))
 
 

@@ -62,7 +62,8 @@ TRUNCATED = """
     for thread in threads: thread.start()
     for thread in threads: thread.join()
     assert len(errors) == 16, errors
-    assert all(e == f"{{path}}: truncated while in use: 10000 bytes instead of {{size}}" for e in errors), errors
+    message = f"{{path}}: truncated while in use: 10000 bytes instead of {{size}}"
+    assert all(error == message for error in errors), errors
     reader.read_ranges(np.array([0]), np.array([100]), ReadCounters())  # what is left can still be read
     print("survived")
 """
@@ -106,5 +107,5 @@ def test_other_bus_errors_still_end_the_process(file: Path, handler: str) -> Non
 def test_a_missing_file_and_a_wrong_size_are_found_at_open(file: Path, tmp_path: Path) -> None:
     with pytest.raises(CorruptionError, match=r"file: 1048576 bytes instead of 5"):
         MappedReader(file, 5)
-    with pytest.raises(CorruptionError, match="nowhere: the file is missing"):
+    with pytest.raises(CorruptionError, match=r"nowhere: the file is missing"):
         MappedReader(tmp_path / "nowhere", 5)

@@ -48,7 +48,9 @@ def everything() -> np.ndarray:
     return np.arange(VECTORS, dtype=np.int64)
 
 
-def strategy(fragment: Fragment, rows: np.ndarray | int, profile: DeviceProfile, block: int = 512) -> Strategy:
+def strategy(
+    fragment: Fragment, rows: np.ndarray | int, profile: DeviceProfile, block: int = 512
+) -> Strategy:
     return choose(fragment, "x", rows, everything(), profile, block, "direct").strategy
 
 
@@ -99,7 +101,9 @@ def test_larger_blocks_make_blocks_dearer(fragment: Fragment) -> None:
 
 
 def test_the_cost_is_latency_and_the_scarcer_of_bytes_and_commands(fragment: Fragment) -> None:
-    choice = choose(fragment, "x", rows_at(10), everything(), SLOW_DRIVE, 512, "direct", Strategy.FETCH_BLOCKS)
+    choice = choose(
+        fragment, "x", rows_at(10), everything(), SLOW_DRIVE, 512, "direct", Strategy.FETCH_BLOCKS
+    )
     assert choice.cost_seconds == pytest.approx(1e-4 + 10 / 5e4)
     stream = choose(fragment, "x", rows_at(10), everything(), SLOW_DRIVE, 512, "direct", Strategy.STREAM)
     assert stream.cost_seconds == pytest.approx(1e-4 + max(8 * ROWS / 5e9, stream.commands / 5e4))
@@ -126,7 +130,7 @@ def test_page_caches_are_memory(fragment: Fragment) -> None:
     kept=st.integers(1, VECTORS),
 )
 def test_counts_are_those_of_the_readers(
-    fragment: Fragment, kind: str, column: str, count: int, seed: int, kept: int
+    fragment: Fragment, kind: str, *, column: str, count: int, seed: int, kept: int
 ) -> None:
     candidates = np.sort(np.random.default_rng(seed).choice(VECTORS, kept, replace=False))
     rows = rows_at(count, seed)

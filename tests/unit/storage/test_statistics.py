@@ -75,9 +75,11 @@ def test_integers(kind: str, share: float) -> None:
             values[~valid] = 0
         bits = None if valid is None else bitmap(valid)
         minima, maxima, nulls, nans, crcs = _native.vector_statistics(kind, values, bits, rows)
-        kept = vectors(values) if valid is None else [
-            v[m] for v, m in zip(vectors(values), vectors(valid), strict=True)
-        ]
+        kept = (
+            vectors(values)
+            if valid is None
+            else [v[m] for v, m in zip(vectors(values), vectors(valid), strict=True)]
+        )
         assert minima.view(kind).tolist() == [int(v.min()) if len(v) else 0 for v in kept]
         assert maxima.view(kind).tolist() == [int(v.max()) if len(v) else 0 for v in kept]
         assert nulls.tolist() == [len(a) - len(b) for a, b in zip(vectors(values), kept, strict=True)]

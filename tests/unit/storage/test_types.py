@@ -66,7 +66,9 @@ def test_what_types_become(given: pa.DataType, stored: pa.DataType) -> None:
     ids=str,
 )
 def test_what_cannot_be_stored(given: pa.DataType, way_out: str) -> None:
-    with pytest.raises(StorageError, match=f'column "tags" has type .*, which tables cannot hold: .*{way_out}'):
+    with pytest.raises(
+        StorageError, match=f'column "tags" has type .*, which tables cannot hold: .*{way_out}'
+    ):
         normalize_schema(pa.schema([("x", pa.int8()), ("tags", given)]))
 
 
@@ -78,12 +80,12 @@ def test_schemas_lose_metadata_and_become_nullable() -> None:
 
 @pytest.mark.parametrize("names", [["a", "b", "a"], ["a", "b", "A"], ["Straße", "STRASSE"]])
 def test_names_must_differ_in_more_than_case(names: list[str]) -> None:
-    with pytest.raises(StorageError, match="have the same name"):
+    with pytest.raises(StorageError, match=r"have the same name"):
         normalize_schema(pa.schema([(name, pa.int8()) for name in names]))
 
 
 def test_names_must_not_be_empty() -> None:
-    with pytest.raises(StorageError, match="column 2 has no name"):
+    with pytest.raises(StorageError, match=r"column 2 has no name"):
         normalize_schema(pa.schema([("a", pa.int8()), ("", pa.int8())]))
 
 

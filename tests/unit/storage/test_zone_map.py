@@ -208,7 +208,11 @@ def test_strings_without_an_upper_bound_are_kept() -> None:
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.text(max_size=12) | st.text("a\U0010ffff\ud7ff\x7f\u07ff", max_size=20), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text(max_size=12) | st.text("a\U0010ffff\ud7ff\x7f\u07ff", max_size=20), min_size=1, max_size=4
+    )
+)
 def test_bounds_hold_for_any_text(strings: list[str]) -> None:
     array = pa.array(strings, pa.large_string())
     statistics = zone_map_of(array).column_statistics("c")

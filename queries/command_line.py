@@ -1,4 +1,4 @@
-"""`bamquery taxi load | generate | run | demo`.
+"""`bamquery taxi load | generate | run | draw | demo`.
 
 Each action imports what it needs: --help and mistakes in arguments should not wait for pyarrow.
 """
@@ -41,6 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_load(commands.add_parser("load", help="load TLC files of any year into one table"))
     _add_generate(commands.add_parser("generate", help="make a table of any number of likely trips"))
     _add_run(commands.add_parser("run", help="ask Q1 to Q5, check and time the answers"))
+    _add_draw(commands.add_parser("draw", help="draw measurements that run has written"))
     _add_demo(commands.add_parser("demo", help="all of it, in a minute"))
     return parser
 
@@ -216,15 +217,30 @@ def _run(options: argparse.Namespace) -> int:
     console.print(table_of(result))
     if result.dropped:
         console.print(f"caches dropped by {result.dropped}; times from opening to answer", style="dim")
+    measurements = json_of(result, options.command_line)
     if options.json is not None:
-        text = json.dumps(json_of(result, options.command_line), indent=2) + "\n"
+        text = json.dumps(measurements, indent=2) + "\n"
         try:
             options.json.write_text(text, encoding="utf-8")
         except OSError as error:
             raise StorageError(f"cannot write the measurements: {error.strerror}", options.json) from error
     if options.plot is not None:
-        draw([result], options.plot)
+        draw([measurements], options.plot)
     return OK if result.right else FAILED
+
+
+def _add_draw(parser: argparse.ArgumentParser) -> None:
+    parser.description = "Draw files that `bamquery taxi run --json` has written, one row of panels each."
+    parser.add_argument("measurements", metavar="JSON", nargs="+", type=Path)
+    parser.add_argument("--plot", metavar="FILE", type=Path, required=True, help="(.png, .svg, .pdf)")
+    parser.set_defaults(action=_draw)
+
+
+def _draw(options: argparse.Namespace) -> int:
+    from bamquery.queries.plot import draw, read_measurements  # noqa: PLC0415
+
+    draw([read_measurements(path) for path in options.measurements], options.plot)
+    return OK
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from bamquery.queries.generator.recipe import Q5_COLUMNS, Recipe
 from bamquery.queries.loader import load
 from bamquery.queries.machine import machine_line
 from bamquery.queries.plot import draw
-from bamquery.queries.report import table_of
+from bamquery.queries.report import json_of, table_of
 from bamquery.queries.runner import Plan, RunResult, run
 from bamquery.queries.sample import trip_files
 from bamquery.queries.zones import load_zones
@@ -50,7 +50,7 @@ def demo(folder: Path, console: Console, rows: int = GENERATED_ROWS) -> bool:
         _generate(database, console, rows)
     results = [_ask(path, table, console) for table in ("trips", "generated")]
     picture = folder / "q1-q5.png"
-    draw(results, picture)
+    draw([json_of(result, f"bamquery taxi demo {folder}") for result in results], picture)
     right = all(result.right for result in results)
     _farewell(console, path, picture, results)
     return right

@@ -17,7 +17,6 @@ from bamquery.queries.export import export, export_path
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import Q5_COLUMNS, Recipe
 from bamquery.queries.loader import load
-from bamquery.queries.plot import draw
 from bamquery.queries.questions import AMOUNTS
 from bamquery.queries.runner import Plan, agree, run
 from bamquery.queries.sample import trip_files
@@ -232,7 +231,7 @@ def test_a_copy_that_cannot_be_written_is_an_error(taxi: Path, tmp_path: Path) -
 # --- reports ---
 
 
-def test_tables_json_and_picture(taxi: Path, tmp_path: Path) -> None:
+def test_tables_and_json(taxi: Path) -> None:
     result = run(Plan(taxi, "generated", against=("duckdb", "pyarrow"), repeat=3))
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(report.table_of(result))
@@ -249,14 +248,6 @@ def test_tables_json_and_picture(taxi: Path, tmp_path: Path) -> None:
     (first, *_) = found["queries"]
     assert [len(system["seconds"]) for system in first["systems"]] == [3, 3, 3]
     assert first["amplification"] == first["bytes_read"] / first["bytes_needed"]
-    pytest.importorskip("matplotlib")
-    for suffix in ("png", "svg"):
-        draw([result, result], tmp_path / f"picture.{suffix}")
-        assert (tmp_path / f"picture.{suffix}").stat().st_size > 5000
-    with pytest.raises(StorageError, match="cannot write the picture"):
-        draw([result], tmp_path / "no" / "picture.png")
-    with pytest.raises(StorageError, match="cannot write the picture"):
-        draw([result], tmp_path / "picture.gif2")
 
 
 @pytest.mark.parametrize(

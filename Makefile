@@ -15,7 +15,7 @@ demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, ch
 	$(BIN)/bamquery taxi demo demo
 
 test: $(VENV)/.installed-test lint ## everything CI runs on every change
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto
 
 test-slow: $(VENV)/.installed-test ## the long proofs
 	$(BIN)/python -m pytest -m slow --timeout 3600

@@ -158,7 +158,9 @@ class CsvFile:
         lines = first_line + _lines_with_text(data)
         if not len(lines):
             return CsvBlock(self._no_rows(), lines, [], first_line, data)
-        arrays = self._arrow(data, len(lines), as_text=False)
+        # A lone CR would end a record for Arrow's parser, and could make up for a line that a quote swallowed.
+        plain = data.count(b"\r") == data.count(b"\r\n")
+        arrays = self._arrow(data, len(lines), as_text=False) if plain else None
         set_aside: list[SetAside] = []
         if arrays is None:
             numbered = enumerate(data.split(b"\n"), first_line)
@@ -179,19 +181,13 @@ class CsvFile:
     def _arrow(self, data: bytes, rows: int, *, as_text: bool) -> list[Array] | None:
         """All columns by Arrow's parser, or None where it does not find exactly `rows` good records."""
         types = self._types(as_text)
-        skipped = []
-
-        def skip(row: object) -> str:
-            skipped.append(row)
-            return "skip"
-
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(data),
                 read_options=arrow_csv.ReadOptions(
                     column_names=[str(place) for place in range(self._width)], block_size=len(data) + 1
                 ),
-                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, invalid_row_handler=skip),
+                parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=types,
                     include_columns=list(types),
@@ -202,7 +198,7 @@ class CsvFile:
             )
         except pa.ArrowInvalid:
             return None
-        if skipped or table.num_rows != rows:
+        if table.num_rows != rows:
             return None
         found = {name: table[name].combine_chunks() for name in types}
         if any(found[str(place)].null_count != rows for place in range(len(self.header), self._width)):

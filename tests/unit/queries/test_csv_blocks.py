@@ -105,6 +105,14 @@ def test_a_quote_that_swallows_a_line_is_found(tmp_path: Path) -> None:
     assert reasons == {2: "a quote that does not close"}
 
 
+def test_a_lone_return_does_not_make_up_for_a_swallowed_line(tmp_path: Path) -> None:
+    path = tmp_path / "fhv.csv"
+    path.write_bytes(b'dispatching_base_num,SR_Flag,x\nB1,,"a\nB2,,b"\nB3,1,c\rB4,1,d\n')
+    table, reasons = read(path)
+    assert table["dispatching_base"].to_pylist() == ["B2"]
+    assert reasons == {2: "a quote that does not close", 4: "a carriage return inside the line"}
+
+
 def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "fhv.csv"
     path.write_bytes(b"dispatching_base_num,SR_Flag\nB1,\nB\xe9,\nB3,1\n")

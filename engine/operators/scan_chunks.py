@@ -16,7 +16,7 @@ from bamquery.storage.predicate import RangePredicate
 CHUNK_VECTORS: Final = 1024
 """Vectors of a full chunk, about a million rows: reads are large, and few chunks fill the memory."""
 
-CHUNK_BYTES: Final = 64 << 20
+CHUNK_BYTES: Final = 32 << 20
 """Most that a chunk of wide rows may weigh, so that many threads' chunks fit into memory."""
 
 FIRST_VECTORS: Final = 16

@@ -98,4 +98,9 @@ class FragmentReaders(Generic[Frame]):
             blocks = MappedReader(fragment.path, fragment.data_bytes, self._settings.block_size)
         with self._profile.lock:
             self._profile.reader, self._profile.block_size = blocks.kind, blocks.block_size
+            asked = self._settings.block_size
+            if asked not in (blocks.block_size, Settings().block_size) and not self._profile.notes:
+                self._profile.notes.append(
+                    f"block_size {asked} is for mapped reads: direct ones take the device's {blocks.block_size}"
+                )
         return blocks

@@ -294,6 +294,16 @@ def test_blocks_cannot_be_verified_and_the_profile_says_so(table: pa.Table, snap
     assert vectors.columns["noise"].strategy == "vectors"
 
 
+def test_a_block_size_that_direct_reads_do_not_take_is_noted(snapshot: Snapshot) -> None:
+    require_direct_reads(snapshot.fragments[0].path.parent)
+    _, asked = run_scan(snapshot, ("noise",), reader="direct", block_size=8192)
+    _, default = run_scan(snapshot, ("noise",), reader="direct")
+    assert len(asked.notes) == 1
+    assert "8192" in asked.notes[0]
+    assert asked.block_size == default.block_size
+    assert default.notes == []
+
+
 def test_scans_share_a_snapshot(table: pa.Table, snapshot: Snapshot) -> None:
     """Several threads scan at once, each with its own operator."""
     answers: list[int] = []

@@ -10,6 +10,8 @@ from bamquery.errors import MemoryLimitError
 
 _PENDING_GROUPS: Final = 1 << 18
 """Groups that wait unmerged at least: merging costs a pass over all that is held."""
+_PENDING_STATES: Final = 256
+"""States of few groups that wait at most."""
 _PENDING_SHARE: Final = 2
 """Pending groups for each merged one, so that a group is merged a bounded number of times."""
 
@@ -25,6 +27,8 @@ class GroupStates(Generic[Frame]):
         self._aggregation = aggregation
         self._memory = memory
         self._states: list[GroupState] = []  # the first is the merged one, in the rows' order
+        self._pending_groups = 0
+        self._nbytes = 0
 
     def add(self, state: GroupState) -> None:
         """Take the state of the next rows.
@@ -34,8 +38,10 @@ class GroupStates(Generic[Frame]):
             ExecutionError: see `Aggregation.merge`.
         """
         self._states.append(state)
-        pending = sum(waiting.groups for waiting in self._states[1:])
-        if pending >= max(_PENDING_GROUPS, _PENDING_SHARE * self._states[0].groups):
+        self._pending_groups += state.groups
+        self._nbytes += state.nbytes
+        enough = max(_PENDING_GROUPS, _PENDING_SHARE * self._states[0].groups)
+        if self._pending_groups >= enough or len(self._states) > _PENDING_STATES:
             self.merged()
             return
         try:
@@ -53,11 +59,12 @@ class GroupStates(Generic[Frame]):
             ExecutionError: see `Aggregation.merge`.
         """
         if len(self._states) > 1:
-            state = self._aggregation.merge(self._states)
-            self._states = [state]
+            self._states = [self._aggregation.merge(self._states)]
+        self._pending_groups = 0
+        self._nbytes = self._states[0].nbytes
         self._reserve()
         return self._states[0]
 
     def _reserve(self) -> None:
         """Twice what is held: merging makes a copy."""
-        self._memory.resize(2 * sum(state.nbytes for state in self._states))
+        self._memory.resize(2 * self._nbytes)

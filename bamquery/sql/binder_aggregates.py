@@ -42,6 +42,9 @@ class AggregateCollector:
         distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
         if distinct:
             arguments = arguments[0].expressions
+            with placed(self._sql, node):
+                if not arguments:
+                    raise ValueError("DISTINCT needs an argument")
         if node.name.lower() == "count" and not distinct and [type(a) for a in arguments] == [exp.Star]:
             arguments = []
         bound = [bind(argument) for argument in arguments]

@@ -61,13 +61,22 @@ def bind_query(node: exp.Expr, sql: str, catalog: Catalog) -> Plan:
         SqlError: with everything that is wrong, in the order of the text.
     """
     while isinstance(node, exp.Subquery):
+        _check_no_alias(node, sql)
         node = node.this
     if isinstance(node, exp.Values):
+        _check_no_alias(node, sql)
         return bind_values(node, sql)
     if isinstance(node, exp.Table):  # (t) for (FROM t)
         return bind_from(node, sql, catalog, lambda inner: bind_query(inner, sql, catalog))[0]
     assert isinstance(node, exp.Select)
     return _SelectBinder(node, sql, catalog).bind()
+
+
+def _check_no_alias(node: exp.Expr, sql: str) -> None:
+    alias = node.args.get("alias")
+    with placed(sql, alias):
+        if alias is not None:
+            raise ValueError("an alias here would name nothing")
 
 
 class _SelectBinder:
@@ -166,8 +175,14 @@ class _SelectBinder:
             if not self._scope.columns:
                 raise ValueError("* needs a FROM")
         columns = list(self._scope.columns)
-        for excluded in star.args.get("except_") or ():
+        exclude = star.args.get("except_")
+        with placed(self._sql, star):
+            if exclude is not None and not exclude:
+                raise ValueError("EXCLUDE needs a column")
+        for excluded in exclude or ():
             with placed(self._sql, excluded):
+                if not isinstance(excluded, exp.Column) or excluded.table:
+                    raise ValueError("EXCLUDE takes names of columns")
                 if self._scope.find(excluded.name) is None:
                     raise ValueError(self._scope.missing(excluded.name))
             columns = [column for column in columns if fold_name(column.name) != fold_name(excluded.name)]
@@ -184,6 +199,9 @@ class _SelectBinder:
         if group is None:
             return []
         if group.args.get("all"):
+            with self._faults.collected(), placed(self._sql, group):
+                if group.expressions:
+                    raise ValueError("GROUP BY ALL takes no other terms")
             plain = [item for item in items if item.node is None or not _has_aggregate(item.node)]
             keys = [decode(item.expression) for item in plain if not isinstance(item.expression, Literal)]
         else:

@@ -77,7 +77,11 @@ def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | Non
     Raises:
         SqlError: rows of different lengths, values that are not constant or do not convert.
     """
-    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    for row in node.expressions:
+        with placed(sql, row):
+            if not isinstance(row, exp.Tuple):
+                raise ValueError("VALUES needs rows in parentheses")
+    rows = [row.expressions for row in node.expressions]
     width = len(rows[0])
     for row, values in zip(node.expressions, rows, strict=True):
         with placed(sql, row):

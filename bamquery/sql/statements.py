@@ -48,8 +48,7 @@ def bind(sql: str, catalog: Catalog) -> Iterator[Statement]:
         UnsupportedError: constructs that BamQuery does not run; all of them.
     """
     trees = parse(sql)
-    for _ in each(lambda tree: support.check(tree, sql), trees, sql):
-        pass
+    each(lambda tree: support.check(tree, sql), trees, sql)
     return _bound(trees, sql, catalog)
 
 
@@ -100,6 +99,9 @@ def _describe(tree: exp.Describe, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
         schema = bind_table(tree.this.name, tree.this, sql, catalog).schema
         return Describe(tuple(Field(field.name, field.type) for field in schema))
+    if not isinstance(tree.this, (exp.Query, exp.Values)):
+        with placed(sql, tree.this):
+            raise ValueError("DESCRIBE is for tables and queries")
     return Describe(_query(tree.this, sql, catalog).plan.fields)
 
 

@@ -244,31 +244,39 @@ def check(statement: exp.Expr, sql: str) -> None:
     Raises:
         UnsupportedError: with every construct, in the order of the text.
     """
-    reasons = sorted(set(_reasons(statement, sql, inside_refused=False)), key=lambda r: (r.line, r.column))
+    reasons = sorted(set(_reasons(statement, sql)), key=lambda r: (r.line, r.column))
     if reasons:
         raise UnsupportedError(reasons, sql)
 
 
-def _reasons(node: exp.Expr, sql: str, *, inside_refused: bool) -> Iterator[Reason]:
-    kind = type(node)
-    words = _refused(node)
-    if words is not None and (not inside_refused or _has_own_name(kind)):
-        yield _not_supported(words, sql, node)
-    inside_refused = inside_refused or words is not None
-    for name, value in node.args.items():
-        if not _is_set(value) or (kind, name) in WITHOUT_MEANING:
-            continue
-        below = [n for n in (value if isinstance(value, list) else [value]) if isinstance(n, exp.Expr)]
-        named = (kind, name) in _ARGUMENT_WORDS
-        ignored = kind in READ and name not in READ[kind] and (named or not inside_refused)
-        if ignored and (named or not below or not all(_has_own_name(type(n)) for n in below)):
-            yield _not_supported(_argument_words(kind, name), sql, below[0] if below else node)
-            for child in below:
-                for grandchild in child.iter_expressions():
-                    yield from _reasons(grandchild, sql, inside_refused=True)
-        else:
-            for child in below:
-                yield from _reasons(child, sql, inside_refused=inside_refused)
+def _reasons(statement: exp.Expr, sql: str) -> Iterator[Reason]:
+    pending = [(statement, False)]  # a list, not recursion: chains of operators get long
+    while pending:
+        node, inside_refused = pending.pop()
+        kind = type(node)
+        words = _refused(node)
+        if words is not None and (not inside_refused or _has_own_name(kind)):
+            yield _not_supported(words, sql, node)
+        inside_refused = inside_refused or words is not None
+        for name, value in node.args.items():
+            if value is None or value is False or (kind, name) in WITHOUT_MEANING:
+                continue
+            values = value if isinstance(value, list) else [value]
+            below = [child for child in values if isinstance(child, exp.Expr)]
+            if values and _is_ignored(kind, name, below, inside_refused=inside_refused):
+                yield _not_supported(_argument_words(kind, name), sql, below[0] if below else node)
+                pending += [(part, True) for child in below for part in child.iter_expressions()]
+            else:
+                pending += [(child, inside_refused) for child in below]
+
+
+def _is_ignored(kind: type[exp.Expr], name: str, below: list[exp.Expr], *, inside_refused: bool) -> bool:
+    """Whether an argument is one that the binder does not read, and that does not say so itself."""
+    if kind not in READ or name in READ[kind]:
+        return False
+    if (kind, name) in _ARGUMENT_WORDS:
+        return True
+    return not inside_refused and not (below and all(_has_own_name(type(child)) for child in below))
 
 
 def _not_supported(words: str, sql: str, node: exp.Expr) -> Reason:
@@ -281,10 +289,6 @@ def _not_supported(words: str, sql: str, node: exp.Expr) -> Reason:
 def _has_own_name(kind: type[exp.Expr]) -> bool:
     """Whether it is worth a reason of its own within something that is refused anyway."""
     return (kind in _WORDS or kind in _DESCRIBED) and kind not in _PARTS
-
-
-def _is_set(value: object) -> bool:
-    return value is not None and value is not False and value != []
 
 
 def _refused(node: exp.Expr) -> str | None:

@@ -1,0 +1,90 @@
+"""sqlglot's DuckDB parser with a place in the text for every construct, and errors that know their token."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token
+
+
+class PlacedError(ParseError):
+    """A syntax error with the token it was met at (None at the end of the text)."""
+
+    token: Token | None = None
+
+
+def _placed_clause(parse: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], tuple[str, Any]]:
+    """The clause parser, its result placed at the clause's keyword."""
+
+    def placed(parser: Any) -> tuple[str, Any]:
+        token = parser._curr
+        key, clause = parse(parser)
+        for node in clause if isinstance(clause, list) else [clause]:
+            if isinstance(node, exp.Expr):
+                node.update_positions(token)
+        return key, clause
+
+    return placed
+
+
+class PlacingParser(DuckDBParser):
+    """Places what sqlglot does not: clauses, joins and other constructs at their first token."""
+
+    QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
+        token_type: _placed_clause(parser)
+        for token_type, parser in DuckDBParser.QUERY_MODIFIER_PARSERS.items()
+    }
+
+    def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
+        """Stop with the token in hand; the first error is the one that counts."""
+        error = PlacedError(message, [{}])  # sqlglot adds to the first where it tries other ways
+        error.token = token or self._curr or None
+        raise error
+
+    def _warn_unsupported(self) -> None:
+        """Nothing: what sqlglot only half knows is refused with a reason, not logged."""
+
+    def _placed(self, parse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        token = self._curr
+        node = parse(*args, **kwargs)
+        if isinstance(node, exp.Expr) and "start" not in node.meta:
+            node.update_positions(token)
+        return node
+
+    def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
+        return self._placed(super()._parse_select, *args, **kwargs)
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
+        return self._placed(super()._parse_join, *args, **kwargs)
+
+    def _parse_with(self, *args: Any, **kwargs: Any) -> Any:
+        return self._placed(super()._parse_with, *args, **kwargs)
+
+    def _parse_lateral(self) -> Any:
+        return self._placed(super()._parse_lateral)
+
+    def _parse_table_sample(self, *args: Any, **kwargs: Any) -> Any:
+        return self._placed(super()._parse_table_sample, *args, **kwargs)
+
+    def _parse_pivot(self, *args: Any, **kwargs: Any) -> Any:
+        return self._placed(super()._parse_pivot, *args, **kwargs)
+
+    def _parse_primary(self) -> Any:
+        return self._placed(super()._parse_primary)
+
+    def _parse_unary(self) -> Any:
+        return self._placed(super()._parse_unary)
+
+    def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
+        return self._placed(super()._parse_types, *args, **kwargs)
+
+    def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
+        return self._placed(super()._parse_function, *args, **kwargs)
+
+    def parse_set_operation(self, *args: Any, **kwargs: Any) -> Any:
+        """UNION, INTERSECT or EXCEPT, placed at that word."""
+        return self._placed(super().parse_set_operation, *args, **kwargs)

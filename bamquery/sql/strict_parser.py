@@ -1,0 +1,264 @@
+"""The parser, stricter than sqlglot where that would pass over what it does not expect.
+
+Function calls stay as they were written: sqlglot would give `mean` and `avg` one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.parsers.duckdb import DuckDBParser
+from sqlglot.tokenizer_core import Token, TokenType
+
+from bamquery.naming import suggestion
+from bamquery.sql import syntax
+from bamquery.sql.placing_parser import PlacingParser
+from bamquery.sql.positions import start
+
+STATEMENT_KEYWORDS = (
+    *("SELECT", "FROM", "VALUES", "CREATE", "INSERT", "DROP", "DESCRIBE", "SHOW", "EXPLAIN", "SET"),
+    *("OPTIMIZE", "VACUUM"),
+)
+"""What statements that BamQuery runs begin with."""
+
+_FOREIGN_STATEMENTS = (
+    *("CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "FORCE", "IMPORT", "INSTALL", "LOAD"),
+    *("PREPARE", "RESET", "SUMMARIZE", "USE"),
+)
+"""Statements of DuckDB that sqlglot knows poorly or not at all."""
+
+_QUERY_STARTS = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "(")
+_FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
+_CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "order", "limit", "offset", "sample")
+
+_RESERVED = frozenset(
+    {
+        *("ALL", "ANALYSE", "ANALYZE", "AND", "ANY", "ARRAY", "AS", "ASC", "ASYMMETRIC", "BOTH", "CASE"),
+        *(
+            "BY",
+            "CAST",
+            "CHECK",
+            "COLLATE",
+            "COLUMN",
+            "CONSTRAINT",
+            "CREATE",
+            "DEFAULT",
+            "DEFERRABLE",
+            "DESC",
+        ),
+        *(
+            "DESCRIBE",
+            "DISTINCT",
+            "DO",
+            "ELSE",
+            "END",
+            "EXCEPT",
+            "EXCLUDE",
+            "FALSE",
+            "FETCH",
+            "FOR",
+            "FOREIGN",
+        ),
+        *("FROM", "GROUP", "HAVING", "IN", "INITIALLY", "INTERSECT", "INTO", "IS", "LAMBDA", "LATERAL"),
+        *("LEADING", "LIMIT", "NOT", "NULL", "OFFSET", "ON", "ONLY", "OR", "ORDER", "PIVOT"),
+        *("PIVOT_LONGER", "PIVOT_WIDER", "PLACING", "PRIMARY", "QUALIFY", "REFERENCES", "RETURNING"),
+        *("SELECT", "SHOW", "SOME", "SUMMARIZE", "SYMMETRIC", "TABLE", "THEN", "TO", "TRAILING", "TRUE"),
+        *("UNION", "UNIQUE", "UNPIVOT", "USING", "VARIADIC", "WHEN", "WHERE", "WINDOW", "WITH"),
+    }
+)
+"""What DuckDB does not take for a name unless it is quoted or follows AS."""
+
+
+def _closed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The function parser, with a closing parenthesis that sqlglot takes as optional."""
+
+    def closed(parser: Any) -> Any:
+        node = parse(parser)
+        if not parser._match(TokenType.R_PAREN, advance=False):
+            parser.raise_error("Expecting )")
+        return node
+
+    return closed
+
+
+class StrictParser(PlacingParser):
+    """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
+
+    FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        name: _closed(parser)
+        for name, parser in DuckDBParser.FUNCTION_PARSERS.items()
+        if name in _FUNCTIONS_WITH_SYNTAX
+    }
+
+    def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
+        # A comma may end a list, but two in a row do not stand for less.
+        item = parse_method()
+        items = []
+        while self._match(sep, advance=False):
+            if item is None:
+                self.raise_error("")
+            self._advance()
+            items.append(item)
+            item = parse_method()
+        return items if item is None else [*items, item]
+
+    def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
+        token = self._curr
+        aliased = super()._parse_alias(this, explicit)
+        if aliased is not this:
+            self._check_name(token)
+        elif self._prev is token and token.token_type == TokenType.ALIAS:
+            self.raise_error("Expecting a name")
+        return aliased
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
+        token = self._curr
+        alias = super()._parse_table_alias(alias_tokens)
+        if alias is not None:
+            self._check_name(token)
+        if (alias is None and self._prev is token) or (alias is not None and alias.this is None):
+            self.raise_error("Expecting a name")
+        return alias
+
+    def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
+        table = super()._parse_table_parts(*args, **kwargs)
+        if self._curr.token_type == TokenType.STAR:  # PostgreSQL's table *
+            self.raise_error("")
+        return table
+
+    def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
+        if self._curr.token_type == TokenType.SELECT and self._next.token_type == TokenType.ALIAS:
+            self.raise_error("", self._next)
+        return super()._parse_select(*args, **kwargs)
+
+    def _check_name(self, token: Token) -> None:
+        if token.token_type != TokenType.IDENTIFIER and token.text.upper() in _RESERVED - {"AS"}:
+            self.raise_error("", token)
+
+    def _parse_case(self) -> exp.Expr | None:
+        subject = self._parse_disjunction()
+        branches = []
+        while self._match(TokenType.WHEN):
+            condition = self._parse_disjunction()
+            self._require(TokenType.THEN, "THEN")
+            branches.append(self.expression(exp.If(this=condition, true=self._parse_disjunction())))
+        otherwise = self._parse_disjunction() if self._match(TokenType.ELSE) else None
+        self._require(TokenType.END, "END")
+        return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
+
+    def _require(self, token_type: TokenType, word: str) -> None:
+        if not self._match(token_type):
+            self.raise_error(f"Expecting {word}")
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        this = super()._parse_query_modifiers(this)
+        if isinstance(this, exp.Query):
+            offset = this.args.get("offset")
+            if offset is not None and "start" not in offset.meta:
+                self.raise_error("Expecting OFFSET after LIMIT, not a comma", self._first(offset))
+            clauses = [this.args[name] for name in _CLAUSE_ORDER if isinstance(this.args.get(name), exp.Expr)]
+            placed = [clause for clause in clauses if "start" in clause.meta]
+            for before, after in pairwise(placed):
+                if {before.key, after.key} != {"limit", "offset"} and (
+                    after.meta["start"] < before.meta["start"]
+                ):
+                    self.raise_error("", self._token_at(before.meta["start"]))
+        return this
+
+    def _token_at(self, offset: int) -> Token:
+        return next(token for token in self._tokens if token.start == offset)
+
+    def _parse_between(self, this: exp.Expr | None) -> exp.Between:
+        # sqlglot takes the AND as optional.
+        symmetric = self._match_text_seq("SYMMETRIC")
+        low = self._parse_bitwise()
+        self._require(TokenType.AND, "AND")
+        high = self._parse_bitwise()
+        return self.expression(exp.Between(this=this, low=low, high=high, symmetric=symmetric))
+
+    def _parse_statement(self) -> exp.Expr | None:
+        token = self._curr
+        if not token:
+            return None
+        keyword = "" if token.token_type == TokenType.IDENTIFIER else token.text.upper()
+        if keyword in _STATEMENTS:
+            self._advance()
+            statement: exp.Expr | None = _STATEMENTS[keyword](self)
+        elif keyword in _FOREIGN_STATEMENTS:
+            self._advance(self._tokens_size - self._index)
+            statement = syntax.Foreign(this=keyword)
+        elif keyword in _QUERY_STARTS or token.token_type in self.STATEMENT_PARSERS:
+            statement = super()._parse_statement()
+            if keyword in _QUERY_STARTS and not isinstance(statement, (exp.Query, exp.Values, exp.DML)):
+                self.raise_error("", token)
+        else:
+            self.raise_error(f"no statement begins so.{suggestion(keyword, STATEMENT_KEYWORDS)}", token)
+        self._check_source(statement)
+        if statement is not None and "start" not in statement.meta:
+            statement.update_positions(token)
+        return statement
+
+    def _check_source(self, statement: exp.Expr | None) -> None:
+        """Hold CREATE TABLE to its AS, and INSERT to its INTO: sqlglot takes both as optional."""
+        if isinstance(statement, exp.Create) and isinstance(statement.expression, exp.Expr):
+            words = [token.text.upper() for token in self._tokens[: self._index]]
+            if "AS" not in words:
+                self.raise_error("Expecting AS", self._first(statement.expression))
+        if isinstance(statement, exp.Insert):
+            begin = [token.text.upper() for token in self._tokens[:4]]
+            if "INTO" not in begin and not statement.args.get("overwrite"):
+                self.raise_error("Expecting INTO", self._first(statement.this))
+
+    def _first(self, node: exp.Expr) -> Token | None:
+        offset = start(node)
+        return None if offset is None else self._token_at(offset)
+
+    def _parse_explain(self) -> syntax.Explain:
+        analyze = self._match_text_seq("ANALYZE")
+        this = self._parse_statement()
+        if this is None:
+            self.raise_error("Expecting a statement")
+        return syntax.Explain(this=this, analyze=analyze)
+
+    def _parse_optimize(self) -> syntax.Optimize:
+        self._match(TokenType.TABLE)
+        this = self._parse_name()
+        columns = None
+        if self._match(TokenType.CLUSTER_BY):
+            wrapped = self._match(TokenType.L_PAREN)
+            columns = self._parse_csv(self._parse_name)
+            if wrapped:
+                self._match_r_paren()
+        return syntax.Optimize(this=this, columns=columns)
+
+    def _parse_vacuum(self) -> syntax.Vacuum:
+        return syntax.Vacuum()
+
+    def _parse_setting(self) -> syntax.SetSetting:
+        name = self._parse_name()
+        if not (self._match(TokenType.EQ) or self._match_text_seq("TO")):
+            self.raise_error("Expecting = or TO")
+        value = self._parse_unary()
+        if value is None:
+            value = self._parse_var(any_token=True)
+        if value is None:
+            self.raise_error("Expecting a value")
+        return syntax.SetSetting(this=name, expression=value)
+
+    def _parse_name(self) -> exp.Identifier:
+        name = self._parse_id_var()
+        if not isinstance(name, exp.Identifier):
+            self.raise_error("Expecting a name")
+        return name
+
+
+_STATEMENTS: dict[str, Callable[[StrictParser], exp.Expr]] = {
+    "EXPLAIN": StrictParser._parse_explain,
+    "OPTIMIZE": StrictParser._parse_optimize,
+    "VACUUM": StrictParser._parse_vacuum,
+    "SET": StrictParser._parse_setting,
+}

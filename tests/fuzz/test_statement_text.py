@@ -1,0 +1,97 @@
+"""Broken statements are errors that users can read, never crashes, and never run as something else."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bamquery.errors import SqlError
+from bamquery.sql.statements import bind
+from tests.golden.cases import FOLDER, GoldenFile
+from tests.plans import catalog
+
+STATEMENTS = [
+    sql
+    for name in ("queries", "statements", "column_names", "unsupported", "binder_errors", "rules/optimize")
+    for sql, _ in GoldenFile(FOLDER / f"{name}.txt").cases
+]
+WORDS = sorted({word for sql in STATEMENTS for word in sql.split()})
+
+
+@st.composite
+def broken(draw: st.DrawFn) -> str:
+    """A statement with some words removed, doubled, swapped or put in."""
+    words = draw(st.sampled_from(STATEMENTS)).split()
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.integers(0, len(words)))
+        match draw(st.sampled_from(("remove", "double", "swap", "insert"))):
+            case "remove":
+                del words[place : place + 1]
+            case "double":
+                words[place:place] = words[place : place + 1]
+            case "swap":
+                words[place : place + 2] = reversed(words[place : place + 2])
+            case "insert":
+                words.insert(place, draw(st.sampled_from(WORDS)))
+    return " ".join(words)
+
+
+def _check(sql: str) -> None:
+    try:
+        list(bind(sql, catalog()))
+    except SqlError as error:
+        lines = sql.splitlines()
+        for reason in error.reasons:
+            assert reason.message
+            assert 0 <= reason.line <= len(lines)
+            assert reason.line == 0 or 1 <= reason.column <= len(lines[reason.line - 1]) + 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(broken())
+def test_words(sql: str) -> None:
+    _check(sql)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(STATEMENTS), st.data())
+def test_characters(sql: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(sql)))
+    length = data.draw(st.integers(0, 3))
+    _check(sql[:place] + data.draw(st.text(max_size=3)) + sql[place + length :])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40))
+def test_anything(sql: str) -> None:
+    _check(sql)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None)
+@given(broken())
+def test_many(sql: str) -> None:
+    _check(sql)
+
+
+@pytest.mark.parametrize("depth", [100, 5_000])
+def test_deep(depth: int) -> None:
+    """What is nested too deeply is said to be so; chains of one operator may be any length."""
+    for sql in (
+        "SELECT " + "(" * depth + "1" + ")" * depth,
+        "SELECT " + "-" * 2 + " 1",
+        "SELECT " + "NOT " * depth,
+    ):
+        _check(sql)
+    list(bind("SELECT 1 FROM trips WHERE " + " OR ".join(["id = 1"] * depth), catalog()))
+
+
+def test_syntax_errors_are_duckdbs_too() -> None:
+    """We call nothing a syntax error that DuckDB would take, but for statements of our own."""
+    ours = ("VACUUM", "SET", "OPTIMIZE")
+    for sql, _ in GoldenFile(FOLDER / "syntax_errors.txt").cases:
+        if not sql.startswith(ours):
+            with pytest.raises(duckdb.Error):
+                duckdb.sql(sql)

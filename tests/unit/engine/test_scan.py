@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -217,6 +218,25 @@ def test_a_condition_that_can_fail_sees_only_rows_that_pass_the_others(tmp_path:
         assert set(found["text"].to_pylist()) == {"30", "4"}
         with pytest.raises(ExecutionError):
             run_scan(snapshot, ("text",), [as_number])
+
+
+def test_the_order_of_filters_adapts(tmp_path: Path) -> None:
+    """Zone maps say nothing of these two; the first chunk shows which one is worth asking first."""
+    random = np.random.default_rng(0)
+    table = pa.table({"always": random.random(300_000), "seldom": random.random(300_000)})
+
+    def below(name: str, limit: float) -> Expression:
+        doubled = Call("add", (column(table, name), column(table, name)), pa.float64())
+        return Call("less", (doubled, Literal(pa.scalar(limit))), pa.bool_())
+
+    with stored(tmp_path / "db", table) as snapshot:
+        found, profile = run_scan(
+            snapshot, ("always",), [below("always", 5.0), below("seldom", 0.002)], threads=1
+        )
+    assert found.num_rows == pc.sum(pc.less(table["seldom"], 0.001)).as_py()
+    first_chunk = 16 * 1024
+    assert profile.columns["always"].rows_needed < first_chunk + 1000
+    assert profile.columns["seldom"].rows_needed == 300_000
 
 
 def test_a_reader_that_wants_few_rows_stops_the_scan(tmp_path: Path) -> None:

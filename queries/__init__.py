@@ -1,4 +1,8 @@
-"""The NYC Taxi suite: loader, generator, Q1-Q5, runner and plots."""
+"""The NYC Taxi suite: loader, generator, Q1-Q5, runner and plots.
+
+In come TLC's files of any year, or a recipe for generated trips; out go the tables `trips`, `zones` and
+`generated`, and the five questions' checked answers with times, bytes and pictures. docs/taxi.md is its guide.
+"""
 
 if not __name__.startswith("bamquery."):
     # From a checkout's root `import queries` finds this folder; every class would exist twice.

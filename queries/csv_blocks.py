@@ -158,7 +158,7 @@ class CsvFile:
         lines = first_line + _lines_with_text(data)
         if not len(lines):
             return CsvBlock(self._no_rows(), lines, [], first_line, data)
-        # A lone CR would end a record for Arrow's parser, and could make up for a line that a quote swallowed.
+        # A lone CR ends a record for Arrow's parser, and could make up for a line that a quote swallowed.
         plain = data.count(b"\r") == data.count(b"\r\n")
         arrays = self._arrow(data, len(lines), as_text=False) if plain else None
         set_aside: list[SetAside] = []

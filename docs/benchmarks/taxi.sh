@@ -18,9 +18,11 @@ $bamquery taxi load real.bq --replace "$@" >/dev/null
 for data in generated real; do
   for maps in on off; do
     $bamquery taxi run $data.bq --against duckdb,pyarrow,polars --repeat 9 --zone-maps $maps \
-      --json "$here/taxi-$data-warm-maps-$maps.json" --plot "$here/taxi-$data-warm-maps-$maps.svg"
+      --json "$here/taxi-$data-warm-maps-$maps.json"
     $bamquery taxi run $data.bq --against duckdb,pyarrow,polars --repeat 5 --zone-maps $maps --cold \
       --json "$here/taxi-$data-cold-maps-$maps.json"
   done
   $bamquery taxi run $data.bq --repeat 5 --cold --reader direct --json "$here/taxi-$data-cold-direct.json"
 done
+$bamquery taxi draw "$here"/taxi-generated-warm-maps-on.json "$here"/taxi-generated-warm-maps-off.json \
+  --plot "$here/q1-q5.png"

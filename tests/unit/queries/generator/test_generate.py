@@ -2,6 +2,8 @@
 
 import functools
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +107,19 @@ def test_straight_into_a_database(tmp_path: Path) -> None:
         with database.table("generated").snapshot() as snapshot:
             parts = [pa.ipc.open_file(str(fragment.path)).read_all() for fragment in snapshot.fragments]
     assert pa.concat_tables(parts).combine_chunks().equals(make(recipe).combine_chunks())
+
+
+@pytest.mark.slow
+def test_any_size_in_bounded_memory(tmp_path: Path) -> None:
+    """40 M rows are ten fragments; two are in memory at a time, so ten times as many would take no more."""
+    program = f"""
+import resource
+from bamquery.queries.command_line import main
+main(["generate", {str(tmp_path / "taxi.bq")!r}, "--rows", "40M", "--order", "random"])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert int(done.stdout.split()[-1]) < 1000
 
 
 # --- shape ---

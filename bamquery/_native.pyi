@@ -5,7 +5,6 @@ all bits are set. Sizes are checked: a call that does not fit raises ValueError.
 GIL while it works.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,9 +19,6 @@ def crc32c(data: Buffer, seed: int = 0) -> int:
 
 def strided_crcs(data: Buffer, stride: int) -> NDArray[np.uint32]:
     """CRC-32C of each run of `stride` bytes; the last may be shorter."""
-
-def write_buffers(fd: int, offset: int, buffers: Sequence[Buffer], path: str | Path) -> None:
-    """Write all buffers, one behind the other, at `offset`; StorageError names `path` and the reason."""
 
 def copy_bits(source: Buffer | None, source_bit: int, count: int, target: Buffer, target_bit: int) -> int:
     """Copy `count` bits and return how many are set."""

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from bamquery import _native
 from bamquery.errors import StorageError
 from bamquery.storage.block_reader import BlockReader, ReadCounters
 from bamquery.storage.direct_reader import DirectReader
+from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.mapped_reader import MappedReader
 
 Clock: TypeAlias = Callable[[], float]
@@ -28,8 +31,9 @@ _CACHE_VERSION: Final = 1
 _REQUEST_BYTES: Final = 1 << 20
 _SECONDS_A_PHASE: Final = 0.1
 """Each of bandwidth, rate and latency is measured for about so long."""
-_LEAST_BYTES: Final = 4 << 20
-"""Smaller files say too little about their device."""
+_PIECE_BYTES: Final = 4 << 20
+"""Streamed by one call; smaller files say too little about their device."""
+_VECTOR_BYTES: Final = 8 * VECTOR_ROWS
 _SAMPLE_BYTES: Final = 64 << 20
 _BATCH: Final = 1024
 """Scattered reads a call; enough to keep every queue of a drive busy."""
@@ -64,7 +68,7 @@ class DeviceProfile:
     def measure(cls, path: Path, kind: str) -> DeviceProfile:
         """The profile of the volume that holds `path`, a file of some size, for readers of that kind.
 
-        Taken from the process's or the user's cache where it is there; measuring takes about a third of a
+        Taken from the process's or the user's cache where it is there; measuring takes about half a
         second. A volume that cannot be measured gets the assumed profile.
         """
         key = _volume(path, kind)
@@ -89,16 +93,29 @@ ASSUMED: Final = {
 
 
 def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfile:
-    """Measure with a reader of a file of `size` bytes; nothing is cached."""
+    """Measure with a reader of a file of `size` bytes; nothing is cached.
+
+    Bandwidth is that of streams of vectors, verified. For mapped files it is that of memory, since what the
+    page cache has to fetch first is read once before.
+    """
     generator = np.random.default_rng(0)
     counters = ReadCounters()
-    piece = min(size, _LEAST_BYTES)
-    starts = np.arange(0, min(size, _SAMPLE_BYTES) - piece + 1, piece)
-    blocks = size // reader.block_size
+    vectors = np.arange(0, _PIECE_BYTES, _VECTOR_BYTES)
+    lengths = np.full(len(vectors), _VECTOR_BYTES)
+    checksums: list[NDArray[np.uint32]] = []
+    started = clock()
+    for start in range(0, min(size, _SAMPLE_BYTES) - _PIECE_BYTES + 1, _PIECE_BYTES):
+        data = reader.read_ranges(vectors + start, lengths, counters)
+        checksums.append(_native.strided_crcs(data, _VECTOR_BYTES))
+        if clock() - started > _SECONDS_A_PHASE:
+            break  # of a slow device, a smaller sample will do
 
     def stream(turn: int) -> int:
-        reader.read_ranges(starts[turn % len(starts)][None], np.array([piece]), counters)
-        return piece
+        piece = turn % len(checksums)
+        reader.read_ranges(vectors + piece * _PIECE_BYTES, lengths, counters, checksums[piece])
+        return _PIECE_BYTES
+
+    blocks = size // reader.block_size
 
     def scatter(_: int) -> int:
         rows = np.unique(generator.integers(0, blocks, _BATCH))
@@ -109,10 +126,6 @@ def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfil
         reader.gather(0, reader.block_size, 8, generator.integers(0, blocks, 1), counters)
         return 1
 
-    if reader.kind == "mapped":
-        # The profile of mapped files is that of memory: what the page cache must fetch first does not count.
-        for turn in range(len(starts)):
-            stream(turn)
     return DeviceProfile(
         bandwidth=_rate(stream, clock),
         iops=_rate(scatter, clock),
@@ -145,7 +158,7 @@ def _rate(work: Callable[[int], int], clock: Clock) -> float:
 def _measured(path: Path, kind: str, clock: Clock) -> DeviceProfile | None:
     try:
         size = path.stat().st_size
-        if size < _LEAST_BYTES:
+        if size < _PIECE_BYTES:
             return None
         reader = DirectReader(path, size) if kind == "direct" else MappedReader(path, size)
     except (OSError, StorageError):

@@ -1,7 +1,6 @@
 // The native code without Python, so that sanitizers see all of it: buffers have exactly the size that is
 // allowed to be touched, and every result is compared with a simple model. Usage: native_test FOLDER
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +22,6 @@
 #include "crc32c.hpp"
 #include "direct_file.hpp"
 #include "errors.hpp"
-#include "file_write.hpp"
 #include "mapped_file.hpp"
 #include "statistics.hpp"
 #include "thread_pool.hpp"
@@ -224,30 +222,6 @@ std::string write_file(const std::string& folder, const Bytes& contents) {
   return path;
 }
 
-void test_writes(const std::string& folder) {
-  const std::string path = folder + "/written";
-  const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
-  Bytes expected;
-  std::vector<Bytes> parts;
-  std::vector<iovec> buffers;
-  for (int i = 0; i < 3000; ++i) parts.push_back(random_bytes(below(20)));  // more than one pwritev takes
-  for (Bytes& part : parts) {
-    buffers.push_back({part.data(), part.size()});
-    expected.insert(expected.end(), part.begin(), part.end());
-  }
-  write_buffers(descriptor, 5, buffers, path);
-  Bytes found(expected.size());
-  CHECK(pread(descriptor, found.data(), found.size(), 5) == static_cast<ssize_t>(found.size()));
-  CHECK(found == expected);
-  close(descriptor);
-  try {
-    write_buffers(descriptor, 0, buffers, path);
-    CHECK(false);
-  } catch (const StorageError& error) {
-    CHECK(error.path() == path);
-  }
-}
-
 void test_reads(const BlockFile& file, const Bytes& contents) {
   const auto size = static_cast<std::int64_t>(contents.size());
   for (int turn = 0; turn < 60; ++turn) {
@@ -359,7 +333,6 @@ int main(int argc, char** argv) {
   test_string_statistics();
   test_utf8();
   test_garbage_offsets();
-  test_writes(argv[1]);
   test_thread_pool();
   test_files(argv[1]);
   std::puts("all native tests passed");

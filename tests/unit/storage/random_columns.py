@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ import pyarrow as pa
 from bamquery.storage.filesystem import POSIX
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_writer import BatchRows, write_fragment
-import itertools
 
 PLAIN_TYPES = [
     pa.bool_(),

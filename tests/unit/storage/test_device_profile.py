@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from bamquery.storage import device_profile
@@ -44,6 +45,7 @@ class Drive:
 
     def read_ranges(self, offsets, lengths, counters, checksums=None):
         self.now += int(lengths.sum()) / self.numbers[0]
+        return pa.py_buffer(bytes(int(lengths.sum())))
 
     def gather(self, base, stride, width, rows, counters):
         self.now += self.numbers[2] if len(rows) == 1 else len(rows) / self.numbers[1]

@@ -1,5 +1,6 @@
 """What is written is what other Arrow readers and we read back, whatever the types, nulls and chunks."""
 
+import itertools
 import json
 from pathlib import Path
 
@@ -23,7 +24,6 @@ from tests.unit.storage.random_columns import (
     samples,
     written,
 )
-import itertools
 
 # Polars has no counterpart for these; that is its limit, not the files'.
 POLARS_TYPES = [

@@ -1,0 +1,42 @@
+"""Where plain columns find their vectors, and what chance makes of scattered rows."""
+
+import numpy as np
+import pytest
+
+from bamquery.storage.encodings.encoding import Footprint
+from bamquery.storage.encodings.plain import fixed_footprint, scattered, vector_ranges
+from bamquery.storage.layout import VECTOR_ROWS, Extent
+
+
+@pytest.mark.parametrize(("bits", "size"), [(1, 128), (8, 1024), (32, 4096), (64, 8192), (128, 16384)])
+def test_vectors_lie_end_to_end(bits: int, size: int) -> None:
+    rows = 2 * VECTOR_ROWS + 9
+    extent = Extent(8192, -(-rows * bits // 8))
+    offsets, lengths = vector_ranges(extent, bits, np.array([0, 2]))
+    assert offsets.tolist() == [8192, 8192 + 2 * size]
+    assert lengths.tolist() == [size, -(-9 * bits // 8)]
+
+
+def test_footprints_add_up() -> None:
+    assert Footprint(1, 2) + Footprint(3, 4) == Footprint(4, 6)
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 10, 300, 1000, 100_000])
+@pytest.mark.parametrize("runs", [1, 50, 1000])
+def test_scattered_is_what_drawing_gives(pieces: int, runs: int) -> None:
+    random = np.random.default_rng(0)
+    ends = np.linspace(0, 1000, runs + 1).astype(int)[1:]
+    position = np.arange(1000) + np.searchsorted(ends, np.arange(1000), side="right")  # a gap between runs
+    hits = [np.unique(position[random.integers(0, 1000, pieces)]) for _ in range(50)]
+    blocks = np.mean([len(hit) for hit in hits])
+    starts = np.mean([np.count_nonzero(np.diff(hit, prepend=-9) != 1) for hit in hits])
+    found = scattered(pieces, Footprint(runs, 1000))
+    assert found.blocks == pytest.approx(blocks, rel=0.05, abs=1)
+    assert found.runs == pytest.approx(starts, rel=0.1, abs=1.5)
+
+
+def test_nothing_takes_nothing() -> None:
+    nothing = np.empty(0, np.int64)
+    assert scattered(5, Footprint(0, 0)) == Footprint(0, 0)
+    assert fixed_footprint(Extent(0, 8000), 64, nothing, nothing, 512) == Footprint(0, 0)
+    assert fixed_footprint(Extent(0, 8000), 64, 7, nothing, 512) == Footprint(0, 0)

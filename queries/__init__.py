@@ -1,7 +1,7 @@
 """The NYC Taxi suite: loader, generator, Q1-Q5, runner and plots.
 
 In come TLC's files of any year, or a recipe for generated trips; out go the tables `trips`, `zones` and
-`generated`, and the five questions' checked answers with times, bytes and pictures. docs/taxi.md is its guide.
+`generated`, and the answers to the five questions, checked, with times, bytes and pictures.
 """
 
 if not __name__.startswith("bamquery."):

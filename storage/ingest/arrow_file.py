@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from bamquery.errors import IngestError
+from bamquery.storage.ingest import arrow_slices
+from bamquery.storage.ingest.arrow_slices import Array, Block, LargeBatch
 from bamquery.storage.ingest.failures import READ_ERRORS, reason, unreadable
 from bamquery.storage.ingest.formats import read_start
-from bamquery.storage.ingest.source import Chunk
+from bamquery.storage.ingest.source import Chunk, readable
 from bamquery.storage.types import DataType
 
 _FILE_MAGIC: Final = b"ARROW1"
 _FEATHER_V1_MAGIC: Final = b"FEA1"
+_LARGE_BATCH: Final = 128 << 20
+"""Bytes of a record batch beyond which it is read in slices."""
 
 
 class ArrowFilePart:
@@ -46,8 +49,9 @@ class ArrowFilePart:
         self._is_stream = not start.startswith(_FILE_MAGIC)
         try:
             self.bytes = path.stat().st_size
-            with self._open([]) as reader:
-                self.schema: pa.Schema = reader.schema
+            with pa.OSFile(str(path), "rb") as file:
+                reader = pa.ipc.open_stream(file) if self._is_stream else pa.ipc.open_file(file)
+                self.schema = readable(reader.schema)
         except READ_ERRORS as error:
             what = "stream" if self._is_stream else "file"
             raise IngestError(
@@ -60,25 +64,66 @@ class ArrowFilePart:
         # Arrow takes no columns to mean all; one is enough to learn how many rows there are.
         wanted = sorted(set(columns)) or [0]
         names = [self.schema.names[i] for i in columns]
-        number = 0
+        number, first_row = -1, 1
         try:
-            with self._open(wanted) as reader:
-                for number, (batch, size) in enumerate(self._batches(reader)):
-                    self._validate(batch, number)
-                    yield Chunk(batch.select(names), f"record batch {number}", 1, size)
+            for batch, found, size in (
+                self._read_stream(wanted) if self._is_stream else self._read_file(wanted)
+            ):
+                if found != number:
+                    number, first_row = found, 1
+                # Nothing may look into a batch before this, not even to ask for its size.
+                self._validate(batch, number)
+                yield Chunk(batch.select(names), f"record batch {number}", first_row, size)
+                first_row += batch.num_rows
         except READ_ERRORS as error:
-            raise unreadable(self.path, error, f"after record batch {number}" if number else "") from error
+            place = f"after record batch {number}" if number >= 0 else "record batch 0"
+            raise unreadable(self.path, error, place) from error
 
-    def _batches(
-        self, reader: pa.RecordBatchFileReader | pa.RecordBatchStreamReader
-    ) -> Iterator[tuple[pa.RecordBatch, int]]:
-        if isinstance(reader, pa.RecordBatchFileReader):
-            count = reader.num_record_batches
-            for i in range(count):
-                yield reader.get_batch(i), self.bytes // count
-        else:
-            for batch in reader:
-                yield batch, batch.nbytes
+    def _read_stream(self, columns: list[int]) -> Iterator[tuple[pa.RecordBatch, int, int]]:
+        """Batches, their numbers, and bytes of the file read for each."""
+        with pa.OSFile(str(self.path), "rb") as file:
+            position = 0
+            for number, batch in enumerate(pa.ipc.open_stream(file, options=_only(columns))):
+                yield batch, number, file.tell() - position
+                position = file.tell()
+
+    def _read_file(self, columns: list[int]) -> Iterator[tuple[pa.RecordBatch, int, int]]:
+        """As `_read_stream`; but large batches come in slices, which then share a number."""
+        with pa.OSFile(str(self.path), "rb") as file, self.path.open("rb", buffering=0) as slice_file:
+            reader = pa.ipc.open_file(file, options=_only(columns))
+            blocks = _blocks(slice_file.fileno())
+            share = self.bytes // max(reader.num_record_batches, 1)
+            for number in range(reader.num_record_batches):
+                large = None
+                if number < len(blocks) and blocks[number].body_length > _LARGE_BATCH:
+                    large = self._large(slice_file.fileno(), blocks[number])
+                if large is None:
+                    yield reader.get_batch(number), number, share
+                else:
+                    for batch in self._slices(large, number, columns):
+                        yield batch, number, share * batch.num_rows // large.rows
+
+    def _large(self, descriptor: int, block: Block) -> LargeBatch | None:
+        try:
+            return LargeBatch(descriptor, block, self.schema)
+        except NotImplementedError:
+            return None
+
+    def _slices(self, large: LargeBatch, number: int, columns: list[int]) -> Iterator[pa.RecordBatch]:
+        # A column that cannot be sliced is read whole: less than all columns, and dictionaries come with it.
+        whole = {column: self._column(number, column) for column in columns if not large.can_slice(column)}
+        for first, rows in arrow_slices.slices(large.rows):
+            arrays = [
+                whole[column].slice(first, rows) if column in whole else large.read(column, first, rows)
+                for column in columns
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, [self.schema.names[column] for column in columns])
+
+    def _column(self, number: int, column: int) -> Array:
+        with pa.OSFile(str(self.path), "rb") as file:
+            batch = pa.ipc.open_file(file, options=_only([column])).get_batch(number)
+        self._validate(batch, number)
+        return batch.column(0)
 
     def _validate(self, batch: pa.RecordBatch, number: int) -> None:
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
@@ -87,11 +132,13 @@ class ArrowFilePart:
             except pa.ArrowException as error:
                 raise unreadable(self.path, error, f'record batch {number}, column "{name}"') from error
 
-    @contextmanager
-    def _open(self, columns: list[int]) -> Iterator[pa.RecordBatchFileReader | pa.RecordBatchStreamReader]:
-        options = pa.ipc.IpcReadOptions(included_fields=columns)
-        with pa.OSFile(str(self.path), "rb") as file:
-            if self._is_stream:
-                yield pa.ipc.open_stream(file, options=options)
-            else:
-                yield pa.ipc.open_file(file, options=options)
+
+def _only(columns: list[int]) -> pa.ipc.IpcReadOptions:
+    return pa.ipc.IpcReadOptions(included_fields=columns)
+
+
+def _blocks(descriptor: int) -> list[Block]:
+    try:
+        return arrow_slices.blocks(descriptor)
+    except NotImplementedError:
+        return []

@@ -19,6 +19,8 @@ from bamquery.storage.types import DataType
 # The words DuckDB takes for BOOLEAN; 1 and 0 stay numbers, and the Y and N of taxi files stay text.
 _TRUE: Final = ["true", "True", "TRUE", "t", "T", "yes", "Yes", "YES"]
 _FALSE: Final = ["false", "False", "FALSE", "f", "F", "no", "No", "NO"]
+_FEW_BYTES: Final = 1 << 18
+"""Blocks for which threads cost more than they bring."""
 _FAILED_COLUMN: Final = re.compile(r"In CSV column #(\d+)")
 
 
@@ -44,7 +46,11 @@ def parse(
         table = csv.read_csv(
             io.BytesIO(block.data),
             # One block, since Arrow wants records shorter than its blocks; columns still run in parallel.
-            read_options=csv.ReadOptions(column_names=names, block_size=len(block.data) + 1),
+            read_options=csv.ReadOptions(
+                column_names=names,
+                block_size=len(block.data) + 1,
+                use_threads=len(block.data) > _FEW_BYTES,
+            ),
             parse_options=csv.ParseOptions(
                 delimiter=dialect.delimiter,
                 newlines_in_values=b'"' in block.data,

@@ -57,7 +57,8 @@ class UnifiedSource:
         ]
         self.bytes_read = 0
         if columns is not None:
-            order = [_position(self.schema, column) for column in columns]
+            chosen = {fold(name) for name in self.schema.names}
+            order = [_position(self.schema, column) for column in columns if fold(column) in chosen]
             self.schema = pa.schema([self.schema.field(i) for i in order])
             self._mapping = [tuple(mapping[i] for i in order) for mapping in self._mapping]
         if not len(self.schema):

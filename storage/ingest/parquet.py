@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.failures import READ_ERRORS, unreadable
 from bamquery.storage.ingest.formats import read_start
-from bamquery.storage.ingest.source import BATCH_BYTES, BATCH_ROWS, Chunk
+from bamquery.storage.ingest.source import BATCH_BYTES, BATCH_ROWS, Chunk, readable
 from bamquery.storage.types import DataType
 
 _MAGIC: Final = b"PAR1"
@@ -46,7 +45,7 @@ class ParquetPart:
         try:
             self.bytes = path.stat().st_size
             with self._open() as file:
-                self.schema: pa.Schema = file.schema_arrow
+                self.schema = readable(file.schema_arrow)
                 self.rows: int = file.metadata.num_rows
                 self._groups: int = file.metadata.num_row_groups
         except READ_ERRORS as error:

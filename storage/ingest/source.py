@@ -64,6 +64,17 @@ class IngestSource(Protocol):
         ...
 
 
+def readable(schema: pa.Schema) -> pa.Schema:
+    """The schema itself, if its names and types can be looked at: those of a damaged file may not be text.
+
+    Raises:
+        ValueError: they cannot.
+    """
+    for field in schema:
+        str((field.name, field.type))
+    return schema
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Rows of a part, as it has them."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bamquery.errors import BamQueryError, IngestError
 from bamquery.storage.ingest.failures import READ_ERRORS, reason
-from bamquery.storage.ingest.source import BATCH_ROWS, Chunk
+from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, readable
 from bamquery.storage.types import DataType
 
 _DATASET_READAHEAD: Final = 2
@@ -43,7 +43,7 @@ class StreamPart:
             once: a second pass is an error.
         """
         self.name = name
-        self.schema = schema
+        self.schema = readable(schema)
         self.rows = rows
         self.bytes = size
         self._start = start
@@ -153,7 +153,7 @@ def _dataset(dataset: Any) -> StreamPart:
 
 def _pandas(frame: Any) -> StreamPart:
     frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
-    schema = pa.Schema.from_pandas(frame, preserve_index=False).remove_metadata()
+    schema = _pandas_schema(frame)
 
     def start(names: list[str]) -> Iterator[pa.RecordBatch]:
         # In slices, since the conversion copies.
@@ -164,6 +164,20 @@ def _pandas(frame: Any) -> StreamPart:
             yield pa.RecordBatch.from_pandas(piece, schema=wanted, preserve_index=False)
 
     return StreamPart("pandas.DataFrame", schema, start, rows=len(frame))
+
+
+def _pandas_schema(frame: Any) -> pa.Schema:
+    try:
+        return pa.Schema.from_pandas(frame, preserve_index=False).remove_metadata()
+    except pa.ArrowException as error:
+        for i, name in enumerate(frame.columns):
+            try:
+                pa.Array.from_pandas(frame.iloc[:, i])
+            except pa.ArrowException as column_error:
+                raise IngestError(
+                    f'pandas.DataFrame: column "{name}" has values of several types: {reason(column_error)}'
+                ) from error
+        raise
 
 
 def _polars(frame: Any) -> StreamPart:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -53,7 +53,7 @@ def unify(parts: Sequence[PartSchema]) -> Unified:
     """The schema that holds every value of all parts; columns and spellings as they first appear.
 
     Raises:
-        IngestError: no type holds both of two parts' values; names the column and both parts.
+        IngestError: no type holds both of two parts' values; names all such columns, and two parts for each.
     """
     spelling: dict[str, str] = {}
     for part in parts:
@@ -62,60 +62,87 @@ def unify(parts: Sequence[PartSchema]) -> Unified:
     positions = [{fold(name): i for i, name in enumerate(part.schema.names)} for part in parts]
     fields = []
     drift: list[str] = []
+    impossible: dict[str, str] = {}
     for folded, name in spelling.items():
         holders = [
-            (part, part.schema.field(position[folded]))
+            _Holder(part.name, part.schema.field(position[folded]), part.is_text)
             for part, position in zip(parts, positions, strict=True)
             if folded in position
         ]
-        type_ = _column_type(name, [(part, field.type) for part, field in holders])
+        type_ = _column_type(holders)
+        if isinstance(type_, _Conflict):
+            impossible[name] = f'column "{name}" is {type_}'
+            continue
         fields.append(pa.field(name, type_))
-        for part, field in holders:
-            if field.name != name:
-                drift.append(f'{part.name}: column "{name}" is spelled "{field.name}"')
-            if field.type != type_:
-                values = "without values" if pa.types.is_null(field.type) else str(field.type)
-                drift.append(f'{part.name}: column "{name}" is {values}, read as {type_}')
+        for holder in holders:
+            if holder.field.name != name:
+                drift.append(f'{holder.part}: column "{name}" is spelled "{holder.field.name}"')
+            if holder.type != type_:
+                own = "without values" if pa.types.is_null(holder.type) else str(holder.type)
+                drift.append(f'{holder.part}: column "{name}" is {own}, read as {type_}')
         drift += [
             f'{part.name}: column "{name}" is missing, read as null'
             for part, position in zip(parts, positions, strict=True)
             if folded not in position
         ]
+    if impossible:
+        names = ", ".join(f'"{name}"' for name in impossible)
+        raise IngestError(
+            f"{'; '.join(impossible.values())}. No type holds both: load these files into two tables, or "
+            f"leave out what differs with exclude=[{names}]"
+        )
     mapping = tuple(tuple(position.get(folded) for folded in spelling) for position in positions)
     return Unified(pa.schema(fields), mapping, tuple(drift) if len(parts) > 1 else ())
 
 
-def _column_type(column: str, holders: Sequence[tuple[PartSchema, DataType]]) -> DataType:
+@dataclass(frozen=True, slots=True)
+class _Holder:
+    """A part that has the column in question."""
+
+    part: str
+    field: pa.Field[Any]
+    is_text: bool
+
+    @property
+    def type(self) -> DataType:
+        type_: DataType = self.field.type
+        return type_
+
+
+@dataclass(frozen=True, slots=True)
+class _Conflict:
+    """Two holders whose values no type holds."""
+
+    first: _Holder
+    second: _Holder
+
+    def __str__(self) -> str:
+        return f"{self.first.type} in {self.first.part} but {self.second.type} in {self.second.part}"
+
+
+def _column_type(holders: Sequence[_Holder]) -> DataType | _Conflict:
     """The union over all parts; text (CSV) gives way to what typed parts say, or is kept as strings."""
-    typed = [(part, type_) for part, type_ in holders if not part.is_text]
-    text = [(part, type_) for part, type_ in holders if part.is_text]
-    typed_union = union_types(type_ for _, type_ in typed)
+    typed = [holder for holder in holders if not holder.is_text]
+    text = [holder for holder in holders if holder.is_text]
+    typed_union = union_types(holder.type for holder in typed)
     if typed_union is None:
-        raise _impossible(column, itertools.combinations(typed, 2))
-    text_union = union_types(type_ for _, type_ in text) or pa.large_string()
+        return _conflict(itertools.combinations(typed, 2))
+    text_union = union_types(holder.type for holder in text) or pa.large_string()
     union = union_types((typed_union, text_union))
     if union is None:
         # Any text can be had as strings, if that is what the typed parts have.
         union = union_types((typed_union, pa.large_string()))
         if union is None:
-            raise _impossible(column, itertools.product(text, typed))
+            return _conflict(itertools.product(typed, text))
     if pa.types.is_null(union):
         # As DuckDB: a CSV column without values is VARCHAR, any other INTEGER.
         return pa.int32() if typed else pa.large_string()
     return union
 
 
-def _impossible(
-    column: str, pairs: Iterable[tuple[tuple[PartSchema, DataType], tuple[PartSchema, DataType]]]
-) -> IngestError:
-    """The error that names the first pair that does not go together; there is one if all do not."""
-    (first, first_type), (second, second_type) = next(
-        pair for pair in pairs if union_types((pair[0][1], pair[1][1])) is None
-    )
-    return IngestError(
-        f'column "{column}" is {first_type} in {first.name} but {second_type} in {second.name}, and no type '
-        f'holds both: load these files into two tables, or leave the column out with exclude=["{column}"]'
-    )
+def _conflict(pairs: Iterable[tuple[_Holder, _Holder]]) -> _Conflict:
+    """The first pair that does not go together; there is one where all together do not."""
+    return next(_Conflict(*pair) for pair in pairs if union_types((pair[0].type, pair[1].type)) is None)
 
 
 def union_types(types: Iterable[DataType]) -> DataType | None:

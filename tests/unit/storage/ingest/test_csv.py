@@ -1,3 +1,4 @@
+import collections
 import datetime
 import gzip
 import math
@@ -210,11 +211,17 @@ def test_unnamed_fields_with_values_are_kept(read):
 
 
 def test_real_headers(read, shared_taxi):
-    """Each start of a TLC file of 2009 to 2020 has the columns of its header, and rows of the right kinds."""
+    """The start of a TLC file of each kind has the columns of its header, and rows of the right types."""
     heads = pa.parquet.read_table(shared_taxi / "heads_2009-2020.parquet").to_pylist()
-    files = sorted({line["file"] for line in heads})
-    for file in files:
-        lines = [line["line"] for line in heads if line["file"] == file and not line["cut_off"]]
+    files = collections.defaultdict(list)
+    for line in heads:
+        if not line["cut_off"]:
+            files[line["file"]].append(line["line"])
+    # Same header, same blank line, same number of fields: the same kind.
+    kinds = {(lines[0], lines[1].strip(), lines[-1].count(",")): file for file, lines in files.items()}
+    assert len(kinds) > 20
+    for file in kinds.values():
+        lines = files[file]
         table = read("".join(line + "\n" for line in lines), file)
         expected = [name.strip(' "') for name in lines[0].rstrip("\r").split(",")]
         assert table.column_names == expected
@@ -222,7 +229,6 @@ def test_real_headers(read, shared_taxi):
         for name, type_ in zip(table.column_names, table.schema.types, strict=True):
             if "date" in name.lower() and table.column(name).null_count < table.num_rows:
                 assert type_ == pa.timestamp("us")
-    assert len(files) > 300
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,16 @@ def test_impossible_union_names_column_and_both_files():
     assert 'exclude=["a"]' in message
 
 
+def test_all_impossible_unions_are_told_at_once():
+    with pytest.raises(IngestError, match=r'"a" is .*; column "c" is .*exclude=\["a", "c"\]'):
+        unify(
+            parts(
+                {"a": pa.int8(), "b": pa.int8(), "c": pa.bool_()},
+                {"a": pa.large_string(), "b": pa.int16(), "c": pa.int8()},
+            )
+        )
+
+
 def text(name, type_):
     return PartSchema(name, pa.schema({"a": type_}), is_text=True)
 
@@ -204,5 +214,5 @@ def test_text_can_be_had_as_strings(parts_, expected):
 
 
 def test_text_that_is_no_number_does_not_fit_numbers():
-    with pytest.raises(IngestError, match=r'"a" is large_string in a\.csv but int64 in 0\.parquet'):
+    with pytest.raises(IngestError, match=r'"a" is int64 in 0\.parquet but large_string in a\.csv'):
         unify([text("a.csv", pa.large_string()), *parts({"a": pa.int64()})])

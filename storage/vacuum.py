@@ -14,7 +14,7 @@ from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import VACUUM, WRITERS, LockFile
 from bamquery.storage.manifest import parse_file_name, writer_token
-from bamquery.storage.table_folder import NO_VERSION, TableFolder, list_names, table_folders
+from bamquery.storage.table_folder import TableFolder, list_names, table_folders
 
 _FRAGMENT_FILE: Final = re.compile(r"[0-9a-f]{15}-[0-9a-f]{4,8}(\.vectors)?\.arrow")
 _DRAFT: Final = re.compile(r"[0-9a-f]{15}\.[0-9]+\.tmp")
@@ -90,7 +90,7 @@ def remove_dead_folder(
         try:
             if lock is not None and not lock.try_exclusive(0, 0):
                 return False
-            if _is_alive(folder):
+            if _is_alive(folder) or len(folder.versions()) > 1:
                 return False
             _remove_folder(filesystem, folder, report)
             report.tables += 1
@@ -120,7 +120,11 @@ def _remove_versions(
 ) -> bool:
     """Remove all versions but the latest and those in use; True if only the latest is left."""
     complete = True
-    for version in folder.versions()[:-1]:
+    older = folder.versions()[:-1]
+    if older:
+        # The version that stays must be safe first: whoever published it may have died before its sync.
+        filesystem.sync_directory(folder.manifests)
+    for version in older:
         # The version before it must be free as well. A writer based on that one will try to publish this one,
         # and must find the name taken.
         if not lock.try_exclusive(version - 1, 2):
@@ -180,14 +184,10 @@ def _only_ours(folder: TableFolder) -> bool:
 
 
 def _remove_folder(filesystem: FileSystem, folder: TableFolder, report: VacuumReport) -> None:
-    *older, latest = folder.versions() or [NO_VERSION]
-    for version in older:
-        filesystem.remove(folder.manifest(version))
-        report.versions += 1
-    if latest != NO_VERSION:
-        # The version that says "dropped" goes last: after a crash no older one may come back without it.
+    for version in folder.versions():  # none, or the one that says "dropped"
+        # It goes last: after a crash no older one may come back without it.
         filesystem.sync_directory(folder.manifests)
-        filesystem.remove(folder.manifest(latest))
+        filesystem.remove(folder.manifest(version))
         report.versions += 1
     for inner in (folder.fragments, folder.manifests):
         for name in list_names(inner):

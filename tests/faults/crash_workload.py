@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from bamquery.storage.database import Database
-from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.snapshot import Snapshot
 from tests.faults.recording import RecordingFileSystem
 
@@ -101,14 +100,16 @@ def run(history: History, base: Path) -> None:
         database.vacuum()
 
 
-def go_on(history: History, path: Path) -> None:
+def go_on(history: History, path: Path, *, vacuum_first: bool) -> None:
     """What another process does with whatever a killed one has left."""
     with Database.open(path, history.filesystem) as database:
+        if vacuum_first:
+            database.vacuum()
         seen = contents(database, {change.table: None for change in history.changes})
         for name, is_now in seen.items():
             if is_now is not None:
-                schema = database.table(name).snapshot().schema
-                row = pa.RecordBatch.from_pylist([{}], schema=schema)
+                with database.table(name).snapshot() as snapshot:
+                    row = pa.RecordBatch.from_pylist([{}], schema=snapshot.schema)
                 append(history, database, name, {k: [*v, None] for k, v in is_now.items()}, row)
         database.vacuum()
         write(history, database, "after", [rows(0, 5)])
@@ -146,13 +147,16 @@ def content(snapshot: Snapshot) -> Content:
     return pa.concat_tables(tables).to_pydict() if tables else snapshot.schema.empty_table().to_pydict()
 
 
-def verify(folder: Path, allowed: dict[str, list[Content]], filesystem: FileSystem | None = None) -> None:
-    """Open what a crash left: each table is one of its allowed versions, nothing is damaged, litter goes."""
+def verify(folder: Path, allowed: dict[str, list[Content]], *, write: bool = True) -> None:
+    """Open what a crash left: each table is one of its allowed versions, nothing is damaged, litter goes.
+
+    With `write`, also that every table can be written to.
+    """
     committed = any(None not in contents for contents in allowed.values())
     if not folder.exists():
         assert not committed, "the database is gone"
         return
-    with Database.open(folder, *([filesystem] if filesystem else [])) as database:
+    with Database.open(folder) as database:
         before = contents(database, allowed)
         report = database.check()
         assert not report.errors, report.errors
@@ -165,7 +169,7 @@ def verify(folder: Path, allowed: dict[str, list[Content]], filesystem: FileSyst
         found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.name != "tables"}
         assert found == needed_files(database), found ^ needed_files(database)
         for name, is_now in before.items():
-            if is_now is not None:
+            if write and is_now is not None:
                 with database.table(name).append() as writer:
                     writer.write(pa.RecordBatch.from_pylist([{}], schema=writer.schema))
                     writer.commit()

@@ -224,16 +224,22 @@ class Disk:
         visit(self.root, "")
         return tree
 
+    def extremes(self) -> list[tuple[str, Tree]]:
+        """Nothing that was not synced, and everything."""
+        return [
+            ("nothing that was not synced", self.left(_lost, _dropped)),
+            ("everything", self.left(_kept, _all)),
+        ]
+
     def outcomes(self, seed: int, subsets: int) -> list[tuple[str, Tree]]:
-        """The extremes, and `subsets` outcomes in which every name and file has its own luck."""
+        """The extremes, mixtures, and `subsets` outcomes in which every name and file has its own luck."""
         luck = random.Random(seed)
         found = [
-            ("nothing that was not synced", self.left(_lost, _dropped)),
+            *self.extremes(),
             ("all names, no unsynced bytes", self.left(_kept, _dropped)),
             ("all names, zeros for unsynced bytes", self.left(_kept, _zeros)),
             ("all names, files cut short", self.left(_kept, lambda node: _truncated(node, luck))),
             ("all names, torn writes", self.left(_kept, lambda node: _torn(node, luck))),
-            ("everything", self.left(_kept, _all)),
         ]
         for number in range(subsets):
             contents: list[Content] = [

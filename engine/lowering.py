@@ -13,7 +13,8 @@ from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.scan import make_scan
 from bamquery.engine.operators.single_row import SingleRow
-from bamquery.engine.operators.sort import Sort, TopRows
+from bamquery.engine.operators.sort import Sort
+from bamquery.engine.operators.top_rows import TopRows
 from bamquery.engine.operators.values import Values
 from bamquery.engine.settings import Settings
 from bamquery.errors import Reason, UnsupportedError

@@ -8,11 +8,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
-from bamquery.engine.operators.sort import Sort, TopRows
+from bamquery.engine.operators import sort
+from bamquery.engine.operators.sort import Sort
+from bamquery.engine.operators.top_rows import TopRows
 from bamquery.engine.settings import Settings
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call
@@ -80,6 +83,23 @@ def test_keys_are_expressions(oracle: duckdb.DuckDBPyConnection, device: Device[
 def test_no_keys_keep_the_order(device: Device[Any]) -> None:
     table = random_table([pa.int64()], 100)
     assert_same(run(TopRows(Rows(table), [], 10, 5), device), table.slice(5, 10))
+
+
+@pytest.mark.parametrize("distinct", [1, 3, 10**9], ids=["one key", "few keys", "many keys"])
+@pytest.mark.parametrize("sizes", [[1000], [0, 1, 30_000], [10**6]], ids=str)
+def test_buckets(
+    device: Device[Any], monkeypatch: pytest.MonkeyPatch, sizes: list[int], distinct: int
+) -> None:
+    """More rows than are sorted at once."""
+    monkeypatch.setattr(sort, "_BUCKET_ROWS", 2000)
+    random_keys = random.Random(1)
+    keys = pa.array([random_keys.choice([None, random_keys.randrange(distinct)]) for _ in range(70_000)])
+    table = pa.table({"a": keys, "row": pa.array(range(70_000), pa.int64())})
+    order = [SortKey(reference(table, "a"), descending=True)]
+    expected = table.take(
+        pa.compute.sort_indices(table, sort_keys=[("a", "descending"), ("row", "ascending")])
+    )
+    assert run(Sort(Rows(table, sizes), order), device).equals(expected)
 
 
 @pytest.mark.parametrize("rows", [0, 1])

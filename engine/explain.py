@@ -29,7 +29,8 @@ def explain_plan(root: Operator[Any], device: str, notes: Sequence[str] = ()) ->
         if isinstance(operator, StoredScan) and isinstance(profile, ScanProfile):
             forecast = operator.forecast()
             expected = f"expected: {plural(forecast.rows, 'row')} of {plural(profile.rows_total, 'row')}"
-            return [*_scan_lines(profile, "yes" if profile.verify else "no"), expected, *_forecast_table(forecast.columns.values())]
+            scan = _scan_lines(profile, "yes" if profile.verify else "no")
+            return [*scan, expected, *_forecast_table(forecast.columns.values())]
         return _detail_lines(profile)
 
     lines += _tree(root.profile, root, lambda profile: "", details)

@@ -112,7 +112,9 @@ def _node(plan: Plan, exact: bool) -> str:
             words = f"Aggregate {values}" if values else "Aggregate"
             return f"{words} BY {by}" if by else words
         case Sort(keys=keys, limit=limit, offset=offset):
-            return f"Sort {', '.join(_sort_key(key, exact) for key in keys)}{_rows(limit, offset)}"
+            return (
+                f"Sort {', '.join(format_sort_key(key, exact=exact) for key in keys)}{_rows(limit, offset)}"
+            )
         case Limit(count=count, offset=offset):
             return f"Limit{_rows(count, offset)}"
 
@@ -133,7 +135,8 @@ def _named(text: str, expression: Expression, name: str) -> str:
     return text if same else f"{text} AS {name}"
 
 
-def _sort_key(key: SortKey, exact: bool) -> str:
+def format_sort_key(key: SortKey, *, exact: bool = False) -> str:
+    """The ORDER BY term in the manner of SQL; see `format_plan` for `exact`."""
     text = format_expression(key.expression, exact=exact)
     return text + (" DESC" if key.descending else "") + (" NULLS FIRST" if key.nulls_first else "")
 

@@ -12,13 +12,16 @@ from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import Expression
+from bamquery.plan.format import format_expression
 
 
 class Filter(Operator[Frame], Generic[Frame]):
     """Drops rows whose predicate is false or null. Frames keep their order and may become empty."""
 
     def __init__(self, child: Operator[Frame], predicate: Expression) -> None:
-        super().__init__(child.fields, (child,), OperatorProfile("Filter"))
+        super().__init__(
+            child.fields, (child,), OperatorProfile("Filter", {"filter": format_expression(predicate)})
+        )
         self._predicate = predicate
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:

@@ -12,6 +12,7 @@ from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field
 
 
@@ -21,7 +22,8 @@ class Project(Operator[Frame], Generic[Frame]):
     def __init__(
         self, child: Operator[Frame], expressions: Sequence[Expression], fields: tuple[Field, ...]
     ) -> None:
-        super().__init__(fields, (child,), OperatorProfile("Project", {"columns": len(fields)}))
+        details = {"columns": [format_expression(expression) for expression in expressions]}
+        super().__init__(fields, (child,), OperatorProfile("Project", details))
         self._expressions = tuple(expressions)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:

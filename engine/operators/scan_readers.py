@@ -101,6 +101,6 @@ class FragmentReaders(Generic[Frame]):
             asked = self._settings.block_size
             if asked not in (blocks.block_size, Settings().block_size) and not self._profile.notes:
                 self._profile.notes.append(
-                    f"block_size {asked} is for mapped reads: direct ones take the device's {blocks.block_size}"
+                    f"block_size {asked} is for mapped reads; direct reads take {blocks.block_size}"
                 )
         return blocks

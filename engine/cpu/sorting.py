@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +11,11 @@ import pyarrow.compute as pc
 
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import decoded, take_batch
-from bamquery.engine.cpu.kernels import Column, any_true, compute
+from bamquery.engine.cpu.kernels import Column, Constant, any_true, compute, take
 from bamquery.plan.nodes import SortKey
+
+_FEW = 4
+"""Rows for each wanted one from which finding the wanted ones first is quicker than sorting all."""
 
 
 def sort_batch(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None) -> pa.RecordBatch:
@@ -33,10 +37,32 @@ def sorted_positions(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int 
         for part, descending in _sortable(decoded(column), key):
             columns.append(part)
             directions.append("descending" if descending else "ascending")
+    contenders = None
+    if limit is not None and 0 < limit * _FEW < batch.num_rows:
+        contenders = _contenders(columns[0], directions[0], limit)
+    if contenders is not None:
+        columns = [take(column, contenders) for column in columns]
     table: Any = pa.table(columns, names=[str(i) for i in range(len(columns))])
     order: Any = [(str(i), direction) for i, direction in enumerate(directions)]
     positions: Column = pc.sort_indices(table, sort_keys=order)
-    return positions if limit is None else positions.slice(0, limit)
+    if limit is not None:
+        positions = positions.slice(0, limit)
+    return positions if contenders is None else take(contenders, positions)
+
+
+def _contenders(column: Column, direction: str, limit: int) -> Column | None:
+    """Positions, in order, of rows that may be among the first `limit`; None if that is not easily told."""
+    order: Any = [("", direction)]
+    best: Column = pc.select_k_unstable(column, limit, order)
+    worst = column[best[-1].as_py()]
+    if not worst.is_valid or _is_nan(worst):
+        return None  # comparisons would lose the nulls and NaNs that tie with it
+    ahead = compute("less_equal" if direction == "ascending" else "greater_equal", column, worst)
+    return compute("indices_nonzero", ahead)
+
+
+def _is_nan(value: Constant) -> bool:
+    return bool(pa.types.is_floating(value.type) and math.isnan(value.as_py()))
 
 
 def _sortable(column: Column, key: SortKey) -> list[tuple[Column, bool]]:

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from bamquery.engine.cpu.arithmetic import integer_range
 from bamquery.engine.cpu.calendar import UNITS_PER_SECOND
-from bamquery.engine.cpu.casts import parsing
 from bamquery.engine.cpu.casts.outcome import Outcome, failing
 from bamquery.engine.cpu.kernels import Column, Kind, booleans_of, compute, convert, take
+from bamquery.plan import parsing
 
 _ISO: Final = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?)?$"
 """Timestamps that Arrow reads as DuckDB does."""

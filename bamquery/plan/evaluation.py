@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.plan import types
-from bamquery.plan.constants import NotConvertedError, convert
+from bamquery.plan.constants import NotConvertedError, convert, count, from_count
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, transform
 
 _EXACT: Final = Context(prec=100)
@@ -75,7 +75,7 @@ def _value(value: pa.Scalar[Any]) -> Any:
     if not value.is_valid:
         return None
     if pa.types.is_temporal(value.type):
-        return value.value  # type: ignore[attr-defined]
+        return count(value)
     if pa.types.is_float32(value.type):
         return np.float32(value.as_py())
     return value.as_py()
@@ -94,8 +94,7 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar[Any]:
         if abs(value) >= Decimal(10) ** (kind.precision - kind.scale):
             raise ValueError("overflow")
     if value is not None and pa.types.is_date(kind):
-        result: pa.Scalar[Any] = pa.scalar(value, pa.int32()).cast(kind)
-        return result
+        return from_count(value, kind)
     return pa.scalar(value, kind)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.errors import TokenError
+from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from bamquery.errors import Reason, SqlError
@@ -39,6 +39,9 @@ def parse(sql: str) -> list[exp.Expr]:
         raise SqlError(Reason("syntax error: a quote or comment is not closed", *place), sql) from error
     except PlacedError as error:
         raise SqlError(_reason(error, sql), sql) from error
+    except (ParseError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # sqlglot stumbles over some texts that are not SQL.
+        raise SqlError("syntax error: this cannot be made sense of", sql) from error
     except RecursionError:
         raise SqlError("The statement is nested too deeply.", sql) from None
 

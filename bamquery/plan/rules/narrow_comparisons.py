@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.plan import types
-from bamquery.plan.constants import convert
+from bamquery.plan.constants import convert, count, from_count
 from bamquery.plan.evaluation import order_key
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.nodes import Plan
@@ -162,11 +162,7 @@ def _neighbour(literal: Literal, kind: Any, *, upward: bool) -> Any:
         return _next_number(plain, kind, kind.scale, (-largest, largest), upward=upward)
     if pa.types.is_float32(kind):
         return pa.scalar(_next_float(plain, upward=upward), kind)
-    try:
-        before = convert(literal.value, kind)  # dates and timestamps round down
-        return _successor(before) if upward else before
-    except (ValueError, OverflowError):
-        return None
+    return _next_moment(literal.value, kind, upward=upward)
 
 
 def _next_number(plain: Any, kind: pa.DataType, scale: int, limits: tuple[int, int], *, upward: bool) -> Any:
@@ -191,20 +187,23 @@ def _next_float(plain: float, *, upward: bool) -> np.float32:
     return nearest if float(nearest) <= plain else np.nextafter(nearest, np.float32(-np.inf))
 
 
-def _successor(value: pa.Scalar[Any]) -> pa.Scalar[Any]:
-    """The next date or timestamp."""
-    storage = pa.int32() if pa.types.is_date(value.type) else pa.int64()
-    count: int = value.value  # type: ignore[attr-defined]
-    shifted: pa.Scalar[Any] = pa.scalar(count + 1, storage).cast(value.type)
-    return shifted
+def _next_moment(moment: pa.Scalar[Any], kind: pa.DataType, *, upward: bool) -> pa.Scalar[Any] | None:
+    """The date or timestamp next to one of a finer type, which no value of the type is equal to."""
+    try:
+        nearest = convert(moment, kind)
+        if (count(convert(nearest, moment.type)) > count(moment)) == upward:
+            return nearest
+        return from_count(count(nearest) + (1 if upward else -1), kind)
+    except ValueError:
+        return None
 
 
 def _whole_day(function: str, value: Expression, literal: Literal) -> Expression | None:
     """A timestamp's day compared with a date: the timestamp against the day's begin or end."""
     try:
         begin = Literal(convert(literal.value, value.type))
-        end = Literal(convert(_successor(literal.value), value.type))
-    except (ValueError, OverflowError):
+        end = Literal(convert(from_count(count(literal.value) + 1, literal.type), value.type))
+    except ValueError:
         return None
 
     def is_(comparison: str, bound: Literal) -> Expression:

@@ -1,0 +1,82 @@
+"""Every .slt file against BamQuery and against DuckDB: the answers written down are DuckDB's.
+
+With BAMQUERY_UPDATE_SLT set in the environment, answers are written anew, from DuckDB where it takes part.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import bamquery
+from bamquery.errors import BamQueryError
+from tests.oracle import connect
+from tests.sql import script
+from tests.sql.script import Record
+
+FOLDER = Path(__file__).parent
+FILES = sorted(FOLDER.glob("*.slt"))
+
+
+def _run(record: Record, run: Callable[[str], pa.Table | None], error: type[Exception]) -> list[str]:
+    """The answer in the file's form: rows, or the lines of an error."""
+    if record.kind == "error":
+        with pytest.raises(error) as caught:
+            run(record.sql)
+        return str(caught.value).splitlines()
+    table = run(record.sql)
+    return script.rendered(table) if record.kind == "query" and table is not None else []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_bamquery(path: Path) -> None:
+    records = script.read(path)
+    if os.environ.get("BAMQUERY_UPDATE_SLT"):
+        _update(path, records)
+    with bamquery.connect() as database:
+        for record in records:
+            place = f"{path.name}:{record.line}: {record.sql}"
+            given = _run(record, lambda sql: database.sql(sql).to_arrow(), BamQueryError)
+            if record.kind == "error":
+                message = "\n".join(given)
+                assert all(words in message for words in record.expected), f"{place}\n{message}"
+            else:
+                assert script.same(given, record.expected, ordered=record.ordered), "\n".join([place, *given])
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_duckdb(path: Path) -> None:
+    with connect() as oracle:
+        for record in script.read(path):
+            if not record.duckdb:
+                continue
+            place = f"{path.name}:{record.line}: {record.sql}"
+            given = _run(record, lambda sql: _ask(oracle, sql), duckdb.Error)
+            if record.kind == "query":
+                assert script.same(given, record.expected, ordered=record.ordered), "\n".join([place, *given])
+
+
+def _ask(oracle: duckdb.DuckDBPyConnection, sql: str) -> pa.Table | None:
+    answer = oracle.sql(sql)
+    return None if answer is None else answer.to_arrow_table()
+
+
+def _update(path: Path, records: list[Record]) -> None:
+    with connect() as oracle, bamquery.connect() as database:
+        for record in records:
+            ours: list[str] = []
+            theirs: list[str] = []
+            if record.kind != "query" or not record.duckdb:
+                ours = _run(record, lambda sql: database.sql(sql).to_arrow(), BamQueryError)
+            if record.duckdb:
+                theirs = _run(record, lambda sql: _ask(oracle, sql), duckdb.Error)
+            if record.kind == "error":
+                record.expected = record.expected or ours[:1]
+            elif record.kind == "query":
+                record.expected = theirs if record.duckdb else ours
+    script.write(path, records)

@@ -12,7 +12,6 @@ from bamquery.errors import CorruptionError
 from bamquery.storage.block_reader import BlockReader, ReadCounters
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import VECTOR_ROWS
-from bamquery.storage.types import is_string_like, value_bits
 
 
 class FragmentReader:
@@ -49,18 +48,6 @@ class FragmentReader:
         array = self._fragment.column(column).read_rows(self._reader, rows, counters)
         return self._finish(column, array, counters)
 
-    def bytes_needed(self, column: str, rows: int, string_bytes: int = 0) -> int:
-        """Bytes of `rows` rows in plain Arrow, the measure of I/O amplification.
-
-        Values (of dictionary columns the indexes), 1/8 byte a row where the column has nulls, and for strings
-        one offset a row and the `string_bytes` themselves.
-        """
-        index = self._fragment.column_index(column)
-        type_ = self._fragment.schema.field(index).type
-        nullable = self._fragment.layout.columns[index].validity is not None
-        needed = _bytes(rows * value_bits(type_)) + (_bytes(rows) if nullable else 0)
-        return needed + string_bytes if is_string_like(type_) else needed
-
     def _finish(self, column: str, array: pa.Array[Any], counters: ReadCounters) -> pa.Array[Any]:
         index = self._fragment.column_index(column)
         if self._fragment.layout.columns[index].dictionary is None:
@@ -82,7 +69,3 @@ def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
     distinct = vectors[firsts]
     skipped = distinct - np.arange(len(distinct))
     return distinct, rows - VECTOR_ROWS * np.repeat(skipped, np.diff(firsts, append=len(rows)))
-
-
-def _bytes(bits: int) -> int:
-    return -(-bits // 8)

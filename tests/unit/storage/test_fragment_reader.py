@@ -99,14 +99,6 @@ def test_dictionaries_are_read_once(fragment: Fragment) -> None:
     assert (first.blocks, second.blocks) == (3, 1)  # offsets, bytes and the index; then the index
 
 
-def test_bytes_needed(fragment: Fragment) -> None:
-    reader = FragmentReader(fragment, MappedReader(fragment.path, fragment.data_bytes))
-    assert reader.bytes_needed("i", 5000) == 40_000
-    assert reader.bytes_needed("f", 5000) == 40_000 + 625
-    assert reader.bytes_needed("d", 10) == 40
-    assert reader.bytes_needed("s", 10, string_bytes=71) == 151
-
-
 def flip(path: Path, offset: int) -> None:
     with path.open("r+b") as file:
         file.seek(offset)

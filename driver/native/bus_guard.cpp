@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 
@@ -15,8 +16,9 @@ struct Guard {
   std::uintptr_t end;
 };
 
-// Only the faulting thread's own guard counts; the handler runs in that thread.
-thread_local Guard* active_guard = nullptr;
+// Only the faulting thread's own guard counts; the handler runs in that thread. Volatile, and fenced below,
+// since the compiler cannot see that the handler reads it while the guarded work runs.
+thread_local Guard* volatile active_guard = nullptr;
 thread_local bool passing_on = false;
 
 struct sigaction previous_action;
@@ -74,7 +76,9 @@ bool run_guarded(std::span<const std::byte> mapped, void (*work)(void*), void* c
     return false;
   }
   active_guard = &guard;
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // the work must not start before
   work(context);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // nor end after
   active_guard = nullptr;
   return true;
 }

@@ -1,6 +1,7 @@
 #include "mapped_file.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -14,6 +15,11 @@ namespace {
 
 // Far enough ahead to hide a cache miss, near enough not to be evicted again.
 constexpr std::size_t kPrefetchItems = 16;
+
+// What Linux reads ahead by default.
+constexpr std::size_t kReadAhead = 128 << 10;
+
+const std::int64_t kPageSize = sysconf(_SC_PAGESIZE);
 
 template <std::size_t Width>
 void gather_fixed(const RowItems& items, const std::byte* from, std::byte* to) {
@@ -48,6 +54,37 @@ std::int64_t verify(const RangeItems& ranges, std::size_t first, std::size_t cou
   return -1;
 }
 
+// True if the page cache has some of the items, taken here and there, not one missing.
+template <typename Items>
+bool probably_cached(std::span<const std::byte> mapped, const Items& items) {
+  constexpr std::size_t kProbes = 16;
+  const std::size_t step = items.size() / kProbes + 1;
+  for (std::size_t i = 0; i < items.size(); i += step) {
+    if (items.length(i) == 0) continue;
+    const std::int64_t page = items.offset(i) / kPageSize * kPageSize;
+    unsigned char resident = 0;
+    auto* const address = const_cast<std::byte*>(mapped.data()) + page;
+    if (mincore(address, 1, &resident) == 0 && (resident & 1) == 0) return false;
+  }
+  return true;
+}
+
+// Asks for scattered pages all at once where they must come from the device: faults alone would fetch them
+// one after the other, however many reads the device could do side by side. Long runs are read ahead as it
+// is.
+template <typename Items>
+void prefetch(std::span<const std::byte> mapped, const Items& items) {
+  if (probably_cached(mapped, items)) return;
+  for_each_run(items, kPageSize, [&](std::int64_t first, std::int64_t last, std::size_t, std::size_t) {
+    const auto offset = static_cast<std::size_t>(first * kPageSize);
+    const auto length = static_cast<std::size_t>((last - first + 1) * kPageSize);
+    if (length > kReadAhead) return;
+    // Advice only: what the device cannot give is found out when it is read.
+    madvise(const_cast<std::byte*>(mapped.data()) + offset, std::min(length, mapped.size() - offset),
+            MADV_WILLNEED);
+  });
+}
+
 }  // namespace
 
 MappedFile::MappedFile(std::string path, std::int64_t expected_size, std::int64_t block_size)
@@ -77,14 +114,16 @@ std::span<const std::byte> MappedFile::map(int advice) const {
   return {static_cast<const std::byte*>(address), size};
 }
 
-template <typename Work>
-void MappedFile::read(std::span<const std::byte> mapped, std::int64_t offset, Work& work) const {
-  if (!guarded(mapped, work)) file_.throw_read_error(offset, EIO);
+template <typename Items, typename Work>
+ReadCounts MappedFile::read(std::span<const std::byte> mapped, const Items& items, Work& work) const {
+  check_items(items, file_.size());
+  prefetch(mapped, items);
+  if (!guarded(mapped, work)) file_.throw_read_error(items.offset(0), EIO);
+  return count_blocks(items, block_size_);
 }
 
 ReadCounts MappedFile::read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                                    std::byte* target, std::int64_t& mismatch) const {
-  check_items(ranges, file_.size());
   const std::byte* const from = stream_.data();
   std::int64_t differs = -1;
   auto work = [&] {
@@ -102,13 +141,12 @@ ReadCounts MappedFile::read_ranges(const RangeItems& ranges, std::span<const std
       if (!checksums.empty()) differs = verify(ranges, first, count, targets, checksums);
     }
   };
-  read(stream_, ranges.size() == 0 ? 0 : ranges.offset(0), work);
+  const ReadCounts counts = read(stream_, ranges, work);
   mismatch = differs;
-  return count_blocks(ranges, block_size_);
+  return counts;
 }
 
 ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
-  check_items(rows, file_.size());
   const std::byte* const from = random_.data();
   auto work = [&] {
     switch (rows.width) {
@@ -126,18 +164,15 @@ ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
         return gather_any(rows, from, target);
     }
   };
-  read(random_, rows.size() == 0 ? 0 : rows.offset(0), work);
-  return count_blocks(rows, block_size_);
+  return read(random_, rows, work);
 }
 
 ReadCounts MappedFile::gather_bit_bytes(const BitItems& rows, std::byte* target) const {
-  check_items(rows, file_.size());
   const std::byte* const from = random_.data();
   auto work = [&] {
     for (std::size_t i = 0; i < rows.size(); ++i) target[i] = from[rows.offset(i)];
   };
-  read(random_, rows.size() == 0 ? 0 : rows.offset(0), work);
-  return count_blocks(rows, block_size_);
+  return read(random_, rows, work);
 }
 
 }  // namespace bamquery

@@ -22,8 +22,8 @@ class MappedFile final : public BlockFile {
 
  private:
   std::span<const std::byte> map(int advice) const;
-  template <typename Work>
-  void read(std::span<const std::byte> mapped, std::int64_t offset, Work& work) const;
+  template <typename Items, typename Work>
+  ReadCounts read(std::span<const std::byte> mapped, const Items& items, Work& work) const;
 
   OpenFile file_;
   std::int64_t block_size_;

@@ -22,6 +22,7 @@ from bamquery.sql.binder_sources import bind_from, bind_values
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import decode
 from bamquery.sql.failures import Faults, each, placed
+from bamquery.sql.operators import literal
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.spelling import column_name
 
@@ -90,10 +91,13 @@ class _SelectBinder:
         )
         self._aliases = SelectAliases(node.expressions)
         self._collector = AggregateCollector(sql, self._scope) if self._is_grouped() else None
+        self._items_failed = False
 
     def bind(self) -> Plan:
         condition = self._condition("where", self._binder("WHERE", grouped=False))
+        before = self._faults.count
         items = self._items()
+        self._items_failed = self._faults.count > before
         keys = self._group_keys(items)
         # In HAVING an alias comes before a column that is not grouped by.
         grouped = {key.index for key in keys if isinstance(key, ColumnRef)}
@@ -217,7 +221,7 @@ class _SelectBinder:
         if position is None:
             return binder.bind(node)
         with placed(self._sql, node):
-            item = _at(items, position, "GROUP BY")
+            item = self._at(items, position, "GROUP BY")
             if item.node is not None and _has_aggregate(item.node):
                 raise ValueError("GROUP BY cannot contain aggregates")
         return item.expression
@@ -246,7 +250,7 @@ class _SelectBinder:
         position = _ordinal(node)
         with placed(self._sql, node):
             if position is not None:
-                return [_at(items, position, "ORDER BY").expression]
+                return [self._at(items, position, "ORDER BY").expression]
             if isinstance(node, exp.Literal):
                 raise ValueError("ordering by a constant has no effect")
         if isinstance(node, exp.Column) and not node.table:
@@ -254,6 +258,13 @@ class _SelectBinder:
                 if fold_name(item.name) == fold_name(node.name):
                     return [item.expression]
         return [binder.bind(node)]
+
+    def _at(self, items: Sequence[_Item], position: int, clause: str) -> _Item:
+        if self._items_failed:  # which column the number means is not known
+            return _Item(literal(None, pa.null()), "", None)
+        if not 1 <= position <= len(items):
+            raise ValueError(f"{clause} {position} is not one of the {len(items)} columns selected")
+        return items[position - 1]
 
     def _row_count(self, clause: str) -> int | None:
         node = self._node.args.get(clause)
@@ -317,12 +328,6 @@ def _ordinal(node: exp.Expr) -> int | None:
     if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdigit():
         return int(node.this)
     return None
-
-
-def _at(items: Sequence[_Item], position: int, clause: str) -> _Item:
-    if not 1 <= position <= len(items):
-        raise ValueError(f"{clause} {position} is not one of the {len(items)} columns selected")
-    return items[position - 1]
 
 
 def _count(expression: Expression, clause: str) -> int | None:

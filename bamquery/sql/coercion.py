@@ -125,6 +125,8 @@ def arithmetic_types(
     Both arguments get one type, but for decimals in ``multiply``.
     """
     left_type, right_type = _firm_types(left, right)
+    if operator == "multiply" and is_null(left) and is_null(right):
+        left_type = right_type = pa.int64()
     if not (types.is_numeric(left_type) and types.is_numeric(right_type)):
         raise ValueError(_no_operator(operator, left, right))
     if pa.types.is_floating(left_type) or pa.types.is_floating(right_type):

@@ -39,6 +39,11 @@ class Faults:
         except SqlError as error:
             self._errors.append(error)
 
+    @property
+    def count(self) -> int:
+        """How many errors were collected."""
+        return len(self._errors)
+
     def check(self) -> None:
         """Raise what was collected, if anything was, in the order of the text."""
         if not self._errors:

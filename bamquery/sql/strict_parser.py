@@ -135,6 +135,21 @@ class StrictParser(PlacingParser):
             self.raise_error("", self._next)
         return super()._parse_select(*args, **kwargs)
 
+    def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> Any:
+        # In DATE '...'::VARCHAR the date is what is cast; sqlglot would cast the text.
+        index = self._index
+        if self._curr.token_type in self.TYPE_TOKENS:
+            kind = self._parse_types(check_func=True, allow_identifiers=False)
+            if (
+                isinstance(kind, exp.DataType)
+                and kind.this != exp.DType.INTERVAL
+                and self._curr.token_type == TokenType.STRING
+            ):
+                text = self._parse_primary()
+                return self._parse_column_ops(self.expression(exp.Cast(this=text, to=kind)))
+            self._retreat(index)
+        return super()._parse_type(parse_interval, fallback_to_identifier)
+
     def _check_name(self, token: Token) -> None:
         if token.token_type != TokenType.IDENTIFIER and token.text.upper() in _RESERVED - {"AS"}:
             self.raise_error("", token)

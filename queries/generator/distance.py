@@ -7,6 +7,7 @@ long trips as finely as the common short ones and needs no logarithm: the same b
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Final
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from bamquery.queries.generator.hashing import Words
 from bamquery.queries.generator.layout import Floats, Layout, Places
+from bamquery.queries.generator.lookup import interpolate
 from bamquery.queries.generator.measured import measured
 from bamquery.queries.generator.years import YEARS, Year
 
@@ -109,7 +111,7 @@ class Distances:
 def _long_shares(year: Year, weights: Floats) -> Floats:
     """Shares of long trips of a year's kinds of rows, so that together they are the year's."""
     factors = np.array([1.0 - year.spread, 1.0 + year.spread, year.tail_long])
-    shares: Floats = factors * (year.long_share * weights.sum() / max(float(factors @ weights), 1e-300))
+    shares: Floats = factors * (year.long_share * math.fsum(weights) / max(_dot(factors, weights), 1e-300))
     return shares
 
 
@@ -119,8 +121,13 @@ def _scaled_to(shares: Floats, weights: Floats, wanted: float) -> Floats:
     for _ in range(200):
         odds = (low + high) / 2 if high - low < 1e3 else (max(low, 1e-12) * high) ** 0.5
         scaled = shares * odds / (1.0 + shares * (odds - 1.0))
-        low, high = (odds, high) if float(scaled @ weights) < wanted else (low, odds)
+        low, high = (odds, high) if _dot(scaled, weights) < wanted else (low, odds)
     return scaled
+
+
+def _dot(left: Floats, right: Floats) -> float:
+    """The exact sum of products, rounded once: the same on every machine."""
+    return math.fsum(left * right)
 
 
 def _table(year: Year, kind: int, long_share: float) -> Floats:
@@ -137,8 +144,7 @@ def _table(year: Year, kind: int, long_share: float) -> Floats:
     assert all(later <= earlier + 1e-12 for earlier, later in pairwise(share)), "shares descend with miles"
     octaves = np.arange(-_OCTAVES, 0)
     edges = (2.0 ** octaves[:, None] * (1.0 + np.arange(1 << _CELL_BITS) / (1 << _CELL_BITS))).ravel()
-    table: Floats = np.interp(np.append(edges, 1.0), share[::-1], miles[::-1])
-    return table
+    return interpolate(np.append(edges, 1.0), share[::-1], miles[::-1])
 
 
 def _between_samples(year: int) -> Floats:

@@ -1,6 +1,6 @@
 import numpy as np
 
-from bamquery.queries.generator.lookup import frequency_table, quantile_table
+from bamquery.queries.generator.lookup import frequency_table, interpolate, quantile_table
 
 
 def test_frequencies_are_shares_of_places() -> None:
@@ -20,3 +20,9 @@ def test_quantiles_lie_on_the_knots() -> None:
     assert abs(np.quantile(table, 0.5) - 20) < 0.1
     assert abs(np.quantile(table, 0.25) - 15) < 0.1
     assert 10 <= table[0] < table[-1] <= 100
+
+
+def test_interpolation_is_that_of_numpy() -> None:
+    knots, values = [0.0, 0.25, 0.25, 0.5, 1.0], [1.0, 2.0, 5.0, 4.0, 10.0]
+    at = np.linspace(0, 1, 1001)
+    np.testing.assert_allclose(interpolate(at, knots, values), np.interp(at, knots, values), rtol=1e-14)

@@ -57,6 +57,8 @@ class Piece:
 
     def row_ids(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row ids of the rows at those positions among the rows of `vectors`."""
+        if self._is_run:
+            return positions + self._first_row
         ids: NDArray[np.int64] = (
             self.vectors[positions // VECTOR_ROWS] * VECTOR_ROWS + positions % VECTOR_ROWS
         )
@@ -64,10 +66,21 @@ class Piece:
 
     def positions(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where those row ids are among the rows of `vectors`, which hold them all."""
+        if self._is_run:
+            return rows - self._first_row
         found: NDArray[np.int64] = (
             np.searchsorted(self.vectors, rows // VECTOR_ROWS) * VECTOR_ROWS + rows % VECTOR_ROWS
         )
         return found
+
+    @property
+    def _is_run(self) -> bool:
+        """Whether no vector is left out between them: then ids and positions differ by a constant."""
+        return bool(len(self.vectors)) and int(self.vectors[-1] - self.vectors[0]) == len(self.vectors) - 1
+
+    @property
+    def _first_row(self) -> int:
+        return int(self.vectors[0]) * VECTOR_ROWS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -41,8 +41,10 @@ class ChunkSelection(Generic[Frame]):
         self._device = context.device
         self._reads = reads
         self._pieces = chunk.pieces
+        self._alive = chunk.rows
+        """Rows that have passed so far."""
         self._rows: list[NDArray[np.int64] | None] = [None] * len(chunk.pieces)
-        """Row ids that are alive, a piece each; None: all rows of the piece's vectors."""
+        """Their row ids, a piece each, while columns are to be read; None: all of the piece's vectors."""
         self._held: dict[int, Frame] = {}
         """Columns in memory, by position in the schema, for the rows that are alive."""
         self._filtered = False
@@ -57,28 +59,17 @@ class ChunkSelection(Generic[Frame]):
         waiting = list(self._plan.steps)
         while waiting and (self._alive or not self._filtered):
             step = self._plan.order.next(waiting, self._cost)
-            # What the step's columns allow besides comes at no further cost.
             self._read(step.columns)
-            ready = [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]
-            for one in ready:
-                self._apply(one)
-            waiting = [s for s in waiting if s not in ready]
-            wanted = set(self._plan.outputs).union(*(s.columns for s in waiting))
-            self._held = {column: frame for column, frame in self._held.items() if column in wanted}
+            # What the step's columns allow besides comes at no further cost.
+            for ready in [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]:
+                waiting.remove(ready)
+                self._apply(ready, set(self._plan.outputs).union(*(s.columns for s in waiting)))
         if not self._alive:
             return None
-        rows = self._alive
         self._read(self._plan.outputs)
         if not self._plan.outputs:
-            return self._device.from_arrow(rows_without_columns(rows))
+            return self._device.from_arrow(rows_without_columns(self._alive))
         return self._device.join_columns([self._held[column] for column in self._plan.outputs])
-
-    @property
-    def _alive(self) -> int:
-        return sum(
-            piece.rows if rows is None else len(rows)
-            for piece, rows in zip(self._pieces, self._rows, strict=True)
-        )
 
     def _covers(self, step: Step) -> bool:
         return all(column in self._held for column in step.columns)
@@ -107,18 +98,24 @@ class ChunkSelection(Generic[Frame]):
             if frames:
                 self._held[column] = frames[0] if len(frames) == 1 else self._device.concatenate(frames)
 
-    def _apply(self, step: Step) -> None:
-        """Keep the rows that pass."""
-        before = self._alive
+    def _apply(self, step: Step, wanted: set[int]) -> None:
+        """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
         self._filtered = True
-        if not before:
+        if not self._alive:
             return
         frames = [self._held[column] for column in step.columns]
         passed = self._device.matching(step.predicate, self._device.join_columns(frames))
-        self._plan.order.learn(step, before, len(passed))
-        if len(passed) == before:
+        self._plan.order.learn(step, self._alive, len(passed))
+        self._held = {column: frame for column, frame in self._held.items() if column in wanted}
+        if len(passed) == self._alive:
             return
+        self._alive = len(passed)
         self._held = {column: self._device.take(frame, passed) for column, frame in self._held.items()}
+        if wanted - self._held.keys():
+            self._keep(passed)
+
+    def _keep(self, passed: NDArray[np.int64]) -> None:
+        """Row ids of the rows at those positions among the ones alive before."""
         start = 0
         for number, (piece, rows) in enumerate(zip(self._pieces, self._rows, strict=True)):
             count = piece.rows if rows is None else len(rows)

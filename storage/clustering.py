@@ -3,11 +3,12 @@
 With N rows in the table, k bytes a row of the key columns, R rows a new fragment and w bytes a row of the
 widest column, the memory of clustering is the larger of
 
-    N (2 k + 8)              sorting: the keys twice (as read, and in one piece) and the order
-    8 N + R (24 + w)         gathering: the order, and what `PermutedRows` takes
+    N (k + 16)               sorting: the keys, the order, and room to merge it in
+    8 N + R (16 + 2 w)       gathering: the order, and what `PermutedRows` takes (w counted as at least 4)
 
-R is chosen so that the second stays within the limit, since each new fragment reads all vectors that hold
-one of its rows: the more rows it has, the fewer passes over the table.
+and besides some 100 MB for pieces and what allocators keep. R is chosen so that the second stays within the
+limit, since each new fragment reads all vectors that hold one of its rows: the more rows it has, the fewer
+passes over the table.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def sort_order(
         CorruptionError: a vector does not match its checksum. CancelledError: it was cancelled.
     """
     rows = sum(fragment.rows for fragment in fragments)
-    bytes_needed = 8 * rows + 2 * sum(column_bytes(f, key) for f in fragments for key in keys)
+    bytes_needed = 16 * rows + sum(column_bytes(f, key) for f in fragments for key in keys)
     if bytes_needed > memory_limit:
         raise MemoryLimitError(
             f"clustering {rows:,} rows takes {bytes_needed:,} bytes for the sort columns and the order; "
@@ -50,7 +51,13 @@ def sort_order(
     columns = [_whole_column(fragments, key, cancelled) for key in keys]
     table = pa.table(columns, names=[str(number) for number in range(len(keys))])
     # Stable, nulls and before them NaN at the end.
-    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
+    order = pc.sort_indices(
+        table,
+        sort_keys=[(name, "ascending") for name in table.column_names],
+        memory_pool=pa.system_memory_pool(),  # gives large pieces back at once; gathering wants them
+    )
+    del columns, table
+    pa.default_memory_pool().release_unused()
     return order.to_numpy().view(np.int64)
 
 
@@ -59,12 +66,14 @@ def rows_a_fragment(fragments: Sequence[Fragment], memory_limit: int) -> int:
     rows = sum(fragment.rows for fragment in fragments)
     columns = range(len(fragments[0].schema))
     widest = max(sum(column_bytes(fragment, column) for fragment in fragments) for column in columns)
-    fitting = (memory_limit - 8 * rows) * rows // (24 * rows + widest)
+    fitting = (memory_limit - 8 * rows) * rows // max(16 * rows + 2 * widest, 24 * rows)
     return min(max(fitting, _FEWEST_ROWS), MAX_FRAGMENT_ROWS)
 
 
-def _whole_column(fragments: Sequence[Fragment], index: int, cancelled: Callable[[], bool]) -> pa.Array[Any]:
+def _whole_column(
+    fragments: Sequence[Fragment], index: int, cancelled: Callable[[], bool]
+) -> pa.ChunkedArray[Any]:
     chunks: list[Any] = [chunk for f in fragments for chunk in FragmentRows(f, cancelled).column(index)]
     if isinstance(chunks[0], pa.DictionaryArray):
         chunks = [chunk.dictionary_decode() for chunk in chunks]
-    return pa.concat_arrays(chunks)
+    return pa.chunked_array(chunks)

@@ -75,8 +75,8 @@ class PermutedRows:
     """Rows of several fragments in a given order.
 
     A column is gathered as a whole, fragment by fragment in ascending order, and then put in order piece by
-    piece. Memory: 24 bytes a row while this is made and 16 from then on, the column (validity, offsets and
-    values) while it is read, and two pieces.
+    piece. Memory: 24 bytes a row while this is made and 16 from then on, twice the column (validity, offsets
+    and values) while it is read, and two pieces.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class PermutedRows:
         Raises:
             CorruptionError: a vector does not match its checksum. CancelledError: it was cancelled.
         """
-        gathered = pa.concat_arrays(list(self._gather(index)))
+        gathered = pa.concat_arrays(list(self._gather(index)), memory_pool=pa.system_memory_pool())
         step = max(1, PIECE_BYTES * self.rows // max(gathered.nbytes, 1))
         for start in range(0, self.rows, step):
             _check(self._cancelled)
@@ -111,19 +111,16 @@ class PermutedRows:
         """The values at the rows wanted, by ascending row."""
         first = 0
         for fragment in self._fragments:
-            low, high = np.searchsorted(self._ascending, [first, first + fragment.rows])
-            rows = self._ascending[low:high] - first
-            first += fragment.rows
-            if not len(rows):
-                continue
             name = fragment.schema.field(index).name
             span = _vectors_a_piece(fragment, index) * VECTOR_ROWS
             with _opened(fragment) as reader:
-                for start in range(0, fragment.rows, span):
+                for start in range(first, first + fragment.rows, span):
                     _check(self._cancelled)
-                    low, high = np.searchsorted(rows, [start, start + span])
+                    end = min(start + span, first + fragment.rows)
+                    low, high = np.searchsorted(self._ascending, [start, end])
                     if low < high:
-                        yield reader.fetch_vectors(name, rows[low:high], ReadCounters())
+                        yield reader.fetch_vectors(name, self._ascending[low:high] - first, ReadCounters())
+            first += fragment.rows
 
 
 def column_bytes(fragment: Fragment, index: int) -> int:

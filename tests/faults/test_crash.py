@@ -34,7 +34,7 @@ def test_a_crash_anywhere_leaves_a_committed_version():
 @pytest.mark.slow
 def test_a_crash_anywhere_with_many_kinds_of_luck():
     with scratch() as base:
-        assert replay(record(base), base, subsets=200) > 10_000
+        assert replay(record(base), base, subsets=40) > 5_000
 
 
 def is_noticed(site, published):
@@ -96,8 +96,8 @@ def test_a_crash_after_another_process_was_killed():
 def test_a_crash_after_another_process_was_killed_anywhere():
     with scratch() as base:
         count = len(record(base).filesystem.operations)
-    for killed_at in range(1, count):
-        kill_then_crash(killed_at, subsets=3)
+    for killed_at in range(1, count, 4):
+        kill_then_crash(killed_at, subsets=2, operations=60)
 
 
 def test_the_recording_is_of_what_happened(tmp_path):

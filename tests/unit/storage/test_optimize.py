@@ -1,6 +1,8 @@
 import datetime
 import decimal
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -278,3 +280,46 @@ def test_snapshots_of_before_stay_readable(database):
         assert rows_of(before)["a"].to_pylist() == [3, 1]
     assert values_of(database, "t") == [1, 3]
     assert batch([1]).schema == SCHEMA
+
+
+MEASURED = """
+import sys, threading
+from bamquery.storage.database import Database
+
+def anonymous():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) << 10 for line in status if line.startswith("RssAnon"))
+
+peak, stop = 0, threading.Event()
+def watch():
+    global peak
+    while not stop.wait(0.002):
+        peak = max(peak, anonymous())
+
+with Database.open(sys.argv[1]) as database:
+    before = anonymous()
+    threading.Thread(target=watch).start()
+    database.table("t").optimize(sys.argv[3:], memory_limit=int(sys.argv[2]))
+    stop.set()
+    print(peak - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("keys", "limit"), [([], 0), (["a"], 500_000_000)], ids=["merge", "cluster"])
+def test_memory_is_what_is_documented(database, monkeypatch, keys, limit):
+    rows, columns = 16_000_000, "abcd"  # 512 MB
+    monkeypatch.setattr(table_writer, "FRAGMENT_BYTES", 50_000_000)
+    rng = np.random.default_rng(0)
+    with database.create_table("t", pa.schema([(name, pa.int64()) for name in columns])) as writer:
+        for _ in range(0, rows, 100_000):
+            values = [pa.array(rng.integers(0, 1 << 60, 100_000)) for _ in columns]
+            writer.write(pa.record_batch(values, schema=writer.schema))
+        writer.commit()
+    command = [sys.executable, "-c", MEASURED, str(database.path), str(limit), *keys]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < limit + 150_000_000
+    with database.table("t").snapshot() as snapshot:
+        assert snapshot.rows == rows
+        assert len(snapshot.entries) < 5
+    assert database.check().clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from itertools import islice
-from typing import Generic
+from typing import Final, Generic
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from bamquery.errors import CancelledError
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.storage.fragment import Fragment
+
+_ROWS_WITHOUT_COLUMNS: Final = 1 << 22
+"""Rows of a frame without columns: few frames for count(*), little memory where a constant is computed."""
 
 
 def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
@@ -64,7 +67,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         if not self._outputs and not self._steps:
             with self._scan_profile.lock:
                 self._scan_profile.rows_scanned = self._snapshot.rows
-            yield context.device.from_arrow(rows_without_columns(self._snapshot.rows))
+            for start in range(0, self._snapshot.rows, _ROWS_WITHOUT_COLUMNS):
+                rows = min(self._snapshot.rows - start, _ROWS_WITHOUT_COLUMNS)
+                yield context.device.from_arrow(rows_without_columns(rows))
             return
         yield from self._chunks(context)
 

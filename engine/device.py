@@ -32,8 +32,8 @@ class GroupState(Protocol):
     """Aggregates in the making: opaque to operators, which merge states and account for their memory."""
 
     @property
-    def groups(self) -> int:
-        """Distinct keys held."""
+    def entries(self) -> int:
+        """Groups held, and distinct arguments of aggregates with DISTINCT: what a merge has to go through."""
         ...
 
     @property

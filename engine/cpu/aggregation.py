@@ -43,6 +43,11 @@ class CpuGroups:
     distinct: tuple[CpuGroups, ...] = ()
 
     @property
+    def entries(self) -> int:
+        """Groups, and distinct arguments."""
+        return self.groups + sum(inner.groups for inner in self.distinct)
+
+    @property
     def nbytes(self) -> int:
         """Memory held."""
         arrays: list[Part] = [*self.keys, *(part for parts in self.parts for part in parts)]

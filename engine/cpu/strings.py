@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -46,16 +47,25 @@ def _concat(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return compute(name, *arguments, constant("", pa.large_string()), options=pc.JoinOptions("emit_null"))
 
 
-def _like_pattern(pattern: str) -> str:
-    """Arrow takes a backslash for an escape; in DuckDB it is a character like others."""
-    return pattern.replace("\\", "\\\\")
-
-
 def _like(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     pattern = _literal(arguments[1])
     if pattern is None:
         return nulls(_rows(arguments), kind)
-    return compute("match_like", arguments[0], options=pc.MatchSubstringOptions(_like_pattern(pattern)))
+    literal = pattern.strip("%")
+    if not {"%", "_"} & set(pattern):
+        return compute("equal", arguments[0], constant(literal, pa.large_string()))
+    if "%" not in literal and "_" not in literal:
+        ends = {(True, True): "match_substring", (True, False): "ends_with", (False, True): "starts_with"}
+        kernel = ends[pattern.startswith("%"), pattern.endswith("%")]
+        return compute(kernel, arguments[0], options=pc.MatchSubstringOptions(literal))
+    options = pc.MatchSubstringOptions(_as_regex(pattern))
+    return compute("match_substring_regex", arguments[0], options=options)
+
+
+def _as_regex(pattern: str) -> str:
+    """For RE2. Arrow's own LIKE takes a backslash for an escape, which DuckDB does not."""
+    parts = {"%": ".*", "_": "."} | {sign: f"\\{sign}" for sign in string.punctuation if sign not in "%_"}
+    return rf"\A(?s:{''.join(parts.get(character, character) for character in pattern)})\z"
 
 
 def _ilike(arguments: Sequence[Datum], kind: pa.DataType) -> Column:

@@ -8,7 +8,7 @@ from bamquery.engine.device import Aggregation, Frame, GroupState
 from bamquery.engine.memory import Reservation
 from bamquery.errors import MemoryLimitError
 
-_PENDING_GROUPS: Final = 1 << 18
+_PENDING_ENTRIES: Final = 1 << 18
 """Groups that wait unmerged at least: merging costs a pass over all that is held."""
 _PENDING_STATES: Final = 256
 """States of few groups that wait at most."""
@@ -27,7 +27,7 @@ class GroupStates(Generic[Frame]):
         self._aggregation = aggregation
         self._memory = memory
         self._states: list[GroupState] = []  # the first is the merged one, in the rows' order
-        self._pending_groups = 0
+        self._pending_entries = 0
         self._nbytes = 0
 
     def add(self, state: GroupState) -> None:
@@ -38,10 +38,10 @@ class GroupStates(Generic[Frame]):
             ExecutionError: see `Aggregation.merge`.
         """
         self._states.append(state)
-        self._pending_groups += state.groups
+        self._pending_entries += state.entries
         self._nbytes += state.nbytes
-        enough = max(_PENDING_GROUPS, _PENDING_SHARE * self._states[0].groups)
-        if self._pending_groups >= enough or len(self._states) > _PENDING_STATES:
+        enough = max(_PENDING_ENTRIES, _PENDING_SHARE * self._states[0].entries)
+        if self._pending_entries >= enough or len(self._states) > _PENDING_STATES:
             self.merged()
             return
         try:
@@ -60,7 +60,7 @@ class GroupStates(Generic[Frame]):
         """
         if len(self._states) > 1:
             self._states = [self._aggregation.merge(self._states)]
-        self._pending_groups = 0
+        self._pending_entries = 0
         self._nbytes = self._states[0].nbytes
         self._reserve()
         return self._states[0]

@@ -251,6 +251,14 @@ def test_many_groups_are_merged_as_they_come(oracle: duckdb.DuckDBPyConnection, 
     )
 
 
+def test_distinct_arguments_are_merged_as_they_come(device: Device[Any]) -> None:
+    """Without keys there is one group, but its distinct values are many: they may not pile up."""
+    values = pa.array([i % 100_000 for i in range(2_000_000)], pa.int64())
+    table = pa.table({"a": values})
+    operator = aggregate(Rows(table, [100_000]), [], [call("count", reference(table, "a"), distinct=True)])
+    assert run(operator, device, memory_limit="16MB").column(0).to_pylist() == [100_000]
+
+
 @pytest.mark.parametrize("most", [10**38 - 1, -(10**38) + 1])
 def test_a_sum_of_too_many_digits_is_an_error(device: Device[Any], most: int) -> None:
     one = 1 if most > 0 else -1

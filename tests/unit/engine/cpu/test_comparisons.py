@@ -79,7 +79,7 @@ def test_in(oracle: duckdb.DuckDBPyConnection, kind: pa.DataType, count: int, wi
         check(oracle, call, f"a IN ({names})", [values, *others])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 @given(data=st.data(), function=st.sampled_from(sorted(OPERATORS)))
 def test_random_values(oracle: duckdb.DuckDBPyConnection, data: st.DataObject, function: str) -> None:
     kind = data.draw(st.sampled_from(ALL_TYPES))

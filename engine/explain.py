@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bamquery.engine.operators.operator import Operator
@@ -109,7 +109,17 @@ def _scan_lines(profile: ScanProfile, verified: str) -> list[str]:
         *_detail_lines(profile),
         f"{profile.reader} reads of {human_bytes(profile.block_size)} blocks, "
         f"zone maps {'on' if profile.zone_maps else 'off'}, checksums verified: {verified}{asked}",
+        *_volume_lines(profile.volume),
         *(f"note: {note}" for note in profile.notes),
+    ]
+
+
+def _volume_lines(volume: Mapping[str, Any]) -> list[str]:
+    if not volume:
+        return []
+    return [
+        f"volume ({volume['source']}): {human_rate(volume['bandwidth'])}, "
+        f"{human_count(volume['iops'])} scattered reads a second, {human_seconds(volume['latency'])} each"
     ]
 
 

@@ -157,6 +157,8 @@ class ScanProfile(OperatorProfile):
     zone_maps: bool = True
     strategy: str = "auto"
     """The setting: `auto`, or the one strategy asked for."""
+    volume: dict[str, Any] = field(default_factory=dict)
+    """The `DeviceProfile` that strategies were chosen by; empty where no file was opened."""
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What did not run as asked, and why."""
@@ -196,6 +198,7 @@ class ScanProfile(OperatorProfile):
                 "verified": self.verified,
                 "zone_maps": self.zone_maps,
                 "strategy": self.strategy,
+                "volume": dict(self.volume),
                 "columns": [column.to_dict() for column in self.columns.values()],
                 "notes": list(self.notes),
             }

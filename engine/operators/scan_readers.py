@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Generic
 
 from bamquery.engine.device import ColumnReader, Device, Frame
@@ -78,6 +78,8 @@ class FragmentReaders(Generic[Frame]):
             if opened is None:
                 blocks = self._open_blocks(fragment)
                 volume = DeviceProfile.measure(fragment.path, blocks.kind)
+                with self._profile.lock:
+                    self._profile.volume = asdict(volume)
                 reader = FragmentReader(fragment, blocks, self._settings.verify_checksums)
                 opened = OpenFragment(self._device.column_reader(reader), blocks, volume)
                 self._open[fragment.id] = opened

@@ -81,8 +81,9 @@ def test_profile(tmp_path: Path) -> None:
     assert lines[6] == "│    peak memory: 1.5 KiB"
     assert lines[7] == f"└─ Scan t (version 1)  ({found.num_rows} rows, 12.5 ms)"
     assert lines[9].strip().endswith("checksums verified: partly, strategy asked for: blocks")
-    assert lines[10].strip() == "scanned 50,000 of 50,000 rows"
-    assert [line.split()[0] for line in lines[11:]] == ["column", "rare", "noise", "text"]
+    assert lines[10].strip().startswith("volume (")
+    assert lines[11].strip() == "scanned 50,000 of 50,000 rows"
+    assert [line.split()[0] for line in lines[12:]] == ["column", "rare", "noise", "text"]
 
 
 def test_files_are_said_not_to_be_counted() -> None:

@@ -17,7 +17,7 @@ from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
 
 DEADLINE = 60
-TIMES = 1000  # each file is loaded so many times over: far more than the test lets happen
+TIMES = 100  # each file is loaded so many times over: far more than the test lets happen
 
 CHILD = """
 import itertools, sys
@@ -35,9 +35,9 @@ class Tell:
         yield lambda rows, size: print(rows, flush=True)
 
 try:
+    what = path
     if kind == "looking":
         print(1, flush=True)
-        open_source(path)
     elif kind == "stream":
         batch = pa.record_batch({"n": range(100_000), "x": [0.5] * 100_000})
         what = pa.RecordBatchReader.from_batches(batch.schema, itertools.repeat(batch))
@@ -67,12 +67,12 @@ def csv(trips):
 
 @pytest.fixture(scope="module")
 def large_csv(csv):
-    """Large enough that looking through it takes a while."""
+    """Large enough that looking through it takes longer than the key is waited for."""
     path = csv.with_name("large.csv")
     header, rows = csv.read_bytes().split(b"\n", 1)
     with path.open("wb") as file:
         file.write(header + b"\n")
-        for _ in range(15):
+        for _ in range(8):
             file.write(rows)
     return path
 
@@ -139,12 +139,11 @@ def test_ctrl_c_leaves_the_last_commit_and_no_litter(press, kind):
 
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.slow
-def test_ctrl_c_returns_within_a_second(press, kind, record_property):
+def test_ctrl_c_returns_within_a_second(press, kind):
     """At ten random moments, among them while fragments are written and synced. Alone on the machine."""
     seconds = [
         press(kind, number, random.choice([1, 1_000_000, 3_000_000]) if kind != "looking" else 1)
         for number in range(10)
     ]
-    record_property("seconds", seconds)
     assert statistics.median(seconds) < 1
     assert os.getloadavg()[0] > 2 * os.cpu_count() or max(seconds) < 1.5

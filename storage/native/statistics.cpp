@@ -13,8 +13,8 @@
 namespace bamquery {
 namespace {
 
-__extension__ using Int128 = __int128;
-__extension__ using UnsignedInt128 = unsigned __int128;
+__extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 UnsignedInt128;
 
 template <typename T>
 struct Extremes {
@@ -81,8 +81,8 @@ __attribute__((target("avx2"))) Extremes<T> find_extremes_avx2(const T* values, 
   return find_extremes(values, count);
 }
 template <typename T>
-__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))) Extremes<T>
-find_extremes_avx512(const T* values, std::int64_t count) {
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) Extremes<T> find_extremes_avx512(
+    const T* values, std::int64_t count) {
   return find_extremes(values, count);
 }
 #endif

@@ -1,3 +1,5 @@
+import errno
+import fcntl
 import subprocess
 import sys
 import threading
@@ -173,3 +175,15 @@ def test_missing_and_unusable_files(tmp_path, path):
     (tmp_path / "link").symlink_to(path)
     with pytest.raises(StorageError, match="cannot open the lock"):
         LockFile(tmp_path / "link")
+
+
+def test_a_file_system_without_locks_is_named(path, monkeypatch):
+    def control(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with LockFile(path) as lock:
+        monkeypatch.setattr(fcntl, "fcntl", control)
+        with pytest.raises(StorageError, match="cannot lock: No locks available") as caught:
+            lock.try_shared(1)
+        monkeypatch.undo()
+    assert caught.value.path == path

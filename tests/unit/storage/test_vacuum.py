@@ -120,6 +120,24 @@ def test_a_live_writers_commit_survives_vacuums_beside_it(database, other, monke
     assert values_of(database, "t") == [1, *range(20)]
 
 
+def test_a_commit_just_before_vacuum_looks_for_its_writer_is_not_lost(database, monkeypatch):
+    writer = database.table("t").append()
+    writer.write(batch(range(5000)))
+    writer._flush()
+    writer._background.settle()
+    real = LockFile.held_by_others
+
+    def held_by_others(self, start, length=1):
+        monkeypatch.undo()
+        writer.commit()
+        return real(self, start, length)
+
+    monkeypatch.setattr(LockFile, "held_by_others", held_by_others)
+    assert database.vacuum().files == 0
+    assert values_of(database, "t") == [1, *range(5000)]
+    assert database.check().clean
+
+
 def test_two_vacuums_of_one_table_do_not_meet(database, other):
     append(database, "t", [2])
     other.run("from bamquery.storage.locks import *")

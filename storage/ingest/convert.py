@@ -12,6 +12,7 @@ from bamquery.errors import IngestError
 from bamquery.storage.ingest.failures import reason
 from bamquery.storage.ingest.source import Chunk, Part
 from bamquery.storage.types import DataType
+from bamquery.type_names import type_name
 
 Array: TypeAlias = "pa.Array[Any]"
 """Short for annotations."""
@@ -70,7 +71,7 @@ def convert_array(array: Array, type_: DataType) -> Array:
         return convert_array(array.dictionary_decode(), type_)
     converted = array.cast(type_)
     if _rounds(array.type, type_) and not _same_values(array, converted.cast(array.type, safe=False)):
-        raise ValueError(f"{type_} rounds it")
+        raise ValueError("it would be rounded")
     return converted
 
 
@@ -99,10 +100,8 @@ def _convert(
                 converted.validate(full=True)
         except _MISFITS as error:
             row = _first_misfit(array, field.type)
-            message = (
-                f'column "{field.name}": {_shown(array, row)} does not fit {field.type} ({reason(error)})'
-            )
-            raise _MisfitError(row, message) from error
+            found = f'column "{field.name}": {_shown(array, row)} does not fit {type_name(field.type)}'
+            raise _MisfitError(row, f"{found} ({reason(error)})") from error
         arrays.append(converted)
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from bamquery.errors import IngestError
 from bamquery.naming import fold
 from bamquery.storage.types import DataType
+from bamquery.type_names import type_name
 
 _DIGITS: Final = {
     pa.int8(): 3,
@@ -78,8 +79,7 @@ def unify(parts: Sequence[PartSchema]) -> Unified:
             if holder.field.name != name:
                 drift.append(f'{holder.part}: column "{name}" is spelled "{holder.field.name}"')
             if holder.type != type_:
-                own = "without values" if pa.types.is_null(holder.type) else str(holder.type)
-                drift.append(f'{holder.part}: column "{name}" is {own}, read as {type_}')
+                drift.append(f'{holder.part}: column "{name}" is {_difference(holder.type, type_)}')
         drift += [
             f'{part.name}: column "{name}" is missing, read as null'
             for part, position in zip(parts, positions, strict=True)
@@ -117,7 +117,18 @@ class _Conflict:
     second: _Holder
 
     def __str__(self) -> str:
-        return f"{self.first.type} in {self.first.part} but {self.second.type} in {self.second.part}"
+        first, second = type_name(self.first.type), type_name(self.second.type)
+        if first == second:  # SQL has one name for instants of all zones, and for strings however encoded
+            first, second = str(self.first.type), str(self.second.type)
+        return f"{first} in {self.first.part} but {second} in {self.second.part}"
+
+
+def _difference(own: DataType, union: DataType) -> str:
+    if pa.types.is_null(own):
+        return f"without values, read as {type_name(union)}"
+    if type_name(own) == type_name(union):
+        return f"{own}, read as {union}"
+    return f"{type_name(own)}, read as {type_name(union)}"
 
 
 def _column_type(holders: Sequence[_Holder]) -> DataType | _Conflict:

@@ -81,7 +81,7 @@ def test_misfit_names_file_place_row_and_column(table_part, tmp_path):
     with pytest.raises(IngestError) as caught:
         convert_chunk(chunk, [0], pa.schema({"id": pa.float64()}), part)
     assert str(caught.value).startswith(
-        f'{part.path}: row 104322 of row group 7, column "id": 9007199254740993 does not fit double'
+        f'{part.path}: row 104322 of row group 7, column "id": 9007199254740993 does not fit DOUBLE'
     )
     assert caught.value.path == tmp_path / "trips.parquet"
 
@@ -108,5 +108,5 @@ def test_missing_columns_are_null_and_no_columns_keep_the_rows(table_part):
 def test_a_batch_that_fits_is_not_copied():
     batch = pa.record_batch({"a": [1, 2]})
     assert convert_batch(batch, [0], batch.schema, "x", 1) is batch
-    with pytest.raises(IngestError, match='x: row 12, column "a": 300 does not fit int8'):
+    with pytest.raises(IngestError, match='x: row 12, column "a": 300 does not fit TINYINT'):
         convert_batch(pa.record_batch({"a": [1, 300]}), [0], pa.schema({"a": pa.int8()}), "x", 11)

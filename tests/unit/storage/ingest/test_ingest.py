@@ -53,7 +53,7 @@ def test_a_table_that_cannot_take_it(heap_writer):
     with pytest.raises(IngestError, match=r'the table has no column "name"\. Did you mean "nam"\?.*exclude='):
         ingest(writer, open_source(TABLE))
     writer = heap_writer(pa.schema({"id": pa.int64(), "name": pa.large_string(), "fee": pa.int8()}))
-    with pytest.raises(IngestError, match=r'pyarrow\.Table: row 1, column "fee": 0\.5 does not fit int8'):
+    with pytest.raises(IngestError, match=r'pyarrow\.Table: row 1, column "fee": 0\.5 does not fit TINYINT'):
         ingest(writer, open_source(TABLE))
 
 

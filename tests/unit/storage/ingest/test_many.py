@@ -90,7 +90,7 @@ def test_names_that_are_the_same_or_missing(source):
 def test_a_value_that_does_not_fit_the_union(source):
     many = source({"id": [0.5]}, {"id": [2**53, 2**53 + 1]})
     with pytest.raises(
-        IngestError, match=r'1\.parquet: row 2, column "id": 9007199254740993 does not fit double'
+        IngestError, match=r'1\.parquet: row 2, column "id": 9007199254740993 does not fit DOUBLE'
     ):
         list(many.batches())
 

@@ -56,7 +56,7 @@ def test_impossible_union_names_both_files(folder):
     pq.write_table(pa.table({"id": ["x"]}), folder / "4.parquet")
     with pytest.raises(IngestError) as caught:
         open_source(f"{folder}/*.parquet")
-    assert f'column "id" is int64 in {folder}/1.parquet but large_string in {folder}/4.parquet' in str(
+    assert f'column "id" is BIGINT in {folder}/1.parquet but VARCHAR in {folder}/4.parquet' in str(
         caught.value
     )
 
@@ -104,9 +104,9 @@ def test_all_yellow_files_together(shared_taxi, rows_of):
     with pytest.raises(IngestError) as caught:
         open_source(f"{shared_taxi}/yellow*.parquet")
     message = str(caught.value)
-    assert 'column "Payment_Type" is large_string in' in message
+    assert 'column "Payment_Type" is VARCHAR in' in message
     assert "yellow_2009" in message
-    assert "but int64 in" in message
+    assert "but BIGINT in" in message
     assert "yellow_2015" in message
     assert message.endswith('exclude=["Payment_Type", "vendor_id"]')
     source = open_source(f"{shared_taxi}/yellow*.parquet", exclude=["Payment_Type", "vendor_id"])

@@ -162,10 +162,10 @@ def test_first_spelling_and_order_win_and_drift_is_told():
     assert unified.schema == pa.schema({"id": pa.int64(), "airport_fee": pa.float64(), "cbd": pa.int32()})
     assert unified.mapping == ((0, 1, None), (1, 0, 2))
     assert unified.drift == (
-        '0.parquet: column "id" is int32, read as int64',
+        '0.parquet: column "id" is INTEGER, read as BIGINT',
         '1.parquet: column "airport_fee" is spelled "Airport_fee"',
-        '1.parquet: column "airport_fee" is int64, read as double',
-        '1.parquet: column "cbd" is without values, read as int32',
+        '1.parquet: column "airport_fee" is BIGINT, read as DOUBLE',
+        '1.parquet: column "cbd" is without values, read as INTEGER',
         '0.parquet: column "cbd" is missing, read as null',
     )
 
@@ -178,7 +178,7 @@ def test_impossible_union_names_column_and_both_files():
     with pytest.raises(IngestError) as caught:
         unify(parts({"a": pa.int8()}, {"a": pa.null()}, {"A": pa.float64()}, {"a": pa.large_string()}))
     message = str(caught.value)
-    assert 'column "a" is int8 in 0.parquet but large_string in 3.parquet' in message
+    assert 'column "a" is TINYINT in 0.parquet but VARCHAR in 3.parquet' in message
     assert 'exclude=["a"]' in message
 
 
@@ -214,5 +214,12 @@ def test_text_can_be_had_as_strings(parts_, expected):
 
 
 def test_text_that_is_no_number_does_not_fit_numbers():
-    with pytest.raises(IngestError, match=r'"a" is int64 in 0\.parquet but large_string in a\.csv'):
+    with pytest.raises(IngestError, match=r'"a" is BIGINT in 0\.parquet but VARCHAR in a\.csv'):
         unify([text("a.csv", pa.large_string()), *parts({"a": pa.int64()})])
+
+
+def test_types_of_one_name_are_told_apart():
+    unified = unify(parts({"a": pa.timestamp("us", "UTC")}, {"a": pa.timestamp("us", "Asia/Tokyo")}))
+    assert unified.drift == (
+        '1.parquet: column "a" is timestamp[us, tz=Asia/Tokyo], read as timestamp[us, tz=UTC]',
+    )

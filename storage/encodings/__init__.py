@@ -1,1 +1,1 @@
-"""How the vectors of a column are stored: which bytes hold them, and how bytes become arrays. Plain for now."""
+"""How the vectors of a column are stored: which bytes hold them, and how bytes become arrays."""

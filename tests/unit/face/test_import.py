@@ -48,5 +48,5 @@ def test_everything_promised_is_there() -> None:
     for name in bamquery.__all__:
         assert getattr(bamquery, name) is not None
         assert name in dir(bamquery)
-    with pytest.raises(AttributeError, match="conect"):
-        _ = bamquery.conect  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="connec_t"):
+        _ = bamquery.connec_t  # type: ignore[attr-defined]

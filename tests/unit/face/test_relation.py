@@ -96,8 +96,8 @@ def test_a_filter_over_a_limit_sees_its_rows_only(numbered: bamquery.Relation) -
 
 
 def test_errors_name_the_place(numbered: bamquery.Relation) -> None:
-    with pytest.raises(bamquery.SqlError, match=r"noice.*noise") as caught:
-        numbered.filter("noice > 1")
+    with pytest.raises(bamquery.SqlError, match=r"noises.*noise") as caught:
+        numbered.filter("noises > 1")
     assert "^" in str(caught.value)
     with pytest.raises(bamquery.SqlError):
         numbered.filter("1 = 1); DROP TABLE numbers; SELECT (1")

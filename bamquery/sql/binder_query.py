@@ -12,7 +12,7 @@ from sqlglot import exp
 from bamquery.naming import fold as fold_name
 from bamquery.plan.constants import convert
 from bamquery.plan.evaluation import fold
-from bamquery.plan.expressions import ColumnRef, Expression, Literal
+from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Sort, SortKey
 from bamquery.sql import operators
 from bamquery.sql.aggregates import is_aggregate
@@ -90,7 +90,8 @@ class _SelectBinder:
             node.args.get("from_"), sql, catalog, lambda inner: bind_query(inner, sql, catalog)
         )
         self._aliases = SelectAliases(node.expressions)
-        self._collector = AggregateCollector(sql, self._scope) if self._is_grouped() else None
+        grouped = node.args.get("group") is not None or self._aggregates()
+        self._collector = AggregateCollector(sql, self._scope) if grouped else None
         self._items_failed = False
 
     def bind(self) -> Plan:
@@ -127,13 +128,11 @@ class _SelectBinder:
             firm_columns=firm_columns,
         )
 
-    def _is_grouped(self) -> bool:
+    def _aggregates(self) -> bool:
+        """Whether the query makes groups even without GROUP BY."""
         clauses = [*self._node.expressions, self._node.args.get("order")]
-        return bool(self._node.args.get("group") or self._node.args.get("having")) or any(
-            is_aggregate(call.name)
-            for clause in clauses
-            if clause is not None
-            for call in clause.find_all(exp.Anonymous)
+        return self._node.args.get("having") is not None or any(
+            _has_aggregate(clause) for clause in clauses if clause is not None
         )
 
     def _condition(self, clause: str, binder: ExpressionBinder) -> Expression | None:
@@ -207,7 +206,9 @@ class _SelectBinder:
                 if group.expressions:
                     raise ValueError("GROUP BY ALL takes no other terms")
             plain = [item for item in items if item.node is None or not _has_aggregate(item.node)]
-            keys = [decode(item.expression) for item in plain if not isinstance(item.expression, Literal)]
+            keys = [decode(item.expression) for item in plain if referenced_columns(item.expression)]
+            if not keys and not self._aggregates():  # constants only: nothing to group by
+                self._collector = None
         else:
             keys = []
             binder = self._binder("GROUP BY", grouped=False)

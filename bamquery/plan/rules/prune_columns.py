@@ -66,7 +66,7 @@ def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, dic
     """All keys stay, since they make the groups; calls that are not read go."""
     count = len(plan.keys)
     kept = [*range(count), *sorted(i for i in needed if i >= count)]
-    if not kept:  # one row, whatever comes in: some call has to stand for it
+    if not kept and plan.aggregates:  # one row, whatever comes in: some call may as well stand for it
         kept = [0]
     calls = [plan.aggregates[i - count] for i in kept if i >= count]
     below, positions = _prune(plan.child, referenced_columns(*_read_by(plan.keys, calls)))

@@ -1,0 +1,273 @@
+"""Random tables and random queries over them, in the SQL that BamQuery and DuckDB share.
+
+Values are few and small, so that they meet each other, and so that what overflows is rare.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+NAN, INFINITY = float("nan"), float("inf")
+_INTEGERS = [0, 1, -1, 2, 3, -3, 7, 10, 100, -100]
+_DOUBLES = [0.0, -0.0, 0.5, -1.5, 2.25, 100.0, NAN, INFINITY, -INFINITY]
+_DAY = datetime.date(2024, 1, 1)
+_NOON = datetime.datetime(2024, 1, 1, 12)
+_SECONDS = [-43_201, -43_200, 0, 1, 59, 43_199, 43_200]
+
+COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "i": (pa.int32(), _INTEGERS),
+    "j": (pa.int64(), _INTEGERS),
+    "k": (pa.int8(), _INTEGERS),
+    "u": (pa.uint16(), [0, 1, 2, 3, 200]),
+    "d": (pa.float64(), [*_DOUBLES, 1e10]),
+    "f": (pa.float32(), _DOUBLES),
+    "m": (pa.decimal128(6, 2), [Decimal(x) for x in ("0.00", "1.25", "-2.50", "99.99")]),
+    "s": (pa.large_string(), ["", "a", "A", "b", "ab", "aé", "b%", "x y"]),
+    "g": (pa.dictionary(pa.int8(), pa.large_string()), ["red", "green", "blue"]),
+    "t": (pa.date32(), [_DAY + datetime.timedelta(days) for days in (-2, -1, 0, 1, 30, 59, 60)]),
+    "p": (
+        pa.timestamp("us"),
+        [_NOON + datetime.timedelta(seconds=s, microseconds=m) for s in _SECONDS for m in (0, 500_000)],
+    ),
+    "q": (pa.timestamp("s"), [_NOON + datetime.timedelta(seconds=seconds) for seconds in _SECONDS]),
+    "b": (pa.bool_(), [True, False]),
+}
+_NUMBERS = ("i", "j", "k", "u", "d", "f", "m")
+_TEXTS = ("s", "g")
+_MOMENTS = ("t", "p", "q")
+
+Draw = st.DrawFn
+
+
+@st.composite
+def tables(draw: Draw) -> pa.Table:
+    """A table with every column, of few rows, one value in five null."""
+    rows = draw(st.sampled_from([0, 1, 2, 5, 30, 100]))
+    choose = random.Random(draw(st.integers(0, 1000)))
+    columns = []
+    for kind, values in COLUMNS.values():
+        chosen = [choose.choice(values) if choose.random() > 0.2 else None for _ in range(rows)]
+        if pa.types.is_dictionary(kind):
+            columns.append(pa.array(chosen, kind.value_type).dictionary_encode().cast(kind))
+        else:
+            columns.append(pa.array(chosen, kind))
+    return pa.table(columns, names=list(COLUMNS))
+
+
+def _one(draw: Draw, *makers: Callable[[], str]) -> str:
+    return draw(st.sampled_from(makers))()
+
+
+def number(draw: Draw, depth: int) -> str:
+    """An expression that is a number."""
+
+    def column() -> str:
+        return draw(st.sampled_from(_NUMBERS))
+
+    def literal() -> str:
+        return draw(st.sampled_from(["0", "1", "2", "-3", "100", "1.5", "0.25", "2e0", "NULL"]))
+
+    def arithmetic() -> str:
+        operator = draw(st.sampled_from(["+", "-", "*", "/", "//", "%"]))
+        return f"({number(draw, depth - 1)} {operator} {number(draw, depth - 1)})"
+
+    def function() -> str:
+        name = draw(st.sampled_from(["abs", "-", "floor", "ceil", "round"]))
+        return f"{name}({number(draw, depth - 1)})"
+
+    def of_others() -> str:
+        return draw(
+            st.sampled_from(
+                ["length(s)", "year(t)", "month(p)", "hour(p)", "dayofweek(t)", "(t - DATE '2024-01-01')"]
+            )
+        )
+
+    def choice() -> str:
+        arms = f"{number(draw, depth - 1)} ELSE {number(draw, depth - 1)}"
+        return f"CASE WHEN {truth(draw, depth - 1)} THEN {arms} END"
+
+    def fallback() -> str:
+        return f"COALESCE({number(draw, depth - 1)}, {number(draw, depth - 1)})"
+
+    def nullif() -> str:
+        return f"NULLIF({number(draw, depth - 1)}, {number(draw, depth - 1)})"
+
+    if depth <= 0:
+        return _one(draw, column, column, literal)
+    return _one(draw, column, literal, arithmetic, arithmetic, function, of_others, choice, fallback, nullif)
+
+
+def text(draw: Draw, depth: int) -> str:
+    """An expression that is a string."""
+
+    def column() -> str:
+        return draw(st.sampled_from(_TEXTS))
+
+    def literal() -> str:
+        return draw(st.sampled_from(["'a'", "''", "'b%'", "'red'", "NULL::VARCHAR"]))
+
+    def function() -> str:
+        shape = draw(
+            st.sampled_from(["lower({})", "upper({})", "trim({})", "substring({}, 2)", "left({}, 1)"])
+        )
+        return shape.format(text(draw, depth - 1))
+
+    def joined() -> str:
+        return f"({text(draw, depth - 1)} || {text(draw, depth - 1)})"
+
+    def choice() -> str:
+        arms = f"{text(draw, depth - 1)} ELSE {text(draw, depth - 1)}"
+        return f"CASE WHEN {truth(draw, depth - 1)} THEN {arms} END"
+
+    return (
+        _one(draw, column, literal) if depth <= 0 else _one(draw, column, literal, function, joined, choice)
+    )
+
+
+def moment(draw: Draw, depth: int) -> str:
+    """An expression that is a date or a timestamp."""
+
+    def column() -> str:
+        return draw(st.sampled_from(_MOMENTS))
+
+    def literal() -> str:
+        return draw(
+            st.sampled_from(["DATE '2024-01-01'", "TIMESTAMP '2024-01-01 12:00:00.5'", "DATE '2024-02-29'"])
+        )
+
+    def derived() -> str:
+        return draw(
+            st.sampled_from(["t + 1", "t - 30", "p::DATE", "date_trunc('month', t)", "date_trunc('hour', p)"])
+        )
+
+    return _one(draw, column, literal) if depth <= 0 else _one(draw, column, literal, derived)
+
+
+def truth(draw: Draw, depth: int) -> str:
+    """A condition."""
+    comparison = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+
+    def column() -> str:
+        return "b"
+
+    def compared(of: Callable[[Draw, int], str]) -> Callable[[], str]:
+        return lambda: f"{of(draw, depth - 1)} {draw(comparison)} {of(draw, depth - 1)}"
+
+    def sargable() -> str:
+        name = draw(st.sampled_from(_NUMBERS))
+        bound = draw(st.sampled_from(["1", "2.5", "-0.5", "1e0", "0.1e0", "300", "-1000", "'2'", "1e300"]))
+        return f"{name} {draw(comparison)} {bound}"
+
+    def dated() -> str:
+        day = "DATE '2024-01-01'"
+        bounds = ["'2024-01-01'", day, "'2024-01-01 12:00:00'", "TIMESTAMP '2024-01-01 00:30:00'"]
+        name = draw(st.sampled_from([*_MOMENTS, "p::DATE"]))
+        return f"{name} {draw(comparison)} {draw(st.sampled_from(bounds))}"
+
+    def listed() -> str:
+        name = draw(st.sampled_from(["i", "j", "d", "m"]))
+        negation = draw(st.sampled_from(["", "NOT "]))
+        return (
+            f"{name} {negation}IN ({draw(st.sampled_from(['1', '1, 2', '1, 2.5', '0, NULL', '1.5, 2.5']))})"
+        )
+
+    def between() -> str:
+        return f"{number(draw, 0)} BETWEEN {number(draw, 0)} AND {number(draw, 0)}"
+
+    def distinct() -> str:
+        of = draw(st.sampled_from([number, text]))
+        negation = draw(st.sampled_from(["", "NOT "]))
+        return f"{of(draw, 0)} IS {negation}DISTINCT FROM {of(draw, 0)}"
+
+    def null() -> str:
+        of = draw(st.sampled_from([number, text, moment]))
+        return f"({of(draw, depth - 1)}) IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
+
+    def pattern() -> str:
+        operator = draw(st.sampled_from(["LIKE", "NOT LIKE", "ILIKE"]))
+        wanted = draw(st.sampled_from(["'a%'", "'%'", "'_'", "'B%'"]))
+        return f"{text(draw, 0)} {operator} {wanted}"
+
+    def connected() -> str:
+        operator = draw(st.sampled_from(["AND", "OR"]))
+        return f"({truth(draw, depth - 1)} {operator} {truth(draw, depth - 1)})"
+
+    def negated() -> str:
+        return f"(NOT {truth(draw, depth - 1)})"
+
+    if depth <= 0:
+        return _one(draw, column, sargable, dated, listed)
+    return _one(
+        draw,
+        *(column, compared(number), compared(text), compared(moment), sargable, sargable, dated, listed),
+        *(between, distinct, null, pattern, connected, connected, negated),
+    )
+
+
+def aggregate(draw: Draw) -> str:
+    """A call of an aggregate function."""
+
+    def counted() -> str:
+        of = draw(st.sampled_from([number, text, moment]))
+        return f"count({draw(st.sampled_from(['', 'DISTINCT ']))}{of(draw, 1)})"
+
+    def summed() -> str:
+        distinct = draw(st.sampled_from(["", "", "DISTINCT "]))
+        return f"{draw(st.sampled_from(['sum', 'avg']))}({distinct}{number(draw, 1)})"
+
+    def extreme() -> str:
+        of = draw(st.sampled_from([number, text, moment]))
+        return f"{draw(st.sampled_from(['min', 'max']))}({of(draw, 1)})"
+
+    def spread() -> str:
+        return (
+            f"{draw(st.sampled_from(['stddev', 'var_pop']))}({draw(st.sampled_from(['i', 'j', 'm', 'k']))})"
+        )
+
+    def logical() -> str:
+        return f"{draw(st.sampled_from(['bool_and', 'bool_or']))}({truth(draw, 1)})"
+
+    call = _one(draw, lambda: "count(*)", counted, summed, extreme, spread, logical)
+    return f"{call} FILTER (WHERE {truth(draw, 1)})" if draw(st.integers(0, 4)) == 0 else call
+
+
+@st.composite
+def queries(draw: Draw) -> str:
+    """A query whose answer does not depend on the order that rows come in."""
+    of = (number, text, moment, truth)
+    where = f" WHERE {truth(draw, 3)}" if draw(st.booleans()) else ""
+    match draw(st.sampled_from(("rows", "distinct", "totals", "groups", "groups"))):
+        case "rows" | "distinct" as shape:
+            items = [draw(st.sampled_from(of))(draw, 2) for _ in range(draw(st.integers(1, 4)))]
+            keyword = "SELECT DISTINCT" if shape == "distinct" else "SELECT"
+            return f"{keyword} {_aliased(items)} FROM r{where}{_order(draw, len(items))}"
+        case "totals":
+            items = [aggregate(draw) for _ in range(draw(st.integers(1, 4)))]
+            return f"SELECT {_aliased(items)} FROM r{where}"
+        case _:
+            keys = [draw(st.sampled_from(of))(draw, 1) for _ in range(draw(st.integers(1, 2)))]
+            items = keys + [aggregate(draw) for _ in range(draw(st.integers(0, 3)))]
+            having = f" HAVING {aggregate(draw)} IS NOT NULL" if draw(st.integers(0, 3)) == 0 else ""
+            by = "ALL" if draw(st.booleans()) else ", ".join(str(i + 1) for i in range(len(keys)))
+            return f"SELECT {_aliased(items)} FROM r{where} GROUP BY {by}{having}{_order(draw, len(items))}"
+
+
+def _aliased(items: list[str]) -> str:
+    return ", ".join(f"{item} AS c{i}" for i, item in enumerate(items))
+
+
+def _order(draw: Draw, count: int) -> str:
+    """Every column, so that the order is one and LIMIT takes the same rows."""
+    if draw(st.booleans()):
+        return ""
+    ways = st.sampled_from(["", " DESC", " NULLS FIRST", " DESC NULLS LAST"])
+    terms = [f"{i + 1}{draw(ways)}" for i in draw(st.permutations(range(count)))]
+    limit = draw(st.sampled_from(["", " LIMIT 5", " LIMIT 3 OFFSET 2", " OFFSET 4"]))
+    return f" ORDER BY {', '.join(terms)}{limit}"

@@ -122,7 +122,8 @@ class Connection:
         database = self._session.database
         if if_exists not in ("error", "append", "replace"):
             raise ValueError(f'if_exists is "error", "append" or "replace", not {if_exists!r}')
-        opened = open_source(source, format=format, exclude=exclude)
+        bar = progress_bar(self.settings)
+        opened = open_source(source, format=format, exclude=exclude, progress=bar)
         if if_exists == "append" and database.has_table(name):
             writer = database.table(name).append()
         else:
@@ -131,7 +132,7 @@ class Connection:
         cancellation = Cancellation()
         self._session.register(cancellation)
         with writer:
-            rows = ingest(writer, opened, progress_bar(self.settings), cancelled=cancellation.requested)
+            rows = ingest(writer, opened, bar, cancelled=cancellation.requested)
             writer.commit()
         return rows
 

@@ -52,7 +52,7 @@ class CsvPart:
         name: str,
         *,
         delimiter: str | None = None,
-        on_bytes: Callable[[int], None] = lambda read: None,
+        on_bytes: Callable[[int], None] = lambda position: None,
     ) -> None:
         """Look through the file.
 
@@ -60,7 +60,7 @@ class CsvPart:
             path: the file.
             name: for messages.
             delimiter: if it is known; otherwise comma, tab, semicolon or bar, whichever fits best.
-            on_bytes: told how many bytes were read, as they are.
+            on_bytes: told how many bytes of it were looked through, again and again.
 
         Raises:
             IngestError: empty, no text, or with a line that cannot be parsed; names the line.

@@ -80,7 +80,7 @@ class Inferred:
 
 
 def infer(
-    path: Path, dialect: Dialect, head: Block, on_bytes: Callable[[int], None] = lambda read: None
+    path: Path, dialect: Dialect, head: Block, on_bytes: Callable[[int], None] = lambda position: None
 ) -> Inferred:
     """Read all of the file and decide every column's reading.
 
@@ -88,7 +88,7 @@ def infer(
         path: the file.
         dialect: how it is written.
         head: its first records, for a first guess.
-        on_bytes: told how many bytes of the file were read, block by block.
+        on_bytes: told after each block how many bytes of the file were read in this pass.
 
     Raises:
         IngestError: a line cannot be parsed; names it.
@@ -97,13 +97,14 @@ def infer(
     if head.data:
         _fit(columns, head, dialect, path)  # what a few rows rule out costs little to find here
     while True:
-        rows = 0
+        rows = position = 0
         sound = True
         for block in read_blocks(path, dialect):
             block_rows, block_sound = _fit(columns, block, dialect, path)
             rows += block_rows
             sound = sound and block_sound
-            on_bytes(block.source_bytes)
+            position += block.source_bytes
+            on_bytes(position)
         if sound:
             return Inferred(tuple(column.decision() for column in columns), rows)
 

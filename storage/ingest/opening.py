@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.arrow_file import ArrowFilePart
 from bamquery.storage.ingest.csv import CsvPart
+from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.formats import Format, check_format, detect_format
 from bamquery.storage.ingest.many import UnifiedSource
 from bamquery.storage.ingest.parquet import ParquetPart
 from bamquery.storage.ingest.paths import expand
+from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.source import IngestSource, Part
 from bamquery.storage.ingest.stream import open_object
+
+_LARGE_CSV: Final = 64 << 20
+"""Bytes from which on the look through a CSV file takes long enough to show how far it is."""
 
 
 def open_source(
@@ -24,8 +30,11 @@ def open_source(
     format: str | None = None,  # noqa: A002 (the name users expect)
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
+    progress: Progress | None = None,
 ) -> IngestSource:
     """Open something that has rows.
+
+    Of most files only metadata is read; CSV files are looked through from end to end for their types.
 
     Args:
         what: a path or pattern, a list of them (formats and schemas may differ: they are unified), a pyarrow
@@ -34,6 +43,7 @@ def open_source(
         format: "parquet", "csv", "tsv" or "arrow", where neither names nor first bytes of files tell.
         columns: those to have, in this order; None for all.
         exclude: those to leave out.
+        progress: where to show how far the look through a large CSV file is.
 
     Raises:
         IngestError: it does not exist, is damaged, has columns that cannot be stored, or its files do not go
@@ -52,7 +62,7 @@ def open_source(
         name = os.fspath(what)
     else:
         name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    parts = [_open_file(file, known_format) for file in files]
+    parts = [_open_file(file, known_format, progress) for file in files]
     return UnifiedSource(name, parts, columns=columns, exclude=exclude)
 
 
@@ -62,7 +72,7 @@ def _is_paths(what: Any) -> bool:
     return isinstance(what, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in what)
 
 
-def _open_file(path: Path, format_: Format | None) -> Part:
+def _open_file(path: Path, format_: Format | None, progress: Progress | None) -> Part:
     name = str(path)
     match format_ or detect_format(path):
         case "parquet":
@@ -70,6 +80,17 @@ def _open_file(path: Path, format_: Format | None) -> Part:
         case "arrow":
             return ArrowFilePart(path, name)
         case "csv":
-            return CsvPart(path, name)
+            return _open_csv(path, None, progress)
         case "tsv":
-            return CsvPart(path, name, delimiter="\t")
+            return _open_csv(path, "\t", progress)
+
+
+def _open_csv(path: Path, delimiter: str | None, progress: Progress | None) -> CsvPart:
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if progress is None or size < _LARGE_CSV:
+        return CsvPart(path, str(path), delimiter=delimiter)
+    with progress.show(f"Looking through {path}", None, size) as report:
+        return CsvPart(path, str(path), delimiter=delimiter, on_bytes=partial(report, 0))

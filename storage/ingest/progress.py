@@ -54,12 +54,12 @@ class Progress:
         task = bar.add_task(description, total=total_bytes if by_bytes else total_rows, amount="")
 
         def report(rows: int, size: int) -> None:
-            amount = f"{rows:,} rows"
-            if by_bytes or size:
-                amount += f", {filesize.decimal(size)}"
+            amounts = [f"{rows:,} rows"] if rows else []
             if total_bytes is not None:
-                amount += f" of {filesize.decimal(total_bytes)}"
-            bar.update(task, completed=size if by_bytes else rows, amount=amount)
+                amounts.append(f"{filesize.decimal(size)} of {filesize.decimal(total_bytes)}")
+            elif size:
+                amounts.append(filesize.decimal(size))
+            bar.update(task, completed=size if by_bytes else rows, amount=", ".join(amounts))
 
         with bar:
             yield report

@@ -1,4 +1,5 @@
 import collections
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import IngestError
+from bamquery.storage.ingest import opening
 from bamquery.storage.ingest.opening import open_source
 
 
@@ -59,6 +61,24 @@ def test_impossible_union_names_both_files(folder):
     assert f'column "id" is BIGINT in {folder}/1.parquet but VARCHAR in {folder}/4.parquet' in str(
         caught.value
     )
+
+
+def test_the_look_through_a_large_csv_file_is_shown(folder, monkeypatch):
+    shown = []
+
+    class Recorder:
+        @contextmanager
+        def show(self, description, total_rows=None, total_bytes=None):
+            shown.append((description, total_bytes))
+            yield lambda rows, size: shown.append((rows, size))
+
+    size = (folder / "2.csv").stat().st_size
+    open_source(folder / "2.csv", progress=Recorder())
+    assert shown == []
+    (folder / "2.csv").rename(folder / "large.csv")
+    monkeypatch.setattr(opening, "_LARGE_CSV", 1)
+    open_source(f"{folder}/*", progress=Recorder())
+    assert shown == [(f"Looking through {folder}/large.csv", size), (0, size)]
 
 
 def taxi_files(shared_taxi):

@@ -6,12 +6,13 @@ import base64
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from bamquery import _native
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.fragment_entry import FragmentEntry
-from bamquery.storage.layout import FragmentLayout, vector_count
+from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, FragmentLayout, vector_count
 from bamquery.storage.layout_check import require_layout
 
 _FORMAT: Final = b"1"
@@ -71,7 +72,7 @@ def read_vectors_file(
 def _require_statistics(
     statistics: pa.RecordBatch, schema: pa.Schema, layout: FragmentLayout, rows: int
 ) -> None:
-    if statistics.num_rows != vector_count(rows) or statistics.num_columns != len(schema):
+    if statistics.num_rows != vector_count(rows) or statistics.schema.names != schema.names:
         raise ValueError("it describes another fragment")
     column: Any
     for field, column, place in zip(schema, statistics.columns, layout.columns, strict=True):
@@ -85,8 +86,20 @@ def _require_statistics(
             wanted["offsets_crc"] = pa.uint32()
         found = {child.name: child.type for child in column.type}
         complete = all(column.field(name).null_count == 0 for name in found if name not in {"min", "max"})
-        if found != wanted or column.null_count or not complete:
+        if found != wanted or column.null_count or not complete or not _plausible(column, place, rows):
             raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
+
+
+def _plausible(column: Any, place: ColumnLayout, rows: int) -> bool:
+    """False where a vector claims more nulls or NaNs than it has rows: readers hand these counts to Arrow."""
+    missing = column.field("null_count").to_numpy().astype(np.int64)
+    if place.validity is None and missing.any():
+        return False
+    if column.type.get_field_index("nan_count") >= 0:
+        missing = missing + column.field("nan_count").to_numpy()
+    return bool(
+        np.all(missing <= rows - VECTOR_ROWS * np.arange(len(missing))) and np.all(missing <= VECTOR_ROWS)
+    )
 
 
 def _read(path: Path, size: int) -> bytes:

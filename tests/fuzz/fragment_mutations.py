@@ -1,0 +1,134 @@
+"""Opens, reads and checks fragments whose files were mutated; run as a script: folder, kind, seed, count.
+
+A crash of the process is for the parent to see; it finds the seed in what was printed last.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery._native import crc32c
+from bamquery.errors import BamQueryError
+from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.filesystem import POSIX
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.fragment_entry import FragmentEntry
+from bamquery.storage.fragment_reader import FragmentReader
+from bamquery.storage.fragment_writer import BatchRows, write_fragment
+from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.predicate import RangePredicate
+
+ROWS = 3000
+
+
+def rows() -> pa.RecordBatch:
+    """A few columns of each layout."""
+    rng = np.random.default_rng(0)
+    texts = [None if i % 13 == 0 else f"text {i}" for i in range(ROWS)]
+    columns = {
+        "id": pa.array(np.arange(ROWS)),
+        "real": pa.array(rng.normal(size=ROWS), mask=rng.random(ROWS) < 0.1),
+        "text": pa.array(texts, pa.large_string()),
+        "flag": pa.array(rng.random(ROWS) < 0.5),
+        "code": pa.array([f"c{i % 50}" for i in range(ROWS)], pa.large_string()).dictionary_encode(),
+        "price": pa.array(np.arange(ROWS)).cast(pa.decimal128(21, 2)),
+    }
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def mutate(data: bytes, luck: random.Random) -> bytes:
+    """A few random edits."""
+    changed = bytearray(data)
+    for _ in range(luck.randint(1, 5)):
+        at = luck.randrange(len(changed))
+        match luck.randrange(7):
+            case 0 | 1 | 2:
+                changed[at] = luck.choice([0, 1, 0x7F, 0x80, 0xFF, luck.randrange(256), changed[at] ^ 1])
+            case 3:
+                changed[at : at + 8] = luck.choice([-1, 0, 1 << 62, ROWS, 1 << 31]).to_bytes(
+                    8, "little", signed=True
+                )
+            case 4:
+                start = luck.randrange(len(changed))
+                size = luck.choice([4, 8, 64])
+                changed[at : at + size] = changed[start : start + size]
+            case 5:
+                changed[at : at + luck.randint(1, 64)] = b""
+            case 6:
+                changed[at : at + 1] = luck.choice([b"0", b"9", b"-", b"[", b"null", b'"', b","])
+    return bytes(changed) if changed else b"\0"
+
+
+def attempt(work: Callable[..., object], *arguments: object) -> None:
+    """Errors that users are told about are fine; anything else ends the process."""
+    with suppress(BamQueryError):
+        result = work(*arguments)
+        if isinstance(result, pa.Array):
+            consume(result)
+
+
+def exercise(folder: Path, entry: FragmentEntry, schema: pa.Schema) -> None:
+    """Everything that queries and `check` do with a fragment."""
+    fragment = Fragment.open(folder, entry, schema)
+    attempt(fragment.check)
+    vectors, rows = np.arange(fragment.vector_count), np.arange(0, fragment.rows, 7)
+    reader = MappedReader(fragment.path, fragment.data_bytes)
+    for verify in (True, False):
+        columns = FragmentReader(fragment, reader, verify)
+        for name in schema.names:
+            attempt(columns.stream, name, vectors, ReadCounters())
+            attempt(columns.fetch_vectors, name, rows, ReadCounters())
+            attempt(columns.fetch_blocks, name, rows, ReadCounters())
+            attempt(fragment.zone_map.column_statistics, name)
+    number, text = pa.scalar(1500, pa.int64()), pa.scalar("text 5", pa.large_string())
+    attempt(fragment.zone_map.surviving_vectors, [RangePredicate("id", "=", (number,))])
+    attempt(fragment.zone_map.surviving_vectors, [RangePredicate("text", ">", (text,))])
+    reader.close()
+
+
+def consume(array: pa.Array) -> None:
+    """Touch every value, as kernels do; nothing may lie outside the array's buffers.
+
+    What is read without its checksum, or with a forged one, may hold other values than were written, text
+    that is not UTF-8 among them, and other nulls than were counted.
+    """
+    if pa.types.is_dictionary(array.type):
+        array.dictionary.validate(full=True)
+        array = array.dictionary_decode()
+    if pa.types.is_large_string(array.type):
+        array = array.view(pa.large_binary())
+        array = pa.Array.from_buffers(array.type, len(array), array.buffers(), offset=array.offset)
+        array.validate(full=True)
+    array.validate()
+    array.take(pa.array(np.arange(len(array))[::-1].copy()))
+
+
+def main() -> None:
+    """Mutate one of the two files, again and again."""
+    base, kind, seed, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    batch = rows()
+    entry = write_fragment(POSIX, base, "f", batch.schema, BatchRows([batch]))
+    exercise(base, entry, batch.schema)
+    path = base / (entry.vectors_name if kind == "vectors" else entry.data_name)
+    original = path.read_bytes()
+    for number in range(seed, seed + count):
+        print(number, flush=True)
+        data = mutate(original, random.Random(number))
+        path.write_bytes(data)
+        if kind == "vectors":  # behind a right checksum, so that the parsers are reached
+            changed = dataclasses.replace(entry, vectors_bytes=len(data), vectors_crc=crc32c(data))
+        else:
+            changed = dataclasses.replace(entry, data_bytes=len(data))
+        attempt(exercise, base, changed, batch.schema)
+
+
+if __name__ == "__main__":
+    main()

@@ -60,7 +60,9 @@ def test_special_values(oracle: duckdb.DuckDBPyConnection, source: pa.DataType, 
 @RELAXED
 @given(data=st.data())
 def test_random_values(oracle: duckdb.DuckDBPyConnection, data: st.DataObject) -> None:
-    source, target = data.draw(st.sampled_from([(a, b) for a, b in PAIRS if a not in STRINGS]))
+    # DuckDB takes the last nanosecond of a day for the next day.
+    pairs = [(a, b) for a, b in PAIRS if a not in STRINGS and (a, b) != (pa.timestamp("ns"), pa.date32())]
+    source, target = data.draw(st.sampled_from(pairs))
     compare(oracle, data.draw(arrays(source)), target)
 
 
@@ -90,7 +92,10 @@ TIMES = st.from_regex(r"\A[0-9]{1,2}:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]{0,10})?)?\Z"
 @example(
     texts=["inf", "-Infinity", "NaN", "+inf", "infi", "0x1p3", "1e400", "1e-400", "1,5"], target=pa.float64()
 )
+@example(texts=["-1", "-0", "256", "255.4", "255.5"], target=pa.uint8())
 def test_texts_of_numbers(oracle: duckdb.DuckDBPyConnection, texts: list[str], target: pa.DataType) -> None:
+    if pa.types.is_unsigned_integer(target):
+        texts = [text.replace("-.", "+.") for text in texts]  # DuckDB refuses -.0 there, though not -0
     compare(oracle, pa.array(texts, VARCHAR), target)
 
 

@@ -57,6 +57,23 @@ def test_short_writes_are_continued(tmp_path, monkeypatch, taken):
     assert (tmp_path / "f").read_bytes() == b"abcdefghi"
 
 
+def test_large_writes_start_on_their_way_to_the_disk_at_once(tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(filesystem, "_start_writing", lambda descriptor, *extent: started.append(extent))
+    large = bytes(filesystem._START_BYTES)
+    write(tmp_path / "f", b"small", large, offset=7)
+    write(tmp_path / "g", large[1:])
+    assert started == [(7, len(large) + 5)]
+
+
+@pytest.mark.parametrize("libc", [ctypes.CDLL(None), object()])
+def test_a_system_that_cannot_start_early_loses_nothing(tmp_path, monkeypatch, libc):
+    monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: libc)
+    data = os.urandom(3 << 20)
+    write(tmp_path / "f", data)
+    assert (tmp_path / "f").read_bytes() == data
+
+
 def test_a_file_system_that_takes_nothing_is_an_error_not_a_loop(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "pwritev", lambda *_: 0)
     with pytest.raises(StorageError, match="took no bytes"):

@@ -111,7 +111,7 @@ def _integer(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[An
 
 def _decimal(value: Any, source: pa.DataType, kind: Any) -> pa.Scalar[Any]:
     number = _exact(value, source, kind, kind.scale)
-    if abs(number) >= Decimal(10) ** (kind.precision - kind.scale):
+    if number.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
         raise _out_of_range(value, kind)
     result: pa.Scalar[Any] = pa.scalar(number, kind)
     return result

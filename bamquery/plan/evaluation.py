@@ -91,7 +91,7 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar[Any]:
             raise ValueError("overflow")
     if isinstance(kind, pa.Decimal128Type) and value is not None:
         value = Decimal(value)
-        if abs(value) >= Decimal(10) ** (kind.precision - kind.scale):
+        if value.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
             raise ValueError("overflow")
     if value is not None and pa.types.is_date(kind):
         return from_count(value, kind)
@@ -146,8 +146,15 @@ def _remainder(kind: pa.DataType, left: Any, right: Any) -> Any:
             return np.fmod(_float_of(kind, left), _float_of(kind, right))
     if right == 0:
         return None
+    if isinstance(left, Decimal):
+        return _EXACT.remainder(left, right)  # with the sign of the dividend, as wanted
     remainder = abs(left) % abs(right)
     return -remainder if left < 0 else remainder
+
+
+def _negative(kind: pa.DataType, value: Any) -> Any:
+    # The operator would round a decimal to 28 digits.
+    return value.copy_negate() if isinstance(value, Decimal) else -value
 
 
 def _comparison(holds: Callable[[Any, Any], bool]) -> _Compute:
@@ -206,8 +213,8 @@ _FUNCTIONS: Final[Mapping[str, _Compute]] = MappingProxyType(
         "divide": _strict(_quotient),
         "floor_divide": _strict(_whole_quotient),
         "modulo": _strict(_remainder),
-        "negate": _strict(lambda kind, value: -value),
-        "abs": _strict(lambda kind, value: abs(value)),
+        "negate": _strict(_negative),
+        "abs": _strict(lambda kind, value: _negative(kind, value) if value < 0 else value),
         "equal": _comparison(operator.eq),
         "not_equal": _comparison(operator.ne),
         "less": _comparison(operator.lt),

@@ -6,6 +6,7 @@ Functions here raise `ValueError` in words for types that do not fit; the binder
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Final
 
 import pyarrow as pa
@@ -213,10 +214,11 @@ def _is_integer_division(left: Expression, right: Expression) -> bool:
 
 
 def _negative_literal(operand: Literal) -> Literal:
-    value, kind = -operand.value.as_py(), operand.type
+    value, kind = operand.value.as_py(), operand.type
     if types.is_integral(kind):
-        return integer_literal(value)
-    return literal(value, kind)
+        return integer_literal(-int(value))
+    # The operator would round a decimal to 28 digits.
+    return literal(value.copy_negate() if isinstance(value, Decimal) else -value, kind)
 
 
 def integer_literal(value: int) -> Literal:

@@ -33,7 +33,9 @@ def parse(sql: str) -> list[exp.Expr]:
     dialect = _Dialect()
     try:
         tokens = dialect.tokenize(sql)
-        return [tree for tree in StrictParser(dialect=dialect).parse(tokens, sql) if tree is not None]
+        trees = StrictParser(dialect=dialect).parse(tokens, sql)
+        # A comment after the last semicolon comes as a tree of its own.
+        return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except TokenError as error:
         place = line_and_column(sql, len(sql.rstrip()))
         raise SqlError(Reason("syntax error: a quote or comment is not closed", *place), sql) from error

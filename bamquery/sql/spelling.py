@@ -142,7 +142,7 @@ def _cast(keyword: str) -> Callable[[Any, str], str]:
 
 
 def _extract(node: exp.Expr, sql: str) -> str:
-    return f"date_part('{node.name.lower()}', {spell(node.expression, sql)})"
+    return f"date_part('{node.name}', {spell(node.expression, sql)})"
 
 
 def _substring(node: exp.Expr, sql: str) -> str:

@@ -218,15 +218,19 @@ class StrictParser(PlacingParser):
         return statement
 
     def _check_source(self, statement: exp.Expr | None) -> None:
-        """Hold CREATE TABLE to its AS, and INSERT to its INTO: sqlglot takes both as optional."""
-        if isinstance(statement, exp.Create) and isinstance(statement.expression, exp.Expr):
-            words = [token.text.upper() for token in self._tokens[: self._index]]
-            if "AS" not in words:
-                self.raise_error("Expecting AS", self._first(statement.expression))
-        if isinstance(statement, exp.Insert):
-            begin = [token.text.upper() for token in self._tokens[:4]]
-            if "INTO" not in begin and not statement.args.get("overwrite"):
+        """Hold CREATE TABLE to AS, INSERT to INTO, both to a query: to sqlglot they are optional."""
+        words = [token.text.upper() for token in self._tokens[: self._index]]
+        if isinstance(statement, exp.Create) and statement.args.get("kind") == "TABLE":
+            query = statement.args.get("expression")
+            if query is not None and "AS" not in words:
+                self.raise_error("Expecting AS", self._first(query))
+            if query is None and not isinstance(statement.this, exp.Schema):
+                self.raise_error("Expecting AS and a query")
+        if isinstance(statement, exp.Insert) and not statement.args.get("overwrite"):
+            if "INTO" not in words[:4]:
                 self.raise_error("Expecting INTO", self._first(statement.this))
+            if statement.args.get("expression") is None and not statement.args.get("default"):
+                self.raise_error("Expecting VALUES or a query")
 
     def _first(self, node: exp.Expr) -> Token | None:
         offset = start(node)

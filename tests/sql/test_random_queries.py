@@ -53,8 +53,8 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _key(row: tuple[Any, ...]) -> tuple[str, ...]:
-    """Sorts rows of unknown order; near floats sort alike."""
-    return tuple(f"{value:.6g}" if isinstance(value, float) else str(value) for value in row)
+    """Sorts rows of unknown order; near floats sort alike, and so do both zeros."""
+    return tuple(f"{value + 0.0:.6g}" if isinstance(value, float) else str(value) for value in row)
 
 
 def _compare(sql: str, ours: pa.Table, theirs: pa.Table) -> None:

@@ -62,8 +62,8 @@ def read_vectors_file(
         statistics.validate(full=True)
         if not written.equals(schema):
             raise ValueError("it describes columns of another schema")
-        _require_statistics(statistics, schema, layout, entry.rows)
         require_layout(layout, schema, entry)
+        _require_statistics(statistics, schema, layout, entry.rows)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise CorruptionError(f"it cannot be read: {error}", path) from error
     return layout, statistics

@@ -1,10 +1,19 @@
 """Fragments with any bytes: values or an error, and never a crash; also where the checksum fits."""
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+
+from bamquery._native import crc32c
+from bamquery.errors import CorruptionError
+from bamquery.storage.filesystem import POSIX
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.fragment_writer import BatchRows, write_fragment
+from tests.fuzz.fragment_mutations import rows
 
 SCRIPT = Path(__file__).parent / "fragment_mutations.py"
 
@@ -27,3 +36,47 @@ def test_mutated_fragments(tmp_path, kind):
 @pytest.mark.parametrize("seed", range(10_000, 110_000, 10_000))
 def test_many_mutated_fragments(tmp_path, kind, seed):
     run(tmp_path, kind, seed, 10_000)
+
+
+def rename(statistics):
+    return statistics.rename_columns(["other", *statistics.schema.names[1:]])
+
+
+def with_counts(name, kind, counts):
+    """A change that makes the statistics of a column claim these counts."""
+
+    def change(statistics):
+        index = statistics.schema.get_field_index(name)
+        column = statistics.column(index)
+        fields = [column.type.field(i) for i in range(column.type.num_fields)]
+        arrays = [pa.array(counts, pa.uint16()) if f.name == kind else column.field(f.name) for f in fields]
+        return statistics.set_column(index, name, pa.StructArray.from_arrays(arrays, fields=fields))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        rename,
+        with_counts("id", "null_count", [1, 0, 0]),  # a column without validity
+        with_counts("text", "null_count", [1025, 0, 0]),
+        with_counts("text", "null_count", [0, 0, 953]),  # the last vector has 952 rows
+        with_counts("real", "nan_count", [1024, 0, 0]),  # and nulls besides
+    ],
+)
+def test_statistics_that_cannot_be_are_refused(tmp_path, change):
+    batch = rows()
+    entry = write_fragment(POSIX, tmp_path, "f", batch.schema, BatchRows([batch]))
+    with pa.ipc.open_file(pa.py_buffer((tmp_path / entry.vectors_name).read_bytes())) as reader:
+        metadata, statistics = reader.schema.metadata, reader.get_batch(0)
+    statistics = change(statistics).replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, statistics.schema) as writer:
+        writer.write_batch(statistics)
+    data = sink.getvalue().to_pybytes()
+    (tmp_path / entry.vectors_name).write_bytes(data)
+    forged = dataclasses.replace(entry, vectors_bytes=len(data), vectors_crc=crc32c(data))
+    with pytest.raises(CorruptionError) as caught:
+        Fragment.open(tmp_path, forged, batch.schema)
+    assert caught.value.path == tmp_path / entry.vectors_name

@@ -205,6 +205,9 @@ def explicit_cast(expression: Expression, kind: pa.DataType, *, try_: bool = Fal
 
 
 def _arithmetic(function: str, left: Expression, right: Expression) -> Expression:
+    for one, other in ((left, right), (right, left)):
+        if is_null(one) and pa.types.is_decimal(other.type) and not types.is_integral(other.type):
+            return literal(None, pa.int32())  # as DuckDB types it
     left_type, right_type, kind = arithmetic_types(function, left, right)
     return Call(function, (coerce(left, left_type), coerce(right, right_type)), kind)
 

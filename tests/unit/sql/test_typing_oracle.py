@@ -119,6 +119,11 @@ def test_numbers_in_lists(oracle: duckdb.DuckDBPyConnection, shape: str) -> None
     _compare(oracle, [shape.format(a=a, b=b) for a in COLUMNS for b in [*NUMBERS, "NULL"]])
 
 
+@pytest.mark.parametrize("operator", ["*", "/", "//", "%", "<"])
+def test_null(oracle: duckdb.DuckDBPyConnection, operator: str) -> None:
+    _compare(oracle, [f"{a} {operator} NULL" for a in COLUMNS] + [f"NULL {operator} {a}" for a in COLUMNS])
+
+
 @pytest.mark.parametrize(
     "function",
     [

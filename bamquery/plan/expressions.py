@@ -50,7 +50,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`."""
+    """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`.
+
+    Values convert as in DuckDB (`bamquery.plan.constants` does so for literals). From a dictionary type the
+    values are looked up, to one they are encoded.
+    """
 
     argument: Expression
     type: pa.DataType

@@ -31,6 +31,13 @@ def _placed_clause(parse: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], t
     return placed
 
 
+def _placed(node: Any, token: Token) -> Any:
+    """The node, placed at the token unless it has a place."""
+    if isinstance(node, exp.Expr) and "start" not in node.meta:
+        node.update_positions(token)
+    return node
+
+
 class PlacingParser(DuckDBParser):
     """Places what sqlglot does not: clauses, joins and other constructs at their first token."""
 
@@ -48,43 +55,49 @@ class PlacingParser(DuckDBParser):
     def _warn_unsupported(self) -> None:
         """Nothing: what sqlglot only half knows is refused with a reason, not logged."""
 
-    def _placed(self, parse: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        token = self._curr
-        node = parse(*args, **kwargs)
-        if isinstance(node, exp.Expr) and "start" not in node.meta:
-            node.update_positions(token)
-        return node
+    # Each method below is one frame a level of nesting; Python allows a thousand.
 
     def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
-        return self._placed(super()._parse_select, *args, **kwargs)
+        token = self._curr
+        return _placed(super()._parse_select(*args, **kwargs), token)
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
-        return self._placed(super()._parse_join, *args, **kwargs)
+        token = self._curr
+        return _placed(super()._parse_join(*args, **kwargs), token)
 
     def _parse_with(self, *args: Any, **kwargs: Any) -> Any:
-        return self._placed(super()._parse_with, *args, **kwargs)
+        token = self._curr
+        return _placed(super()._parse_with(*args, **kwargs), token)
 
     def _parse_lateral(self) -> Any:
-        return self._placed(super()._parse_lateral)
+        token = self._curr
+        return _placed(super()._parse_lateral(), token)
 
     def _parse_table_sample(self, *args: Any, **kwargs: Any) -> Any:
-        return self._placed(super()._parse_table_sample, *args, **kwargs)
+        token = self._curr
+        return _placed(super()._parse_table_sample(*args, **kwargs), token)
 
     def _parse_pivot(self, *args: Any, **kwargs: Any) -> Any:
-        return self._placed(super()._parse_pivot, *args, **kwargs)
+        token = self._curr
+        return _placed(super()._parse_pivot(*args, **kwargs), token)
 
     def _parse_primary(self) -> Any:
-        return self._placed(super()._parse_primary)
+        token = self._curr
+        return _placed(super()._parse_primary(), token)
 
     def _parse_unary(self) -> Any:
-        return self._placed(super()._parse_unary)
+        token = self._curr
+        return _placed(super()._parse_unary(), token)
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
-        return self._placed(super()._parse_types, *args, **kwargs)
+        token = self._curr
+        return _placed(super()._parse_types(*args, **kwargs), token)
 
-    def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
-        return self._placed(super()._parse_function, *args, **kwargs)
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> Any:
+        token = self._curr
+        return _placed(super()._parse_function_call(*args, **kwargs), token)
 
     def parse_set_operation(self, *args: Any, **kwargs: Any) -> Any:
         """UNION, INTERSECT or EXCEPT, placed at that word."""
-        return self._placed(super().parse_set_operation, *args, **kwargs)
+        token = self._curr
+        return _placed(super().parse_set_operation(*args, **kwargs), token)

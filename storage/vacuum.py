@@ -68,6 +68,7 @@ def vacuum_table(filesystem: FileSystem, folder: TableFolder, report: VacuumRepo
     with lock:
         if not lock.try_exclusive(VACUUM):
             return False
+        folder.read_latest()  # where that is damaged, the versions before it are what is left
         complete = _remove_versions(filesystem, folder, lock, report)
         return _remove_unreferenced(filesystem, folder, lock, report) and complete
 

@@ -158,7 +158,10 @@ class Database:
             CatalogError: there is no such table.
             ConflictError: another writer committed at the same time.
         """
-        self.table(name).drop()
+        table = self.table(name)
+        table.drop()
+        with self._lock:
+            self._caches.pop(table.folder.path, None)
 
     def vacuum(self) -> VacuumReport:
         """Remove versions that are neither the latest nor in use, and files that no version needs.

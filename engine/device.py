@@ -32,8 +32,8 @@ class GroupState(Protocol):
     """Aggregates in the making: opaque to operators, which merge states and account for their memory."""
 
     @property
-    def entries(self) -> int:
-        """Groups held, and distinct arguments of aggregates with DISTINCT: what a merge has to go through."""
+    def groups(self) -> int:
+        """Groups held."""
         ...
 
     @property
@@ -66,6 +66,14 @@ class Aggregation(Protocol[Frame, State]):
 
         Raises:
             ExecutionError: an exact sum does not fit its type.
+        """
+        ...
+
+    def split(self, state: State, count: int) -> Sequence[State]:
+        """The groups in `count` (a power of two) states, by their keys.
+
+        Equal keys of any two states of one query go to the same place, so that places can be merged and
+        finished each on its own.
         """
         ...
 
@@ -215,7 +223,7 @@ class Device(Protocol[Frame]):
     def aggregation(
         self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]
     ) -> Aggregation[Frame, Any]:
-        """Keys and aggregates, prepared."""
+        """Keys and aggregates, prepared. No aggregate is DISTINCT: operators see to that."""
         ...
 
     # Storage.

@@ -7,6 +7,7 @@ from typing import Any
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.aggregate import Aggregate
+from bamquery.engine.operators.distinct_aggregate import DistinctAggregate, without_needless_distinct
 from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
@@ -86,7 +87,9 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
         case nodes.Project(child=child, expressions=expressions):
             return Project(_lower(child, settings), expressions, plan.fields)
         case nodes.Aggregate(child=child, keys=keys, aggregates=aggregates):
-            return Aggregate(_lower(child, settings), keys, aggregates, plan.fields)
+            calls = without_needless_distinct(aggregates)
+            kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
+            return kind(_lower(child, settings), keys, calls, plan.fields)
         case nodes.Sort(child=child, keys=order, limit=None, offset=0):
             return Sort(_lower(child, settings), order)
         case nodes.Sort(child=child, keys=order, limit=None, offset=offset):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from typing import Final
+from collections.abc import Generator, Iterable, Iterator
+from typing import Final, TypeVar
 
 from bamquery.engine.device import Device, Frame
+
+Item = TypeVar("Item")
 
 FRAME_ROWS: Final = 131_072
 """Rows of the frames that sorts and aggregates give out."""
@@ -37,3 +39,10 @@ def sliced(device: Device[Frame], frame: Frame) -> Generator[Frame, None, None]:
     rows = device.row_count(frame)
     for start in range(0, max(rows, 1), FRAME_ROWS):
         yield device.slice(frame, start, FRAME_ROWS)
+
+
+def drained(items: list[Item]) -> Iterator[Item]:
+    """The items in order, each let go of before the next; the list is empty afterwards."""
+    items.reverse()
+    while items:
+        yield items.pop()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +12,12 @@ import pyarrow as pa
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import Reservation
-from bamquery.engine.operators.framing import gathered, sliced
+from bamquery.engine.operators.framing import drained, gathered, sliced
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Literal
 from bamquery.plan.nodes import SortKey
-
-Item = TypeVar("Item")
 
 _BUCKET_ROWS: Final = 1 << 20
 """Rows sorted at once: a fraction of a second, after which a query can stop."""
@@ -80,7 +78,7 @@ class Sort(Operator[Frame], Generic[Frame]):
             return _cut(device, chunk, splitters, len(self.fields), self._keys)
 
         pieces: list[list[Frame]] = [[] for _ in range(buckets)]
-        with closing(ordered_map(context, cut, _drained(held))) as chunks:
+        with closing(ordered_map(context, cut, drained(held))) as chunks:
             for chunk in chunks:
                 for bucket, piece in zip(pieces, chunk, strict=True):
                     bucket.append(piece)
@@ -88,7 +86,7 @@ class Sort(Operator[Frame], Generic[Frame]):
         def order(bucket: list[Frame]) -> Frame:
             return device.sort(device.concatenate(bucket), self._keys)
 
-        with closing(ordered_map(context, order, _drained(pieces))) as ordered:
+        with closing(ordered_map(context, order, drained(pieces))) as ordered:
             for frame in ordered:
                 yield from sliced(device, frame)
 
@@ -123,10 +121,3 @@ def _marked(device: Device[Frame], frame: Frame, mark: bool) -> Frame:
     """The frame with one more column, which says whether its rows are splitters."""
     column = device.evaluate([Literal(pa.scalar(mark, pa.bool_()))], frame)
     return device.join_columns([frame, column])
-
-
-def _drained(items: list[Item]) -> Iterator[Item]:
-    """The items in order, each let go of before the next."""
-    items.reverse()
-    while items:
-        yield items.pop()

@@ -11,12 +11,15 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.device import Device
+from bamquery.engine.operators import framing, group_states
 from bamquery.engine.operators.aggregate import Aggregate
+from bamquery.engine.operators.distinct_aggregate import DistinctAggregate
+from bamquery.engine.operators.operator import Operator
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Rows, assert_same, random_column, random_table, reference, run
-from tests.oracle import ask, plain
+from tests.oracle import ask, plain, same
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, DECIMALS, FLOATS, INTEGERS, TEMPORALS, scaled
 
 HUGEINT = pa.decimal128(38, 0)
@@ -39,9 +42,11 @@ def result_type(function: str, kind: pa.DataType) -> pa.DataType:
 
 def aggregate(
     child: Rows, keys: list[Expression], calls: list[AggregateCall], names: list[str] | None = None
-) -> Aggregate[Any]:
+) -> Operator[Any]:
     kinds = [key.type for key in keys] + [call.type for call in calls]
-    return Aggregate(child, keys, calls, tuple(Field(f"c{i}", kind) for i, kind in enumerate(kinds)))
+    fields = tuple(Field(f"c{i}", kind) for i, kind in enumerate(kinds))
+    operator = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
+    return operator(child, keys, calls, fields)
 
 
 def call(function: str, argument: Expression | None = None, **more: Any) -> AggregateCall:
@@ -249,6 +254,47 @@ def test_many_groups_are_merged_as_they_come(oracle: duckdb.DuckDBPyConnection, 
     assert_same(
         run(operator, device), ask(oracle, "SELECT a, sum(row) FROM t GROUP BY a ORDER BY min(row)", t=table)
     )
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
+def test_groups_in_places(
+    oracle: duckdb.DuckDBPyConnection,
+    device: Device[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: pa.DataType,
+) -> None:
+    """More groups than are merged at once: equal keys of different chunks must come together."""
+    monkeypatch.setattr(group_states, "_SPLIT_GROUPS", 10)
+    monkeypatch.setattr(group_states, "_PENDING_GROUPS", 50)
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 100)
+    table = random_table([kind, pa.int32(), pa.large_string()], ROWS)
+    a, b, c = (reference(table, name) for name in "abc")
+    calls = [
+        call("sum", b),
+        call("last", c),
+        call("var_pop", b),
+        call("min", c),
+        call("count", b, distinct=True),
+    ]
+    operator = aggregate(Rows(table), [a, c], calls)
+    groups = run(operator, device)
+    columns = ", ".join(shown(one) for one in calls)
+    expected = ask(oracle, f"SELECT a, c, {columns} FROM t GROUP BY a, c ORDER BY min(row)", t=table)
+    assert groups.num_rows == expected.num_rows
+    order = [by_key(answer) for answer in (groups, expected)]
+    assert order[0].keys() == order[1].keys()
+    for key, values in order[0].items():
+        pairs = zip(values, order[1][key], strict=True)
+        assert all(same(mine, other, 1e-9) for mine, other in pairs), key
+
+
+def by_key(table: pa.Table) -> dict[str, list[Any]]:
+    """Rows by their first two columns; -0.0 and 0.0 are one key."""
+    rows = list(zip(*(plain(column) for column in table.columns), strict=True))
+    return {
+        str([value + 0.0 if isinstance(value, float) else value for value in row[:2]]): row[2:]
+        for row in rows
+    }
 
 
 def test_distinct_arguments_are_merged_as_they_come(device: Device[Any]) -> None:

@@ -73,7 +73,17 @@ def _check(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Ta
     assume(theirs is not None)
     assert theirs is not None
     database.load("r", table, if_exists="replace")
-    _compare(sql, database.sql(sql).to_arrow(), theirs)
+    try:
+        ours = database.sql(sql).to_arrow()
+    except ExecutionError:
+        # DuckDB makes k = -100 of 100 + k = 0, which does not overflow. As written it must fail there too.
+        oracle.execute("PRAGMA disable_optimizer")
+        try:
+            assert _theirs(oracle, table, sql) is None, sql
+        finally:
+            oracle.execute("PRAGMA enable_optimizer")
+        return
+    _compare(sql, ours, theirs)
 
 
 @settings(max_examples=250, deadline=None, suppress_health_check=QUIET)

@@ -246,7 +246,7 @@ def test_many_groups_are_merged_as_they_come(oracle: duckdb.DuckDBPyConnection, 
     """Every key of every chunk is new, then they all come again."""
     rows = 600_000
     table = pa.table(
-        {"a": pa.array([i % 300_000 for i in range(rows)]), "row": pa.array(range(rows), pa.int64())}
+        {"a": pa.array([i % 200_000 for i in range(rows)]), "row": pa.array(range(rows), pa.int64())}
     )
     operator = aggregate(
         Rows(table, [70_000]), [reference(table, "a")], [call("sum", reference(table, "row"))]

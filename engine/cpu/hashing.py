@@ -15,6 +15,8 @@ from bamquery.engine.cpu.kernels import Column, booleans_of, valid, values_of
 
 Hashes = NDArray[np.uint64]
 
+_WORD, _WORDS = 8, 8
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -55,20 +57,31 @@ def _hash_values(column: Column) -> Hashes:
 
 
 def _hash_bytes(column: Column) -> Hashes:
-    """Of a string's length, first eight and last eight bytes: enough to spread keys, and quick."""
+    """Of a string's length and up to eight words of eight bytes, spread over it: all of it up to 64 bytes.
+
+    Longer strings that differ between those words only share a hash: that costs time, not rightness.
+    """
     _, offsets_buffer, data_buffer = column.buffers()
     rows = len(column)
     if offsets_buffer is None or data_buffer is None or not data_buffer.size:
         return np.zeros(rows, np.uint64)
     offsets = np.frombuffer(memoryview(offsets_buffer), np.int64, rows + 1, 8 * column.offset)
-    data = np.frombuffer(memoryview(data_buffer), np.uint8)
-    starts, lengths = offsets[:-1], np.diff(offsets)
-    head, tail = np.zeros(rows, np.uint64), np.zeros(rows, np.uint64)
-    for place in range(8):
-        inside = place < lengths
-        shift = np.uint64(8 * place)
-        first = np.where(inside, data[np.where(inside, starts + place, 0)], 0).astype(np.uint64)
-        last = np.where(inside, data[np.where(inside, offsets[1:] - 1 - place, 0)], 0).astype(np.uint64)
-        head |= first << shift
-        tail |= last << shift
-    return _mixed(head + lengths.astype(np.uint64)) ^ tail
+    first, end = int(offsets[0]), int(offsets[-1])
+    data = np.concatenate(
+        [np.frombuffer(memoryview(data_buffer), np.uint8)[first:end], np.zeros(8, np.uint8)]
+    )
+    # A word from every byte on; the zeros keep the last ones within the data.
+    words = np.ndarray((len(data) - 7,), np.dtype("<u8"), data.data, strides=(1,))
+    starts, lengths = offsets[:-1] - first, np.diff(offsets)
+    needed = np.clip(-(-lengths // _WORD), 0, _WORDS)
+    short = lengths < _WORD
+    mask = np.where(
+        short, (np.uint64(1) << (8 * np.where(short, lengths, 0)).astype(np.uint64)) - np.uint64(1), _ALL
+    )
+    step = np.maximum(lengths - _WORD, 0)
+    hashes = lengths.astype(np.uint64)
+    for place in range(int(needed.max(initial=0))):
+        at = starts + step * place // np.maximum(needed - 1, 1)
+        word = words[np.where(place < needed, at, 0)] & mask
+        hashes = np.where(place < needed, _mixed(hashes * np.uint64(31) + word), hashes)
+    return hashes

@@ -87,7 +87,8 @@ def _exact(value: Any, source: pa.DataType, kind: pa.DataType, scale: int) -> De
             return Decimal(round(value))
         with np.errstate(over="ignore"):
             scaled = float(np.float64(value) * 10.0**scale)
-        if not math.isfinite(scaled):
+        # More than any decimal's 38 digits; also what would be too long to round exactly.
+        if not abs(scaled) < 1e39:
             raise _out_of_range(value, kind)
         return parsing.rounded(Decimal(scaled), 0).scaleb(-scale, parsing.EXACT)
     if types.is_string(source):

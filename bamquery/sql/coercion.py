@@ -206,8 +206,9 @@ def _fits(literal: Expression, kind: pa.DataType) -> bool:
         return True
     if not types.is_integral(kind):
         return False
+    value = literal.value.as_py()
     smallest, largest = types.integer_range(kind)
-    return smallest <= int(literal.value.as_py()) <= largest
+    return value is None or smallest <= int(value) <= largest
 
 
 def _converts_exactly(literal: Literal, kind: pa.DataType) -> bool:

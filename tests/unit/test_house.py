@@ -31,7 +31,7 @@ def test_a_second_copy_of_a_room_is_refused(room: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_no_room_lands_in_site_packages_by_its_own_name(room: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", f"import {room}"], cwd=tmp_path, capture_output=True, text=True
+        [sys.executable, "-I", "-c", f"import {room}"], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 1
     assert f"No module named '{room}'" in done.stderr

@@ -112,3 +112,9 @@ def test_functions(function: str, data: st.DataObject) -> None:
 
 
 ARITHMETIC = {"add", "subtract", "multiply", "divide", "floor_divide", "modulo"}
+
+
+@pytest.mark.parametrize("value", [1e39, 1e79, 1.7e308, -1e300])
+def test_floats_beyond_every_decimal(value: float) -> None:
+    for target in (pa.decimal128(1, 1), pa.decimal128(38, 0), pa.decimal128(38, 38), pa.int64()):
+        _check_cast(pa.array([value]), target)

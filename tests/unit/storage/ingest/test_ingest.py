@@ -49,8 +49,8 @@ def test_columns_are_found_by_name_and_fitted(heap_writer):
 
 
 def test_a_table_that_cannot_take_it(heap_writer):
-    writer = heap_writer(pa.schema({"id": pa.int64(), "nam": pa.large_string(), "fee": pa.float64()}))
-    with pytest.raises(IngestError, match=r'the table has no column "name"\. Did you mean "nam"\?.*exclude='):
+    writer = heap_writer(pa.schema({"id": pa.int64(), "nme": pa.large_string(), "fee": pa.float64()}))
+    with pytest.raises(IngestError, match=r'the table has no column "name"\. Did you mean "nme"\?.*exclude='):
         ingest(writer, open_source(TABLE))
     writer = heap_writer(pa.schema({"id": pa.int64(), "name": pa.large_string(), "fee": pa.int8()}))
     with pytest.raises(IngestError, match=r'pyarrow\.Table: row 1, column "fee": 0\.5 does not fit TINYINT'):

@@ -90,7 +90,8 @@ def _load(options: argparse.Namespace) -> int:
     rate = report.rows / max(report.seconds, 1e-9) / 1e6
     console.print(
         f"{report.rows:,} rows into {options.table}, {report.rejected:,} could not be read, "
-        f"{report.seconds:.1f} s ({rate:.2f} million rows a second)"
+        f"{report.seconds:.1f} s ({rate:.2f} million rows a second)",
+        soft_wrap=True,
     )
     return OK
 
@@ -156,7 +157,8 @@ def _generate(options: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begun
     Console(highlight=False).print(
         f"{recipe.rows:,} rows into {options.table}, {seconds:.1f} s "
-        f"({recipe.rows / max(seconds, 1e-9) / 1e6:.2f} million rows a second)"
+        f"({recipe.rows / max(seconds, 1e-9) / 1e6:.2f} million rows a second)",
+        soft_wrap=True,
     )
     return OK
 
@@ -216,7 +218,9 @@ def _run(options: argparse.Namespace) -> int:
     console = Console()
     console.print(table_of(result))
     if result.dropped:
-        console.print(f"caches dropped by {result.dropped}; times from opening to answer", style="dim")
+        console.print(
+            f"caches dropped by {result.dropped}; times from opening to answer", style="dim", soft_wrap=True
+        )
     measurements = json_of(result, options.command_line)
     if options.json is not None:
         text = json.dumps(measurements, indent=2) + "\n"

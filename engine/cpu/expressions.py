@@ -69,7 +69,10 @@ def _call(name: str, arguments: list[Datum], kind: pa.DataType) -> Datum:
 
 def _apply(name: str, arguments: list[Datum], kind: pa.DataType) -> Column:
     plain = [decoded(argument) if isinstance(argument, pa.Array) else argument for argument in arguments]
-    result = FUNCTIONS[name](plain, kind)
+    try:
+        result = FUNCTIONS[name](plain, kind)
+    except pa.ArrowInvalid as error:  # a pattern too long for a regular expression, say
+        raise ExecutionError(f"{name}: {error}") from None
     assert result.type == kind, f"{name} gave {result.type} for {kind}"
     return result
 

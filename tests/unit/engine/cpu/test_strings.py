@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from tests.oracle import check, evaluate
 from tests.strategies import array, arrays, specials
@@ -98,6 +100,12 @@ def test_parts(oracle: duckdb.DuckDBPyConnection, function: str, part: str) -> N
 def test_a_null_pattern_gives_null(function: str) -> None:
     batch = pa.record_batch([TEXTS], ["a"])
     assert evaluate(Call(function, (TEXT, literal(None)), pa.bool_()), batch) == [None] * len(TEXTS)
+
+
+def test_a_pattern_beyond_all_measure_is_an_error() -> None:
+    call = Call("like", (TEXT, literal("_x%" * 1_000_000)), pa.bool_())
+    with pytest.raises(ExecutionError, match="like: "):
+        CpuDevice().evaluate([call], pa.record_batch([TEXTS], ["a"]))
 
 
 PLACES = [0, 1, 2, 3, 5, 6, 9, -1, -2, -5, -6, -9, 2**31 - 1, -(2**31) + 1]

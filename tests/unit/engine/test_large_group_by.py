@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,11 +62,12 @@ def child(program: str, *arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """100 million rows, written by another process."""
     path = tmp_path_factory.mktemp("large") / "db"
     child(_LOAD, str(ROWS), str(path))
-    return path
+    yield path
+    shutil.rmtree(path)
 
 
 @pytest.mark.slow

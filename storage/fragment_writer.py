@@ -23,7 +23,7 @@ from bamquery.storage.layout import ColumnLayout, DictionaryLayout, Extent, Frag
 from bamquery.storage.types import is_string_like, require_stored_schema
 from bamquery.storage.vectors_file import vectors_file
 
-__all__ = ["BatchRows", "FragmentEntry", "RowSource", "write_fragment"]
+__all__ = ["BatchRows", "FragmentEntry", "PassingRows", "RowSource", "write_fragment"]
 
 _NOWHERE: Final = Extent(0, 0)
 
@@ -58,6 +58,30 @@ class BatchRows:
     def column(self, index: int) -> Iterator[pa.Array[Any]]:
         """One chunk a batch."""
         return (batch.column(index) for batch in self.batches)
+
+
+class PassingRows:
+    """Record batches of one schema that are given up chunk by chunk as they are read.
+
+    Their memory then serves whoever makes the next rows while it is still warm, instead of going back to the
+    system and coming from it anew, which costs more than all checksums and statistics. As a source of rows it
+    can be used once; only columns of dictionaries stay to the end.
+    """
+
+    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """The caller keeps no reference to the batches: what somebody holds is not free."""
+        self.rows = sum(batch.num_rows for batch in batches)
+        width = batches[0].num_columns if batches else 0
+        self._columns = [[batch.column(index) for batch in batches] for index in range(width)]
+
+    def column(self, index: int) -> Iterator[pa.Array[Any]]:
+        """One chunk a batch."""
+        chunks = self._columns[index]
+        if chunks and pa.types.is_dictionary(chunks[0].type):
+            return iter(chunks)
+        self._columns[index] = []
+        chunks.reverse()
+        return (chunks.pop() for _ in range(len(chunks)))
 
 
 def write_fragment(

@@ -14,7 +14,7 @@ from bamquery.storage.background import BackgroundTransaction
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.fragment_rows import ConcatenatedRows, FragmentRows
-from bamquery.storage.fragment_writer import BatchRows
+from bamquery.storage.fragment_writer import BatchRows, PassingRows
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.manifest import MAX_FRAGMENT_ROWS, Operation
 from bamquery.storage.transaction import Transaction
@@ -151,10 +151,10 @@ class TableWriter:
 
     def _flush(self) -> None:
         if self._batches:
-            # The list is handed over, not shared: its memory is free once the fragment is written.
-            batches, self._batches = self._batches, []
+            rows = PassingRows(self._batches)
+            self._batches = []
             self._rows = self._bytes = 0
-            self._background.write(BatchRows(batches))
+            self._background.write(rows)
 
 
 def _is_small(entry: FragmentEntry) -> bool:

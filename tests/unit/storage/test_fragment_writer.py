@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from bamquery.errors import CancelledError, StorageError
 from bamquery.storage.filesystem import POSIX
 from bamquery.storage.fragment import Fragment
-from bamquery.storage.fragment_writer import BatchRows, write_fragment
+from bamquery.storage.fragment_writer import BatchRows, PassingRows, write_fragment
 from bamquery.storage.layout import ALIGNMENT
 from tests.unit.storage.random_columns import (
     ALL_TYPES,
@@ -184,6 +184,30 @@ def test_types_that_tables_cannot_hold_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r'column "x" has type string, stored as large_string'):
         write_fragment(POSIX, tmp_path, "f", schema, BatchRows([]))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_passing_rows_free_what_was_read() -> None:
+    rows = 10_000
+
+    def batch(number: int) -> pa.RecordBatch:
+        values = pa.array(range(number * rows, (number + 1) * rows))
+        return pa.record_batch({"n": values, "code": values.cast(pa.string()).dictionary_encode()})
+
+    source = PassingRows([batch(number) for number in range(4)])
+    assert source.rows == 4 * rows
+    held = pa.total_allocated_bytes()
+    read = source.column(0)
+    for number in range(4):
+        chunk = next(read)
+        assert chunk[0].as_py() == number * rows
+        assert pa.total_allocated_bytes() <= held - number * rows * 8
+    assert next(read, None) is None
+    codes = [[chunk[0].as_py() for chunk in source.column(1)] for _ in range(2)]
+    assert codes == [[str(number * rows) for number in range(4)]] * 2
+
+
+def test_no_rows_can_pass() -> None:
+    assert PassingRows([]).rows == 0
 
 
 def test_damaged_string_offsets_are_refused(tmp_path: Path) -> None:

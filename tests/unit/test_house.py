@@ -28,15 +28,6 @@ def test_a_second_copy_of_a_room_is_refused(room: str) -> None:
     assert f"import bamquery.{room}, not {room}" in done.stderr
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_room_lands_in_site_packages_by_its_own_name(room: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", f"import {room}"], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 1
-    assert f"No module named '{room}'" in done.stderr
-
-
 def test_import_needs_no_optional_dependency() -> None:
     code = """
 import sys

@@ -301,26 +301,28 @@ def test_ctrl_c_ends_a_write_at_once_and_leaves_the_last_commit(database):
 
 def test_ctrl_c_while_the_commit_is_under_way_does_not_remove_what_was_published(database, monkeypatch):
     real = background.BackgroundTransaction._publish
-    gate = threading.Event()
+    published, gate = threading.Event(), threading.Event()
 
     def publish(self, *arguments):
         version = real(self, *arguments)
+        published.set()
         gate.wait(30)
         return version
+
+    def interrupt():
+        published.wait(30)
+        # To the waiting thread itself: a signal that another thread takes wakes nobody.
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        gate.set()
 
     monkeypatch.setattr(background.BackgroundTransaction, "_publish", publish)
     create_now = database.create_table("t", SCHEMA)
     create_now.write(batch([1]))
-    timers = [
-        threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]),
-        threading.Timer(0.4, gate.set),
-    ]
-    for timer in timers:
-        timer.start()
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
     with pytest.raises(KeyboardInterrupt), create_now:
         create_now.commit()
-    for timer in timers:
-        timer.join()
+    interrupter.join()
     assert values_of(database, "t") == [1]
     assert database.check().clean
 

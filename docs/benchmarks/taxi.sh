@@ -11,17 +11,20 @@ mkdir -p "$folder"
 cd "$(dirname "$0")"
 [ $# -gt 0 ] || set -- ../../queries/sample/*.parquet
 
-$bamquery taxi generate "$folder/generated.bq" --table trips --rows 20M --order random --match-share 0.0003 \
+$bamquery taxi generate "$folder/generated.bq" --rows 20M --order random --match-share 0.0003 \
   --no-nulls --replace
 $bamquery taxi load "$folder/real.bq" --replace "$@"
 
 for data in generated real; do
+  table=trips
+  [ $data = real ] || table=generated
   for maps in on off; do
-    $bamquery taxi run "$folder/$data.bq" --against duckdb,pyarrow,polars --zone-maps $maps --repeat 9 \
+    $bamquery taxi run "$folder/$data.bq" --table $table --against duckdb,pyarrow,polars --zone-maps $maps --repeat 9 \
       --json taxi-$data-warm-maps-$maps.json
-    $bamquery taxi run "$folder/$data.bq" --against duckdb,pyarrow,polars --zone-maps $maps --repeat 5 --cold \
+    $bamquery taxi run "$folder/$data.bq" --table $table --against duckdb,pyarrow,polars --zone-maps $maps --repeat 5 --cold \
       --json taxi-$data-cold-maps-$maps.json
   done
-  $bamquery taxi run "$folder/$data.bq" --reader direct --repeat 5 --cold --json taxi-$data-cold-direct.json
+  $bamquery taxi run "$folder/$data.bq" --table $table --reader direct --repeat 5 --cold --json taxi-$data-cold-direct.json
 done
 $bamquery taxi draw taxi-generated-warm-maps-on.json taxi-generated-warm-maps-off.json --plot q1-q5.png
+${PYTHON:-python3} tables.py >taxi-results.md

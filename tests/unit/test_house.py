@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -74,15 +75,12 @@ def test_the_wheel_holds_all_rooms_and_works_alone(tmp_path: Path) -> None:
         archive.extractall(tmp_path / "site")
     code = f"""
 import sys
-sys.path.insert(0, {str(tmp_path / "site")!r})
+sys.path += {[str(tmp_path / "site"), sysconfig.get_path("platlib")]!r}
 import bamquery, bamquery.queries
 print(bamquery.__file__, bamquery.connect().sql("SELECT 1").fetchall())
 """
+    # Without site, so without the editable install's hook, which would come before any path.
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert str(tmp_path) in done.stdout

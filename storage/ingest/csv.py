@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from bamquery.storage.types import DataType
 _HEAD_BYTES: Final = 1 << 16
 _LONGEST_HEAD: Final = 16 << 20
 _REMEMBERED_FILES: Final = 256
+_SETTLED_NS: Final = 2_000_000_000
+"""Files modified less than this ago may be modified again without their time of modification telling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ class CsvPart:
     """One CSV file, plain or gzip.
 
     Types are those that all values allow (see `csv_types`), so a file is parsed twice: when it is opened, and
-    when it is read. A file that did not change is not looked through again by the same process. Fields that
+    when it is read. A file that did not change is looked through once in a process. Fields that
     the header does not name and no record fills, as in some TLC files, are left out.
     """
 
@@ -131,13 +134,15 @@ def _look_through(
         if key in _known_files:
             _known_files.move_to_end(key)
             return _known_files[key]
+    settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
     dialect, head = _sniff(path, delimiter)
     inferred = infer(path, dialect, head, on_bytes)
     known = _Known(dialect, inferred.readings, inferred.rows)
-    with _known_files_lock:
-        _known_files[key] = known
-        while len(_known_files) > _REMEMBERED_FILES:
-            _known_files.popitem(last=False)
+    if settled:
+        with _known_files_lock:
+            _known_files[key] = known
+            while len(_known_files) > _REMEMBERED_FILES:
+                _known_files.popitem(last=False)
     return known
 
 

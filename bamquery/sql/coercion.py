@@ -56,18 +56,23 @@ def is_null(expression: Expression) -> bool:
 
 def is_string_literal(expression: Expression) -> bool:
     """Whether it is a quoted string, to be read as whatever is wanted."""
-    return isinstance(expression, Literal) and types.is_string(expression.type)
+    return _is_literal(expression) and types.is_string(expression.type)
 
 
 def is_integer_literal(expression: Expression) -> bool:
     """Whether it is an integer as written, of the smallest of INTEGER, BIGINT and HUGEINT that holds it."""
-    return isinstance(expression, Literal) and types.is_integral(expression.type)
+    return _is_literal(expression) and types.is_integral(expression.type)
+
+
+def _is_literal(expression: Expression) -> bool:
+    """Whether it is a value as written; a NULL that has a type has it for good."""
+    return isinstance(expression, Literal) and expression.value.is_valid
 
 
 def common_type(expressions: Sequence[Expression]) -> pa.DataType:
     """The type that CASE, COALESCE and IN bring their values to; `pa.null()` where all are NULL."""
-    firm = [e.type for e in expressions if not isinstance(e, Literal)]
-    literals = [e for e in expressions if isinstance(e, Literal) and not is_null(e)]
+    firm = [e.type for e in expressions if not _is_literal(e) and not is_null(e)]
+    literals = [e for e in expressions if _is_literal(e)]
     numbers = [e for e in literals if not is_string_literal(e)]
     kind = _combine_all(firm) if firm else None
     for literal in numbers:
@@ -212,7 +217,7 @@ def _fits(literal: Expression, kind: pa.DataType) -> bool:
 
 
 def _converts_exactly(literal: Literal, kind: pa.DataType) -> bool:
-    if not types.is_numeric(kind) or pa.types.is_floating(literal.type):
+    if not literal.value.is_valid or not types.is_numeric(kind) or pa.types.is_floating(literal.type):
         return False
     try:
         there = convert(literal.value, kind)

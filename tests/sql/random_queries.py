@@ -46,11 +46,9 @@ _MOMENTS = ("t", "p", "q")
 Draw = st.DrawFn
 
 
-@st.composite
-def tables(draw: Draw) -> pa.Table:
-    """A table with every column, of few rows, one value in five null."""
-    rows = draw(st.sampled_from([0, 1, 2, 5, 30, 100]))
-    choose = random.Random(draw(st.integers(0, 1000)))
+def table_of(rows: int, seed: int) -> pa.Table:
+    """A table with every column, one value in five null."""
+    choose = random.Random(seed)
     columns = []
     for kind, values in COLUMNS.values():
         chosen = [choose.choice(values) if choose.random() > 0.2 else None for _ in range(rows)]
@@ -59,6 +57,11 @@ def tables(draw: Draw) -> pa.Table:
         else:
             columns.append(pa.array(chosen, kind))
     return pa.table(columns, names=list(COLUMNS))
+
+
+def tables() -> st.SearchStrategy[pa.Table]:
+    """Tables of few rows."""
+    return st.builds(table_of, st.sampled_from([0, 1, 2, 5, 30, 100]), st.integers(0, 1000))
 
 
 def _one(draw: Draw, *makers: Callable[[], str]) -> str:
@@ -239,24 +242,82 @@ def aggregate(draw: Draw) -> str:
 
 
 @st.composite
+def simple_conditions(draw: Draw) -> str:
+    """Many small conditions side by side: the shapes that rules on expressions look for."""
+    comparison = st.sampled_from(["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM"])
+
+    def against_number() -> str:
+        bound = draw(
+            st.sampled_from(["2.5", "-0.5", "1", "1e0", "2.5e0", "0.1e0", "300", "-1e300", "1.25", "1.251"])
+        )
+        return f"{draw(st.sampled_from(_NUMBERS))} {draw(comparison)} {bound}"
+
+    def against_moment() -> str:
+        bound = draw(
+            st.sampled_from(
+                [
+                    "DATE '2024-01-01'",
+                    "TIMESTAMP '2024-01-01 12:00:00'",
+                    "TIMESTAMP '2024-01-01 12:00:00.5'",
+                    "TIMESTAMP '2024-01-31 00:00:00'",
+                ]
+            )
+        )
+        return f"{draw(st.sampled_from([*_MOMENTS, 'p::DATE', 'q::DATE']))} {draw(comparison)} {bound}"
+
+    def one_of() -> str:
+        name = draw(st.sampled_from(["i", "k", "s"]))
+        values = st.sampled_from(["'a'", "'b'", "'A'"] if name == "s" else ["1", "2", "3", "2.5"])
+        return " OR ".join(f"{name} = {draw(values)}" for _ in range(draw(st.integers(1, 3))))
+
+    def plain() -> str:
+        return _one(draw, against_number, against_number, against_moment, one_of)
+
+    def both() -> str:
+        return f"({plain()}) {draw(st.sampled_from(['AND', 'OR']))} ({plain()})"
+
+    def negated() -> str:
+        return f"NOT ({_one(draw, plain, both)})"
+
+    items = [_one(draw, plain, plain, negated, both) for _ in range(12)]
+    return f"SELECT {_aliased(items)} FROM r"
+
+
+SOURCES = [
+    "(SELECT * FROM r ORDER BY ALL LIMIT 7 OFFSET 1) r",
+    "(SELECT * EXCLUDE (i, d), i + 1 AS i, -d AS d FROM r WHERE i > -3 OR b) r",
+    "(SELECT DISTINCT * FROM r WHERE k IS NOT NULL) r",
+    "(SELECT i, b, s, max(j) AS j, sum(u) AS u, min(k) AS k, avg(m) AS d, max(f) AS f, min(m) AS m, "
+    "max(g) AS g, min(t) AS t, max(p) AS p, count(*) AS n, min(q) AS q FROM r GROUP BY i, b, s) r",
+    "(SELECT i, i AS j, k, u, d, f, m, s, g, t, p, q, b FROM (SELECT * FROM r WHERE d > 0) WHERE i < 100) r",
+]
+"""What stands in FROM instead of the table: queries with the same columns."""
+
+
+@st.composite
 def queries(draw: Draw) -> str:
     """A query whose answer does not depend on the order that rows come in."""
     of = (number, text, moment, truth)
+    source = draw(st.sampled_from(["r", "r", "r", *SOURCES]))
     where = f" WHERE {truth(draw, 3)}" if draw(st.booleans()) else ""
-    match draw(st.sampled_from(("rows", "distinct", "totals", "groups", "groups"))):
+    match draw(st.sampled_from(("rows", "distinct", "conditions", "totals", "groups", "groups"))):
         case "rows" | "distinct" as shape:
             items = [draw(st.sampled_from(of))(draw, 2) for _ in range(draw(st.integers(1, 4)))]
             keyword = "SELECT DISTINCT" if shape == "distinct" else "SELECT"
-            return f"{keyword} {_aliased(items)} FROM r{where}{_order(draw, len(items))}"
+            return f"{keyword} {_aliased(items)} FROM {source}{where}{_order(draw, len(items))}"
+        case "conditions":
+            items = [truth(draw, draw(st.integers(0, 3))) for _ in range(6)]
+            return f"SELECT {_aliased(['i', *items])} FROM {source}{where}{_order(draw, 7)}"
         case "totals":
             items = [aggregate(draw) for _ in range(draw(st.integers(1, 4)))]
-            return f"SELECT {_aliased(items)} FROM r{where}"
+            return f"SELECT {_aliased(items)} FROM {source}{where}"
         case _:
             keys = [draw(st.sampled_from(of))(draw, 1) for _ in range(draw(st.integers(1, 2)))]
             items = keys + [aggregate(draw) for _ in range(draw(st.integers(0, 3)))]
             having = f" HAVING {aggregate(draw)} IS NOT NULL" if draw(st.integers(0, 3)) == 0 else ""
             by = "ALL" if draw(st.booleans()) else ", ".join(str(i + 1) for i in range(len(keys)))
-            return f"SELECT {_aliased(items)} FROM r{where} GROUP BY {by}{having}{_order(draw, len(items))}"
+            order = _order(draw, len(items))
+            return f"SELECT {_aliased(items)} FROM {source}{where} GROUP BY {by}{having}{order}"
 
 
 def _aliased(items: list[str]) -> str:

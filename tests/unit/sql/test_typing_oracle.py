@@ -124,6 +124,21 @@ def test_null(oracle: duckdb.DuckDBPyConnection, operator: str) -> None:
     _compare(oracle, [f"{a} {operator} NULL" for a in COLUMNS] + [f"NULL {operator} {a}" for a in COLUMNS])
 
 
+TYPED_NULLS = [
+    "NULL::INTEGER",
+    "-(NULL)",
+    "NULL::VARCHAR",
+    "NULL::DATE",
+    "NULL::DECIMAL(5,2)",
+    "nullif(1, 1)",
+]
+
+
+@pytest.mark.parametrize("shape", ["COALESCE({a}, {b})", "{a} < {b}", "{a} * {b}"])
+def test_nulls_of_a_type(oracle: duckdb.DuckDBPyConnection, shape: str) -> None:
+    _compare(oracle, [shape.format(a=a, b=b) for a in COLUMNS for b in TYPED_NULLS])
+
+
 @pytest.mark.parametrize(
     "function",
     [

@@ -36,37 +36,15 @@ _CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "order", "lim
 
 _RESERVED = frozenset(
     {
-        *("ALL", "ANALYSE", "ANALYZE", "AND", "ANY", "ARRAY", "AS", "ASC", "ASYMMETRIC", "BOTH", "CASE"),
-        *(
-            "BY",
-            "CAST",
-            "CHECK",
-            "COLLATE",
-            "COLUMN",
-            "CONSTRAINT",
-            "CREATE",
-            "DEFAULT",
-            "DEFERRABLE",
-            "DESC",
-        ),
-        *(
-            "DESCRIBE",
-            "DISTINCT",
-            "DO",
-            "ELSE",
-            "END",
-            "EXCEPT",
-            "EXCLUDE",
-            "FALSE",
-            "FETCH",
-            "FOR",
-            "FOREIGN",
-        ),
-        *("FROM", "GROUP", "HAVING", "IN", "INITIALLY", "INTERSECT", "INTO", "IS", "LAMBDA", "LATERAL"),
-        *("LEADING", "LIMIT", "NOT", "NULL", "OFFSET", "ON", "ONLY", "OR", "ORDER", "PIVOT"),
-        *("PIVOT_LONGER", "PIVOT_WIDER", "PLACING", "PRIMARY", "QUALIFY", "REFERENCES", "RETURNING"),
-        *("SELECT", "SHOW", "SOME", "SUMMARIZE", "SYMMETRIC", "TABLE", "THEN", "TO", "TRAILING", "TRUE"),
-        *("UNION", "UNIQUE", "UNPIVOT", "USING", "VARIADIC", "WHEN", "WHERE", "WINDOW", "WITH"),
+        *("ALL", "ANALYSE", "ANALYZE", "AND", "ANY", "ARRAY", "AS", "ASC", "ASYMMETRIC", "BOTH", "BY"),
+        *("CASE", "CAST", "CHECK", "COLLATE", "COLUMN", "CONSTRAINT", "CREATE", "DEFAULT"),
+        *("DEFERRABLE", "DESC", "DESCRIBE", "DISTINCT", "DO", "ELSE", "END", "EXCEPT", "EXCLUDE"),
+        *("FALSE", "FETCH", "FOR", "FOREIGN", "FROM", "GROUP", "HAVING", "IN", "INITIALLY"),
+        *("INTERSECT", "INTO", "IS", "LAMBDA", "LATERAL", "LEADING", "LIMIT", "NOT", "NULL", "OFFSET"),
+        *("ON", "ONLY", "OR", "ORDER", "PIVOT", "PIVOT_LONGER", "PIVOT_WIDER", "PLACING", "PRIMARY"),
+        *("QUALIFY", "REFERENCES", "RETURNING", "SELECT", "SHOW", "SOME", "SUMMARIZE", "SYMMETRIC"),
+        *("TABLE", "THEN", "TO", "TRAILING", "TRUE", "UNION", "UNIQUE", "UNPIVOT", "USING", "VARIADIC"),
+        *("WHEN", "WHERE", "WINDOW", "WITH"),
     }
 )
 """What DuckDB does not take for a name unless it is quoted or follows AS."""
@@ -161,6 +139,8 @@ class StrictParser(PlacingParser):
             condition = self._parse_disjunction()
             self._require(TokenType.THEN, "THEN")
             branches.append(self.expression(exp.If(this=condition, true=self._parse_disjunction())))
+        if not branches:
+            self.raise_error("Expecting WHEN")
         otherwise = self._parse_disjunction() if self._match(TokenType.ELSE) else None
         self._require(TokenType.END, "END")
         return self.expression(exp.Case(this=subject, ifs=branches, default=otherwise))
@@ -184,8 +164,8 @@ class StrictParser(PlacingParser):
                     self.raise_error("", self._token_at(before.meta["start"]))
         return this
 
-    def _token_at(self, offset: int) -> Token:
-        return next(token for token in self._tokens if token.start == offset)
+    def _token_at(self, offset: int) -> Token | None:
+        return next((token for token in self._tokens if token.start == offset), None)
 
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
         # sqlglot takes the AND as optional.

@@ -139,6 +139,16 @@ def all_whole(text: Array) -> bool:
     return pc.all(pc.match_substring_regex(text, _WHOLE_NUMBER), min_count=0).as_py() is True
 
 
+def has_overflown(values: Array, text: Array) -> bool:
+    """Whether some timestamp is not of the year that its text starts with, give or take what zones do.
+
+    Older versions of Arrow's parser let timestamps pass that no 64-bit number of nanoseconds holds.
+    """
+    years = pc.utf8_slice_codeunits(text, 0, 4).cast(pa.int64())
+    apart = pc.abs(pc.subtract(years, pc.call_function("year", [values])))
+    return pc.any(pc.greater(apart, pa.scalar(1))).as_py() is True
+
+
 def interpret(text: Array, reading: Reading) -> Array | None:
     """`text` by the reading's pattern, or None if some value does not follow it (30 February does not)."""
     parts = pc.extract_regex(text, reading.shape)

@@ -185,6 +185,8 @@ def _allows(column: _Column, values: Array, odd: bool, text: Callable[[], Array]
         return csv_readings.all_whole(text())
     if reading is DOUBLE:
         return not csv_readings.may_hide_digits(values) or not csv_readings.hides_digits(text())
+    if pa.types.is_timestamp(reading.parsed) and reading.parsed.unit == "ns":
+        return not csv_readings.has_overflown(values, text())
     if reading.pattern:
         rival = BY_NAME.get(reading.ambiguous_with)
         if rival and column.rival_fits:

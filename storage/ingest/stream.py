@@ -39,7 +39,7 @@ class StreamPart:
             schema: of the batches.
             start: takes names of columns; its batches may have more columns than these.
             rows: of one pass, where known.
-            size: in bytes, where known.
+            size: in bytes, where known as well.
             once: a second pass is an error.
         """
         self.name = name
@@ -65,7 +65,8 @@ class StreamPart:
         first_row = 1
         try:
             for batch in self._start(names):
-                yield Chunk(batch.select(names), "", first_row, batch.nbytes if self.bytes else 0)
+                size = (self.bytes or 0) * batch.num_rows // max(self.rows or 0, 1)
+                yield Chunk(batch.select(names), "", first_row, size)
                 first_row += batch.num_rows
         except BamQueryError:
             raise
@@ -133,7 +134,7 @@ def _table(table: pa.Table, name: str) -> StreamPart:
         # Without columns a table forgets how many rows a batch has.
         return iter((table.select(names) if names else table).to_batches(max_chunksize=BATCH_ROWS))
 
-    return StreamPart(name, table.schema, start, rows=table.num_rows, size=table.nbytes)
+    return StreamPart(name, table.schema, start, rows=table.num_rows, size=table.get_total_buffer_size())
 
 
 def _dataset(dataset: Any) -> StreamPart:

@@ -28,7 +28,7 @@ def table():
             "stamp": pa.array(np.arange(ROWS), pa.timestamp("us")),
             "day": pa.array([datetime.date(2024, 1, 1)] * ROWS),
             "text": pa.array(text, pa.string(), mask=mask),
-            "large": pa.array(text, pa.large_string()),
+            "large": pa.array(text.tolist(), pa.large_string()),
             "blob": pa.array([b"\xff" * (n % 3) for n in range(ROWS)], pa.binary()),
             "fixed": pa.array([b"ab"] * ROWS, pa.binary(2)),
             "code": pa.array(text).dictionary_encode(),

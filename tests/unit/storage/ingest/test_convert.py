@@ -1,6 +1,7 @@
 import datetime
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -17,7 +18,7 @@ DAY = 86_400_000
     [
         (pa.array([1, None], pa.int8()), pa.int64(), [1, None]),
         (pa.array([2**53, -(2**53)]), pa.float64(), [2.0**53, -(2.0**53)]),
-        (pa.array([1.5, None], pa.float16()), pa.float32(), [1.5, None]),
+        (pa.array([np.float16(1.5), None], pa.float16()), pa.float32(), [1.5, None]),
         (pa.array([0.5, float("inf")]), pa.float32(), [0.5, float("inf")]),
         (pa.array([2**64 - 1], pa.uint64()), pa.decimal128(20, 0), [Decimal(2**64 - 1)]),
         (pa.array([Decimal("0.10"), None]), pa.float64(), [0.1, None]),

@@ -152,7 +152,7 @@ def test_every_type_into_a_database(database, tmp_path):
         {
             "bool": [True, None],
             "u64": pa.array([2**64 - 1, None], pa.uint64()),
-            "half": pa.array([1.5, None], pa.float16()),
+            "half": pa.array([np.float16(1.5), None], pa.float16()),
             "time": pa.array([1, None], pa.time32("s")),
             "stamp": pa.array([1, None], pa.timestamp("ns", "UTC")),
             "text": pa.array(["x" * 20, None], pa.string_view()),

@@ -42,7 +42,7 @@ def test_all_types(tmp_path, rows_of):
             "int8": pa.array([1, None], pa.int8()),
             "uint64": pa.array([2**64 - 1, None], pa.uint64()),
             "float": pa.array([1.5, None], pa.float32()),
-            "half": pa.array([1.5, None], pa.float16()),
+            "half": pa.array([np.float16(1.5), None], pa.float16()),
             "decimal": pa.array([Decimal("1.23"), None], pa.decimal128(5, 2)),
             "date": [DAY, None],
             "time": pa.array([datetime.time(1, 2, 3), None], pa.time32("ms")),

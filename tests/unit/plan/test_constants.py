@@ -51,7 +51,7 @@ def _check_cast(column: pa.Array, target: pa.DataType) -> None:
 
 
 @pytest.mark.parametrize("source", PLAIN_TYPES, ids=str)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, derandomize=True, deadline=None)
 @given(st.data())
 def test_casts(source: pa.DataType, data: st.DataObject) -> None:
     target = data.draw(st.sampled_from([kind for kind in PLAIN_TYPES if is_castable(source, kind)]))
@@ -80,7 +80,7 @@ def test_texts(target: pa.DataType) -> None:
         *("is_distinct_from", "is_not_distinct_from", "in", "coalesce"),
     ],
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, derandomize=True, deadline=None)
 @given(st.data())
 def test_functions(function: str, data: st.DataObject) -> None:
     numbers = [kind for kind in PLAIN_TYPES if is_numeric(kind)]

@@ -318,11 +318,14 @@ def test_ctrl_c_while_the_commit_is_under_way_does_not_remove_what_was_published
     monkeypatch.setattr(background.BackgroundTransaction, "_publish", publish)
     create_now = database.create_table("t", SCHEMA)
     create_now.write(batch([1]))
+    # A shell's background job inherits an ignored SIGINT.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupter = threading.Thread(target=interrupt)
     interrupter.start()
     with pytest.raises(KeyboardInterrupt), create_now:
         create_now.commit()
     interrupter.join()
+    signal.signal(signal.SIGINT, inherited)
     assert values_of(database, "t") == [1]
     assert database.check().clean
 

@@ -1,0 +1,1 @@
+"""Benchmarks of the I/O core: `bamquery bench block | cache | array`."""

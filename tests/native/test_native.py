@@ -24,7 +24,7 @@ def test_native_code_under_sanitizers(sanitizers: str, tmp_path: Path) -> None:
     probe.write_text("int main() {}")
     if subprocess.run([compiler, *flags, probe, "-o", tmp_path / "probe"], check=False).returncode:
         pytest.skip(f"{compiler} has no runtime for -fsanitize={sanitizers}")
-    includes = [f"-I{folder}" for folder in FOLDERS]
+    includes = [f"-I{folder}" for folder in [REPOSITORY / "driver" / "core", *FOLDERS]]
     test = Path(__file__).with_name("native_test.cpp")
     subprocess.run([compiler, *flags, *includes, test, *sources, "-o", program], check=True)
     done = subprocess.run([program, tmp_path], capture_output=True, text=True, timeout=600, check=False)

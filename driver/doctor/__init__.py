@@ -1,0 +1,1 @@
+"""`bamquery doctor`: what this machine has, and what to do about what is missing."""

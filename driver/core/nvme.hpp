@@ -38,14 +38,16 @@ struct alignas(64) SubmissionEntry {
   uint32_t dword15;
 };
 static_assert(sizeof(SubmissionEntry) == 64);
-static_assert(__builtin_offsetof(SubmissionEntry, command_id) == 2);
-static_assert(__builtin_offsetof(SubmissionEntry, nsid) == 4);
-static_assert(__builtin_offsetof(SubmissionEntry, metadata) == 16);
-static_assert(__builtin_offsetof(SubmissionEntry, prp1) == 24);
-static_assert(__builtin_offsetof(SubmissionEntry, prp2) == 32);
-static_assert(__builtin_offsetof(SubmissionEntry, lba) == 40);
-static_assert(__builtin_offsetof(SubmissionEntry, block_count) == 48);
-static_assert(__builtin_offsetof(SubmissionEntry, control) == 50);
+#if !defined(__CUDACC__)  // not every NVRTC has a constant offsetof; the layout is the same
+static_assert(offsetof(SubmissionEntry, command_id) == 2);
+static_assert(offsetof(SubmissionEntry, nsid) == 4);
+static_assert(offsetof(SubmissionEntry, metadata) == 16);
+static_assert(offsetof(SubmissionEntry, prp1) == 24);
+static_assert(offsetof(SubmissionEntry, prp2) == 32);
+static_assert(offsetof(SubmissionEntry, lba) == 40);
+static_assert(offsetof(SubmissionEntry, block_count) == 48);
+static_assert(offsetof(SubmissionEntry, control) == 50);
+#endif
 
 /// Completion queue entry (figure 90). `outcome` is dwords 2 and 3 as one word, so that one load or store
 /// moves the phase tag together with all that it vouches for.
@@ -54,7 +56,9 @@ struct alignas(16) CompletionEntry {
   uint64_t outcome;  ///< See Outcome.
 };
 static_assert(sizeof(CompletionEntry) == 16);
-static_assert(__builtin_offsetof(CompletionEntry, outcome) == 8);
+#if !defined(__CUDACC__)
+static_assert(offsetof(CompletionEntry, outcome) == 8);
+#endif
 
 /// Dwords 2 and 3 of a completion: SQHD 15:0, SQID 31:16, CID 47:32, phase 48, status 63:49.
 struct Outcome {

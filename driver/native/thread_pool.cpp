@@ -10,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace bamquery {
 namespace {
@@ -46,38 +47,40 @@ struct Job {
 
 class Pool {
  public:
-  void help(const std::shared_ptr<Job>& job, std::size_t helpers) {
+  bool run(std::function<void()> work) {
     {
       const std::lock_guard lock(mutex_);
-      for (std::size_t i = 0; i < helpers; ++i) waiting_.push_back(job);
-      while (threads_ < kMostThreads && idle_ < waiting_.size() && start_thread()) {
-      }
+      if (idle_ <= waiting_.size() && threads_ < kMostThreads) start_thread();
+      if (threads_ == 0) return false;
+      waiting_.push_back(std::move(work));
     }
-    helpers == 1 ? more_.notify_one() : more_.notify_all();
+    more_.notify_one();
+    return true;
   }
 
  private:
-  // Counted as idle from the start, so that one call does not start more threads than it has work for.
-  bool start_thread() {
+  // Counted as idle from the start, so that one call does not start more threads than it has work for. Where
+  // no more are to be had, those that are do the work.
+  void start_thread() {
     try {
       std::thread([this] { serve(); }).detach();
     } catch (const std::system_error&) {
-      return false;  // no more threads for this process: those that are, and the caller, do the work
+      return;
     }
     ++threads_;
     ++idle_;
-    return true;
   }
 
   [[noreturn]] void serve() {
     std::unique_lock lock(mutex_);
     for (;;) {
       more_.wait(lock, [this] { return !waiting_.empty(); });
-      const std::shared_ptr<Job> job = std::move(waiting_.front());
+      std::function<void()> work = std::move(waiting_.front());
       waiting_.pop_front();
       --idle_;
       lock.unlock();
-      job->take_part();
+      work();
+      work = nullptr;  // what it holds is given back before the next wait
       lock.lock();
       ++idle_;
     }
@@ -85,7 +88,7 @@ class Pool {
 
   std::mutex mutex_;
   std::condition_variable more_;
-  std::deque<std::shared_ptr<Job>> waiting_;
+  std::deque<std::function<void()>> waiting_;
   std::size_t threads_ = 0;
   std::size_t idle_ = 0;
 };
@@ -109,11 +112,14 @@ Pool& pool() {
 
 }  // namespace
 
+bool run_in_pool(std::function<void()> work) { return pool().run(std::move(work)); }
+
 void run_parallel(int width, std::int64_t count, const std::function<void(std::int64_t)>& work) {
   if (count == 0) return;
-  const auto helpers = std::min<std::int64_t>(width, count) - 1;
   const auto job = std::make_shared<Job>(count, work);
-  if (helpers > 0) pool().help(job, static_cast<std::size_t>(helpers));
+  for (std::int64_t helpers = std::min<std::int64_t>(width, count) - 1; helpers > 0; --helpers) {
+    if (!run_in_pool([job] { job->take_part(); })) break;
+  }
   job->take_part();
   job->wait();
 }

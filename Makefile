@@ -8,6 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # What the extension is made of; Python files are used in place (editable install).
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
+FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu)
 
 .PHONY: demo test test-slow lint format build check-tools clean
 
@@ -25,13 +26,13 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/clang-format --dry-run --Werror $(filter %.cpp %.hpp,$(NATIVE))
+	$(BIN)/clang-format --dry-run --Werror $(FORMATTED)
 	$(BIN)/codespell
 
 format: $(VENV)/.installed-test ## apply what lint checks
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(filter %.cpp %.hpp,$(NATIVE))
+	$(BIN)/clang-format -i $(FORMATTED)
 
 build: $(VENV)/.installed-test ## the extension, rebuilt where its sources changed
 

@@ -146,3 +146,66 @@ def count_range_blocks(
     offsets: NDArray[np.int64], lengths: NDArray[np.int64], block_size: int
 ) -> tuple[int, int]:
     """The same for `BlockFile.read_ranges`."""
+
+def fill_content(target: Buffer, seed: int, first_sector: int = 0) -> None:
+    """Write what benchmarks expect at sector (512 bytes) `first_sector` and those after it."""
+
+def find_wrong(data: Buffer, seed: int, first_sector: int = 0) -> int:
+    """Offset of the first 8 bytes that are not what `fill_content` writes there, or -1."""
+
+def draw_blocks(
+    pattern: str, blocks: int, clients: int, seed: int, theta: float, client: int, count: int
+) -> NDArray[np.uint64]:
+    """The first `count` blocks that a benchmark's client asks for: `sequential`, `random` or `zipf`."""
+
+class BenchBacking:
+    """What a benchmark reads and writes; the buffer protocol shows its bytes.
+
+    A path: a shared map of the first `bytes` of the file. An empty one: memory. StorageError.
+    """
+
+    def __init__(self, path: str, bytes: int, writable: bool) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def fill(self, seed: int) -> None:
+        """Write the content of `seed` all over it, on all cores; a file's is on disk after that."""
+
+class BlockJob:
+    """What every client of a benchmark of blocks does; ValueError where it makes no sense."""
+
+    def __init__(
+        self,
+        *,
+        block_bytes: int,
+        blocks: int,
+        clients: int,
+        depth: int,
+        pattern: str,
+        theta: float,
+        write_share: float,
+        seed: int,
+        verify: bool,
+    ) -> None: ...
+
+class BlockRun:
+    """Clients at work. Dropping it stops them."""
+
+    @property
+    def operations(self) -> int:
+        """So far."""
+    @property
+    def bytes(self) -> int:
+        """So far."""
+    @property
+    def seconds(self) -> float:
+        """Since they began."""
+    @property
+    def finished(self) -> bool:
+        """Whether all of them gave up by themselves."""
+    def stop(self) -> dict[str, Any]:
+        """End them, compare what was written, and add up; once. StorageError."""
+
+def start_mapped_bench(backing: BenchBacking, job: BlockJob) -> BlockRun:
+    """memcpy from and to the backing."""
+
+def start_uring_bench(backing: BenchBacking, job: BlockJob, direct: bool) -> BlockRun:
+    """io_uring on the backing's file."""

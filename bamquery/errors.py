@@ -80,6 +80,24 @@ class StorageError(BamQueryError):
         super().__init__(message if path is None else f"{path}: {message}")
 
 
+class NvmeError(StorageError):
+    """A controller answered a command with an error, or not in time.
+
+    Attributes:
+        nsid: the namespace.
+        lba: its block at which the command began.
+        sct: the status code type.
+        sc: the status code.
+    """
+
+    def __init__(
+        self, message: str, nsid: int, lba: int, sct: int, sc: int, *, path: str | Path | None = None
+    ) -> None:
+        """Name in the message what the command was for; where it was and how it ended follow."""
+        self.nsid, self.lba, self.sct, self.sc = nsid, lba, sct, sc
+        super().__init__(f"{message} (namespace {nsid}, LBA {lba}, status {sct:x}h/{sc:02x}h)", path)
+
+
 class CorruptionError(StorageError):
     """Bytes on disk are not the bytes that were written: a checksum, size or format does not match."""
 

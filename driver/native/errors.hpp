@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
+
+#include "status.hpp"
 
 namespace bamquery {
 
@@ -24,6 +27,23 @@ class StorageError : public std::runtime_error {
 class CorruptionError : public StorageError {
  public:
   using StorageError::StorageError;
+};
+
+/// A controller answered a command with an error, or not in time (bamquery.errors.NvmeError, which adds
+/// namespace, LBA and status to the message). `path` may be empty.
+class NvmeError : public StorageError {
+ public:
+  NvmeError(std::string path, const std::string& message, std::uint32_t nsid, std::uint64_t lba,
+            Status status)
+      : StorageError(std::move(path), message), nsid_(nsid), lba_(lba), status_(status) {}
+  std::uint32_t nsid() const noexcept { return nsid_; }
+  std::uint64_t lba() const noexcept { return lba_; }
+  Status status() const noexcept { return status_; }
+
+ private:
+  std::uint32_t nsid_;
+  std::uint64_t lba_;
+  Status status_;
 };
 
 /// The StorageError for a failed system call: `action` and what the error number means.

@@ -110,6 +110,28 @@ class IngestError(StorageError):
     """A source that cannot be loaded: names the file and, where known, the row group and column."""
 
 
+class GpuError(BamQueryError):
+    """A GPU, its driver, or what Python needs to reach them is missing, or it failed."""
+
+
+class KernelError(GpuError):
+    """A kernel that does not compile, or that is launched with arguments it does not take.
+
+    Attributes:
+        file: the source that the compiler complains of first, or None.
+        line: the line there, from 1; 0 where unknown.
+        log: all that the compiler said.
+    """
+
+    def __init__(self, message: str, file: str | Path | None = None, line: int = 0, log: str = "") -> None:
+        """Put the place before the message, and the log, where there is one, under it."""
+        self.file = None if file is None else Path(file)
+        self.line = line
+        self.log = log
+        place = "" if file is None else f"{file}:{line}: "
+        super().__init__(f"{place}{message}" + (f"\n{log.rstrip()}" if log else ""))
+
+
 def _render(reason: Reason, sql: str) -> str:
     lines = sql.splitlines()
     if not 1 <= reason.line <= len(lines):

@@ -7,6 +7,8 @@
 #include <cuda/std/cstdint>
 
 #define BAMQUERY_CORE __device__ inline
+// Off the fast path: a call of its own, so that it costs the fast path no registers.
+#define BAMQUERY_CORE_SLOW __device__ __noinline__
 
 #else
 
@@ -19,6 +21,7 @@
 #endif
 
 #define BAMQUERY_CORE inline
+#define BAMQUERY_CORE_SLOW inline
 
 #endif
 
@@ -84,6 +87,31 @@ BAMQUERY_CORE void pause([[maybe_unused]] uint32_t tries) {
   } else {
     std::this_thread::yield();
   }
+#endif
+}
+
+/// A wait for a word that somebody else must change. The explorer counts no looks: each look must find the
+/// wait as it was, or waiting would have no end of states.
+class Backoff {
+ public:
+  BAMQUERY_CORE uint32_t looks() const { return looks_; }
+  BAMQUERY_CORE void pause() {
+    bamquery::pause(looks_);
+#if !defined(BAMQUERY_EXPLORE)
+    ++looks_;
+#endif
+  }
+
+ private:
+  uint32_t looks_ = 0;
+};
+
+/// Moves 16 bytes between addresses that are multiples of 16, in one access on a GPU.
+BAMQUERY_CORE void copy_vector(byte* to, const byte* from) {
+#if defined(__CUDACC__)
+  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+#else
+  __builtin_memcpy(to, from, 16);
 #endif
 }
 
@@ -170,6 +198,16 @@ struct Lanes {
   BAMQUERY_CORE bool any(bool yes) const { return ballot(yes) != 0; }
   BAMQUERY_CORE bool all(bool yes) const { return ballot(!yes) == 0; }
 
+  /// How many lanes say yes before the first that does not.
+  BAMQUERY_CORE uint32_t run(bool yes) const {
+#if defined(__CUDACC__)
+    const uint32_t no = __ballot_sync(mask, !yes);
+    return static_cast<uint32_t>(__popc(static_cast<int>(mask & ((no & (0u - no)) - 1))));
+#else
+    return yes ? 1 : 0;
+#endif
+  }
+
   /// The value that lane number `from` has.
   template <typename T>
   BAMQUERY_CORE T broadcast(T value, [[maybe_unused]] uint32_t from) const {
@@ -194,6 +232,33 @@ struct Lanes {
   BAMQUERY_CORE void sync() const {
 #if defined(__CUDACC__)
     __syncwarp(mask);
+#endif
+  }
+};
+
+/// The threads that hold a leased queue pair together: a thread block, or one CPU thread.
+struct BlockThreads {
+  BAMQUERY_CORE static uint32_t count() {
+#if defined(__CUDACC__)
+    return blockDim.x * blockDim.y * blockDim.z;
+#else
+    return 1;
+#endif
+  }
+
+  /// This thread's number in its block; 32 numbers in a row are a warp's.
+  BAMQUERY_CORE static uint32_t rank() {
+#if defined(__CUDACC__)
+    return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+#else
+    return 0;
+#endif
+  }
+
+  /// Waits for all threads of the block, and orders their memory accesses among each other.
+  BAMQUERY_CORE static void sync() {
+#if defined(__CUDACC__)
+    __syncthreads();
 #endif
   }
 };

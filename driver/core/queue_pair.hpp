@@ -1,0 +1,379 @@
+// A submission ring and a completion ring that many threads drive together.
+#pragma once
+
+#include "nvme.hpp"
+#include "queue_flags.hpp"
+
+namespace bamquery {
+
+/// Where a queue pair's parts are for the side that runs. A slot is the right to one place in both rings, a
+/// landing buffer, and a command identifier, which is its number; there are fewer slots than places, so
+/// neither ring can overflow.
+struct QueuePairView {
+  SubmissionEntry* submissions;  ///< Written here, read by the controller.
+  CompletionEntry* completions;  ///< Written by the controller, read here.
+  uint32_t* tail_doorbell;       ///< Of the submission ring.
+  uint32_t* head_doorbell;       ///< Of the completion ring.
+  byte* landing;                 ///< Slot s has slot_bytes at s * slot_bytes.
+  uint64_t landing_bus;          ///< The same, as the controller addresses it.
+  uint64_t prp_lists_bus;        ///< Slot s has its constant PRP list at s * prp_list_bytes.
+  byte* flags;                   ///< QueueFlags in memory that outlives kernels; a lease works on a copy.
+  uint32_t depth;                ///< Places of each ring: a power of two, 2 to 65,536.
+  uint32_t slots;                ///< 1 to depth - 1.
+  uint32_t slot_bytes;           ///< A power of two; no transfer is larger.
+  uint32_t prp_list_bytes;       ///< 0 where no transfer needs a list.
+  uint32_t block_bytes;          ///< LBA size of all the controller's namespaces.
+  uint16_t id;                   ///< SQID and CQID
+};
+
+/// True if a command that ended so took its slot with it: it is quarantined, not its holder's any more.
+BAMQUERY_CORE constexpr bool loses_slot(Status status) {
+  return status == status::kDeadlineMissed || status == status::kQueueBroken;
+}
+
+/// What any thread of the scope may do with a queue pair. Lanes may diverge and leave at any time, except
+/// that a slot's holder waits for its command, or abandons it.
+///
+/// Landing buffers are read and written by the slot's holder, while no command of the slot is pending. What
+/// the controller stored there before its completion is seen after wait(): the sweeper's acquire of the
+/// completion at system scope, its release of the command word and the holder's acquire at kScope add up,
+/// since causality order is transitive over scopes.
+template <Scope kScope>
+class QueuePair {
+ public:
+  /// `flags` has the pair's QueueFlags, in memory that kScope shares. With a thread that does nothing but
+  /// sweep, `patience` is how many looks waiters leave the completion ring to it before they sweep as well.
+  BAMQUERY_CORE QueuePair(const QueuePairView& view, byte* flags, uint32_t patience = 0)
+      : view_(view), flags_(flags, view.depth, view.slots), patience_(patience) {}
+
+  /// Takes a free slot; lanes that are here together share the search, so that a warp may take 32 at once.
+  /// Looks at least once. kNoSlot at the deadline, kQueueBroken.
+  BAMQUERY_CORE Status acquire_slot(Deadline deadline, uint32_t& slot) const {
+    for (Backoff wait;; wait.pause()) {
+      if (broken()) return status::kQueueBroken;
+      if (take_free_slot(slot)) return status::kSuccess;
+      if (wait.looks() >= patience_) sweep();  // A late completion may free one.
+      if (take_free_slot(slot)) return status::kSuccess;
+      if (deadline.passed()) return status::kNoSlot;
+    }
+  }
+
+  /// Gives the caller's slot back; nothing of it may be pending.
+  BAMQUERY_CORE void release_slot(uint32_t slot) const {
+    // Relaxed: the next holder sees it through the bit.
+    ref(flags_.command(slot)).store(CommandWord::idle().word, kRelaxed);
+    free_slot(slot);
+  }
+
+  /// Starts a command of the caller's slot, of which none is pending. Lanes that are here together ring one
+  /// doorbell. Returns at once; if not with success, no command was issued, the slot stays the caller's, and
+  /// wait() says the same: kTooLarge for more than slot_bytes, kInvalidField for a transfer of nothing or a
+  /// flush of something, kQueueBroken.
+  BAMQUERY_CORE Status issue(uint32_t slot, const Request& request) const {
+    const uint64_t bytes = static_cast<uint64_t>(request.blocks) * view_.block_bytes;
+    const auto command = ref(flags_.command(slot));
+    const Status refused = refusal(request, bytes);
+    // Relaxed: who completes the command hears of it from the controller, which hears of it by the doorbell.
+    command.store(
+        CommandWord::make(refused.ok() ? CommandState::kPending : CommandState::kDone, refused).word,
+        kRelaxed);
+    if (!refused.ok()) return refused;
+    const Lanes lanes = together();
+    uint32_t ticket = 0;
+    if (lanes.leads()) {
+      // Acquire and release: whoever takes a place after us knows what we know of the ring, so the one whose
+      // turn it is at a place again knows that the controller has fetched the entry there.
+      ticket = ref(flags_.header().ticket).fetch_add(lanes.count(), kAcquireRelease);
+    }
+    lanes.sync();  // What the leader acquired is to hold for all.
+    ticket = lanes.broadcast(ticket, lanes.leader()) + lanes.rank();
+    write_entry(view_.submissions[ticket & (view_.depth - 1)], slot, request, bytes);
+    // Release: the entry is written. Whoever moves the tail over it passes that on to the controller.
+    ref(flags_.mark(ticket)).store(QueueFlags::marked(ticket), kRelease);
+    lanes.sync();
+    move_tail(lanes);
+    return status::kSuccess;
+  }
+
+  /// Waits for the slot's command and returns how it ended; again for a command that has ended. At the
+  /// deadline, or if the queue breaks, the slot is lost to the caller: see loses_slot().
+  BAMQUERY_CORE Status wait(uint32_t slot, Deadline deadline) const {
+    Status status;
+    for (Backoff wait; !try_wait(slot, status); wait.pause()) {
+      if (wait.looks() < patience_) continue;
+      sweep();
+      if (broken()) return abandon(slot, status::kQueueBroken);
+      if (deadline.passed()) return abandon(slot, status::kDeadlineMissed);
+    }
+    return status;
+  }
+
+  /// One look: true if the slot's command has ended, with its status.
+  BAMQUERY_CORE bool try_wait(uint32_t slot, Status& status) const {
+    // Acquire: what the controller stored for the command is to be seen.
+    const CommandWord word{ref(flags_.command(slot)).load(kAcquire)};
+    status = word.status();
+    return word.state() != CommandState::kPending;
+  }
+
+  /// Gives up the slot's command, if it is pending, and the slot with it: returns `reason`. Otherwise the
+  /// slot stays the caller's: returns how the command ended.
+  BAMQUERY_CORE Status abandon(uint32_t slot, Status reason) const {
+    uint32_t word = CommandWord::make(CommandState::kPending).word;
+    const uint32_t quarantined = CommandWord::make(CommandState::kQuarantined, reason).word;
+    // Acquire: our use of the landing buffer is over before its next holder's, and it may have ended just
+    // now.
+    if (!ref(flags_.command(slot)).compare_exchange(word, quarantined, kAcquireRelease)) {
+      return CommandWord{word}.status();
+    }
+    ref(flags_.header().missed).fetch_add(1, kRelaxed);  // A statistic.
+    return reason;
+  }
+
+  /// Consumes completions while there are any, all active lanes side by side; returns how many, 0 also if
+  /// somebody else is at it.
+  BAMQUERY_CORE uint32_t sweep() const { return sweep(together()); }
+
+  /// For lanes that are known to be here and of this pair.
+  BAMQUERY_CORE uint32_t sweep(Lanes lanes) const {
+    if (broken() || !try_lock(flags_.header().head_lock, lanes)) return 0;
+    const auto head_word = ref(flags_.header().head);  // Relaxed, as all that the lock keeps.
+    const uint32_t first = head_word.load(kRelaxed);
+    uint32_t head = first;
+    bool sound = true;
+    for (bool more = true; more && sound;) {
+      const uint32_t mine = head + lanes.rank();
+      const Outcome outcome = look(mine);
+      const uint32_t run = lanes.run(outcome.phase() == phase(mine));
+      if (run == 0) break;
+      sound = deliver(lanes, run, outcome);
+      head += run;
+      more = run == lanes.count();
+    }
+    lanes.sync();  // Every lane has read its entries.
+    if (lanes.leads()) {
+      if (!sound) ref(flags_.header().broken).store(1, kRelaxed);  // It vouches for nothing.
+      if (head != first) {
+        head_word.store(head, kRelaxed);
+        // Release: the entries are read before the controller may write there again.
+        doorbell(view_.head_doorbell).store(head & (view_.depth - 1), kRelease);
+      }
+    }
+    unlock(flags_.header().head_lock, lanes);
+    return head - first;
+  }
+
+  /// Waits until nothing is pending; active lanes share the work. Nobody may issue meanwhile. At the
+  /// deadline, or if the queue breaks, what is pending goes into quarantine: kDeadlineMissed, kQueueBroken.
+  BAMQUERY_CORE Status drain(Deadline deadline) const {
+    const Lanes lanes = together();
+    for (Backoff wait;; wait.pause()) {
+      bool pending = false;
+      for (uint32_t slot = lanes.rank(); slot < view_.slots; slot += lanes.count()) {
+        Status status;
+        pending |= !try_wait(slot, status);
+      }
+      if (!lanes.any(pending)) return status::kSuccess;
+      sweep(lanes);
+      const Status reason = broken() ? status::kQueueBroken : status::kDeadlineMissed;
+      if (!lanes.any(reason == status::kQueueBroken || deadline.passed())) continue;
+      bool lost = false;
+      for (uint32_t slot = lanes.rank(); slot < view_.slots; slot += lanes.count()) {
+        Status status;
+        lost |= !try_wait(slot, status) && loses_slot(abandon(slot, reason));
+      }
+      if (lanes.any(lost)) return reason;
+    }
+  }
+
+  BAMQUERY_CORE byte* landing(uint32_t slot) const {
+    return view_.landing + static_cast<size_t>(slot) * view_.slot_bytes;
+  }
+
+  /// The controller broke the protocol: nothing is issued or awaited any more.
+  BAMQUERY_CORE bool broken() const {
+    return ref(flags_.header().broken).load(kRelaxed) != 0;  // Relaxed: nothing hangs on it.
+  }
+
+  BAMQUERY_CORE const QueuePairView& view() const { return view_; }
+  BAMQUERY_CORE const QueueFlags& flags() const { return flags_; }
+
+ private:
+  BAMQUERY_CORE static AtomicRef<uint32_t, kScope> ref(uint32_t& word) {
+    return AtomicRef<uint32_t, kScope>(word);
+  }
+  BAMQUERY_CORE static AtomicRef<uint32_t, Scope::kSystem> doorbell(uint32_t* word) {
+    return AtomicRef<uint32_t, Scope::kSystem>(*word);
+  }
+
+  // The lanes that are here now with the same queue pair.
+  BAMQUERY_CORE Lanes together() const {
+    if constexpr (kScope == Scope::kBlock) return Lanes::active();  // A block leases one.
+    return Lanes::active().match(reinterpret_cast<uint64_t>(flags_.base()));
+  }
+
+  BAMQUERY_CORE Status refusal(const Request& request, uint64_t bytes) const {
+    if (bytes > view_.slot_bytes) return status::kTooLarge;
+    if ((bytes == 0) != (request.opcode == Opcode::kFlush)) return status::kInvalidField;
+    return broken() ? status::kQueueBroken : status::kSuccess;
+  }
+
+  // Acquire: what the former holder did. Release: see unlock().
+  BAMQUERY_CORE static bool try_lock(uint32_t& lock, Lanes lanes) {
+    uint32_t before = 0;
+    if (lanes.leads()) before = ref(lock).exchange(1, kAcquireRelease);
+    lanes.sync();  // What the leader acquired is to hold for all.
+    return lanes.broadcast(before, lanes.leader()) == 0;
+  }
+
+  // Release: what we did under the lock. Acquire: what those did, before they tried, who could not lock.
+  BAMQUERY_CORE static void unlock(uint32_t& lock, Lanes lanes) {
+    lanes.sync();
+    if (lanes.leads()) ref(lock).exchange(0, kAcquireRelease);
+    lanes.sync();
+  }
+
+  // One look at each word of free bits; lanes that are here together take theirs in one step.
+  BAMQUERY_CORE bool take_free_slot(uint32_t& slot) const {
+    for (uint32_t i = 0; i < flags_.free_words(); ++i) {
+      const auto word = ref(flags_.free_slots(i));
+      uint32_t seen = word.load(kRelaxed);  // Relaxed: a hint.
+      while (seen != 0) {
+        const Lanes lanes = Lanes::active().match(reinterpret_cast<uint64_t>(&flags_.free_slots(i)));
+        uint32_t got = 0;
+        if (lanes.leads()) {
+          uint32_t wanted = 0;
+          for (uint32_t n = lanes.count(), rest = seen; n != 0 && rest != 0; --n, rest &= rest - 1) {
+            wanted |= rest & (0u - rest);
+          }
+          // Acquire: the former holders' use of the landing buffers is over.
+          got = word.fetch_and(~wanted, kAcquire) & wanted;
+        }
+        lanes.sync();
+        got = lanes.broadcast(got, lanes.leader());
+        for (uint32_t n = lanes.rank(); n != 0; --n) got &= got - 1;
+        if (got != 0) {
+          slot = 32 * i + lowest_bit(got);
+          return true;
+        }
+        seen = word.load(kRelaxed);
+      }
+    }
+    return false;
+  }
+
+  BAMQUERY_CORE void free_slot(uint32_t slot) const {
+    // Release: our use of the landing buffer is over before the next holder's begins.
+    ref(flags_.free_slots(slot / 32)).fetch_or(1u << slot % 32, kRelease);
+  }
+
+  BAMQUERY_CORE void write_entry(SubmissionEntry& place, uint32_t slot, const Request& request,
+                                 uint64_t bytes) const {
+    SubmissionEntry entry{};
+    entry.opcode = static_cast<uint8_t>(request.opcode);
+    entry.command_id = static_cast<uint16_t>(slot);
+    entry.nsid = request.nsid;
+    if (bytes != 0) {
+      entry.prp1 = view_.landing_bus + static_cast<uint64_t>(slot) * view_.slot_bytes;
+      if (bytes > 2 * kPrpPageBytes) {
+        entry.prp2 = view_.prp_lists_bus + static_cast<uint64_t>(slot) * view_.prp_list_bytes;
+      } else if (bytes > kPrpPageBytes) {
+        entry.prp2 = entry.prp1 + kPrpPageBytes;
+      }
+      entry.lba = request.lba;
+      entry.block_count = static_cast<uint16_t>(request.blocks - 1);
+    }
+    for (size_t at = 0; at < sizeof entry; at += 16) {
+      copy_vector(reinterpret_cast<byte*>(&place) + at, reinterpret_cast<const byte*>(&entry) + at);
+    }
+  }
+
+  // Tells the controller of all entries that are marked without a gap.
+  BAMQUERY_CORE void move_tail(Lanes lanes) const {
+    const auto tail_word = ref(flags_.header().tail);  // Relaxed, as all that the lock keeps.
+    bool more = true;
+    while (more) {
+      // Who holds the lock looks again after unlocking, and then sees the marks that we set before we tried:
+      // both are exchanges of one word.
+      if (!try_lock(flags_.header().tail_lock, lanes)) return;
+      const uint32_t first = tail_word.load(kRelaxed);
+      uint32_t tail = first;
+      for (uint32_t run = lanes.count(); run == lanes.count(); tail += run) {
+        run = lanes.run(is_marked(tail + lanes.rank()));
+      }
+      lanes.sync();  // What all lanes acquired is to hold for the leader.
+      if (lanes.leads() && tail != first) {
+        tail_word.store(tail, kRelaxed);
+        count(flags_.header().doorbells, 1);
+        // Release: entries are written before the controller may fetch them.
+        doorbell(view_.tail_doorbell).store(tail & (view_.depth - 1), kRelease);
+      }
+      unlock(flags_.header().tail_lock, lanes);
+      more = lanes.any(is_marked(tail));
+    }
+  }
+
+  BAMQUERY_CORE bool is_marked(uint32_t counter) const {
+    // Acquire: the entry is written.
+    return ref(flags_.mark(counter)).load(kAcquire) == QueueFlags::marked(counter);
+  }
+
+  BAMQUERY_CORE Outcome look(uint32_t counter) const {
+    uint64_t& word = view_.completions[counter & (view_.depth - 1)].outcome;
+    // Acquire: what the controller stored before, the landing buffer above all.
+    return {AtomicRef<uint64_t, Scope::kSystem>(word).load(kAcquire)};
+  }
+
+  // The phase tag of a completion with that counter: 1 on the ring's first round.
+  BAMQUERY_CORE bool phase(uint32_t counter) const { return (counter & view_.depth) == 0; }
+
+  // Raises the words of the first `run` lanes' commands; false if any of their completions cannot be.
+  BAMQUERY_CORE bool deliver(Lanes lanes, uint32_t run, Outcome outcome) const {
+    QueueHeader& header = flags_.header();
+    const bool mine = lanes.rank() < run;
+    const uint32_t fetched = ref(header.submission_head).load(kRelaxed);
+    const uint32_t tail =
+        ref(header.tail).load(kRelaxed);  // As new as the completion: by way of the doorbell.
+    const uint32_t step = (outcome.submission_head() - fetched) & (view_.depth - 1);
+    const bool plausible = outcome.submission_queue() == view_.id && outcome.command_id() < view_.slots &&
+                           outcome.submission_head() < view_.depth && step <= tail - fetched;
+    bool late = false;
+    const bool sound = !mine || (plausible && complete(outcome, late));
+    const uint32_t errors = lanes.ballot(mine && !outcome.status().ok());
+    const uint32_t lates = lanes.ballot(late);
+    if (lanes.rank() == run - 1) {
+      ref(header.submission_head).store(fetched + step, kRelaxed);
+      count(header.errors, bits(errors));
+      count(header.late, bits(lates));
+    }
+    return lanes.all(sound);
+  }
+
+  // False if no such command is outstanding.
+  BAMQUERY_CORE bool complete(Outcome outcome, bool& late) const {
+    const auto word = ref(flags_.command(outcome.command_id()));
+    uint32_t seen = CommandWord::make(CommandState::kPending).word;
+    const uint32_t done = CommandWord::make(CommandState::kDone, outcome.status()).word;
+    // Release: what the controller stored is to be seen by the slot's holder.
+    if (word.compare_exchange(seen, done, kAcquireRelease)) return true;
+    if (CommandWord{seen}.state() != CommandState::kQuarantined) return false;
+    late = true;
+    release_slot(outcome.command_id());
+    return true;
+  }
+
+  BAMQUERY_CORE static uint32_t bits(uint32_t mask) {
+    return Lanes{mask}.count() * static_cast<uint32_t>(mask != 0);
+  }
+
+  // A statistic that a lock keeps; relaxed, for who reads it meanwhile.
+  BAMQUERY_CORE static void count(uint32_t& statistic, uint32_t more) {
+    if (more != 0) ref(statistic).store(ref(statistic).load(kRelaxed) + more, kRelaxed);
+  }
+
+  QueuePairView view_;
+  QueueFlags flags_;
+  uint32_t patience_;
+};
+
+}  // namespace bamquery

@@ -161,10 +161,10 @@ def draw_blocks(
 class BenchBacking:
     """What a benchmark reads and writes; the buffer protocol shows its bytes.
 
-    A path: a shared map of the first `bytes` of the file. An empty one: memory. StorageError.
+    A path: a shared map of the first `size` bytes of the file. An empty one: memory. StorageError.
     """
 
-    def __init__(self, path: str, bytes: int, writable: bool) -> None: ...
+    def __init__(self, path: str, size: int, writable: bool) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def fill(self, seed: int) -> None:
         """Write the content of `seed` all over it, on all cores; a file's is on disk after that."""
@@ -205,7 +205,7 @@ class BlockRun:
         """End them, compare what was written, and add up; once. StorageError."""
 
 def start_mapped_bench(backing: BenchBacking, job: BlockJob) -> BlockRun:
-    """memcpy from and to the backing."""
+    """Copy from and to the backing by memcpy."""
 
 def start_uring_bench(backing: BenchBacking, job: BlockJob, direct: bool) -> BlockRun:
-    """io_uring on the backing's file."""
+    """Read and write the backing's file by io_uring; `direct`: past the page cache."""

@@ -33,7 +33,8 @@ _SUBCOMMANDS_HELP: Final = """\
 other commands:
   bamquery taxi ...         load or make taxi trips, run and draw Q1 to Q5
   bamquery check DB         read everything back and compare checksums
-  bamquery bench ingest     measure loading against a plain copy
+  bamquery bench ...        measure loading, queues, page cache and array
+  bamquery doctor [PATH]    say what this machine has and lacks
 
 A database that is called like one of them is opened as ./taxi.
 
@@ -114,16 +115,30 @@ def _taxi(arguments: Sequence[str]) -> int:
 
 def _bench(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bamquery bench", description="Measure parts of BamQuery.")
-    parser.add_argument("what", choices=["ingest"])
+    parser.add_argument(
+        "what",
+        choices=["ingest", "block", "cache", "array"],
+        help="ingest: loading against a plain copy; block: reads and writes by queues and other paths; "
+        "cache: the page cache; array: elements through it",
+    )
     options = parser.parse_args(arguments[:1])
-    assert options.what == "ingest"
-    from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
+    if options.what == "ingest":
+        from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 
-    return ingest(list(arguments[1:]))
+        return ingest(list(arguments[1:]))
+    from bamquery.driver.bench.command_line import main as bench  # noqa: PLC0415
+
+    return bench(options.what, arguments[1:])
+
+
+def _doctor(arguments: Sequence[str]) -> int:
+    from bamquery.driver.doctor.command_line import main as doctor  # noqa: PLC0415
+
+    return doctor(arguments)
 
 
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
-    {"taxi": _taxi, "check": check, "bench": _bench}
+    {"taxi": _taxi, "check": check, "bench": _bench, "doctor": _doctor}
 )
 
 

@@ -53,6 +53,10 @@ class Backing:
     path: Path | None = None
     """None: anonymous memory, made for the run."""
     access: Access = Access.MAPPED
+    overwrite: bool = False
+    """Whether a file that holds anything else may be filled with the benchmark's content."""
+    keep: bool = False
+    """Whether a file that was made for the run stays."""
 
     def __str__(self) -> str:
         return "memory" if self.path is None else f"{self.path} ({self.access})"

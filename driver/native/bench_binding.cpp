@@ -137,7 +137,7 @@ void bind_bench(py::module_& module) {
   module.def("draw_blocks", &draw_blocks, arg("pattern"), arg("blocks"), arg("clients"), arg("seed"),
              arg("theta"), arg("client"), arg("count"));
   py::class_<BenchBacking, std::shared_ptr<BenchBacking>>(module, "BenchBacking", py::buffer_protocol())
-      .def(py::init<const std::string&, std::uint64_t, bool>(), arg("path"), arg("bytes"), arg("writable"),
+      .def(py::init<const std::string&, std::uint64_t, bool>(), arg("path"), arg("size"), arg("writable"),
            py::call_guard<py::gil_scoped_release>())
       .def("fill", &BenchBacking::fill, arg("seed"), py::call_guard<py::gil_scoped_release>())
       .def_buffer([](const BenchBacking& backing) {

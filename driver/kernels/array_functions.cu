@@ -1,0 +1,55 @@
+// What `array[i]` calls in a kernel that numba compiles (driver/numba_array.py declares them).
+//
+// Any launch shape, any subset of a warp's lanes. A negative index counts from the end. A read that fails
+// gives 0, and each failure goes to the array's error record.
+#include "shared_array.hpp"
+
+using namespace bamquery;
+
+namespace {
+
+__device__ inline QueuePair<Scope::kDevice> pair_of_thread(const SharedArrayView& view) {
+  const uint32_t block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  // Warps next to each other take different pairs.
+  return shared_pair(view.pool, block * ((BlockThreads::count() + 31) / 32) + BlockThreads::rank() / 32);
+}
+
+__device__ inline uint64_t place(const SharedArrayView& view, long long index) {
+  return static_cast<uint64_t>(index) + (index < 0 ? view.array.count : 0);
+}
+
+template <typename T>
+__device__ inline T read(uint64_t address, long long index) {
+  const auto& view = *reinterpret_cast<const SharedArrayView*>(address);
+  const auto queue = pair_of_thread(view);
+  T value;
+  (void)Array<T, const QueuePair<Scope::kDevice>>(view.array, queue).read(place(view, index), value);
+  return value;
+}
+
+template <typename T>
+__device__ inline void write(uint64_t address, long long index, T value) {
+  const auto& view = *reinterpret_cast<const SharedArrayView*>(address);
+  const auto queue = pair_of_thread(view);
+  (void)Array<T, const QueuePair<Scope::kDevice>>(view.array, queue).write(place(view, index), value);
+}
+
+}  // namespace
+
+#define BAMQUERY_ARRAY_FUNCTIONS(name, type)                                                                   \
+  extern "C" __device__ type bamquery_array_read_##name(unsigned long long array, long long index) {           \
+    return read<type>(array, index);                                                                           \
+  }                                                                                                            \
+  extern "C" __device__ void bamquery_array_write_##name(unsigned long long array, long long index, type value) { \
+    write<type>(array, index, value);                                                                          \
+  }
+
+// One for each size; numba turns their bits into the type asked for.
+BAMQUERY_ARRAY_FUNCTIONS(1, unsigned char)
+BAMQUERY_ARRAY_FUNCTIONS(2, unsigned short)
+BAMQUERY_ARRAY_FUNCTIONS(4, unsigned int)
+BAMQUERY_ARRAY_FUNCTIONS(8, unsigned long long)
+
+extern "C" __device__ long long bamquery_array_size(unsigned long long array) {
+  return static_cast<long long>(reinterpret_cast<const SharedArrayView*>(array)->array.count);
+}

@@ -340,11 +340,11 @@ class QueuePair {
     bool late = false;
     const bool sound = !mine || (plausible && complete(outcome, late));
     const uint32_t errors = lanes.ballot(mine && !outcome.status().ok());
-    const uint32_t lates = lanes.ballot(late);
+    const uint32_t late_ones = lanes.ballot(late);
     if (lanes.rank() == run - 1) {
       ref(header.submission_head).store(fetched + step, kRelaxed);
       count(header.errors, bits(errors));
-      count(header.late, bits(lates));
+      count(header.late, bits(late_ones));
     }
     return lanes.all(sound);
   }

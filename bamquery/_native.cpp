@@ -7,6 +7,7 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "Native parts of storage: block reads, checksums, statistics and gathers.";
   bamquery::bind_errors(module);
   bamquery::bind_driver(module);
+  bamquery::bind_queues(module);
   bamquery::bind_bench(module);
   bamquery::bind_storage(module);
 }

@@ -209,3 +209,59 @@ def start_mapped_bench(backing: BenchBacking, job: BlockJob) -> BlockRun:
 
 def start_uring_bench(backing: BenchBacking, job: BlockJob, direct: bool) -> BlockRun:
     """Read and write the backing's file by io_uring; `direct`: past the page cache."""
+
+class QueueMemory:
+    """Doorbells, rings, PRP lists and landing buffers of queue pairs, in page-aligned memory of this process.
+
+    ValueError: a shape that cannot be. Pairs to lease come first; `slots` 0 are as many as the depth allows.
+    """
+
+    def __init__(
+        self,
+        *,
+        leased_pairs: int = 1,
+        shared_pairs: int = 1,
+        depth: int = 256,
+        slots: int = 0,
+        slot_bytes: int = 4096,
+        block_bytes: int = 512,
+    ) -> None: ...
+    @property
+    def leased_pairs(self) -> int: ...
+    @property
+    def shared_pairs(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def slots(self) -> int: ...
+    @property
+    def slot_bytes(self) -> int: ...
+    @property
+    def block_bytes(self) -> int: ...
+    @property
+    def flags_bytes(self) -> int:
+        """Shared memory that a thread block needs for a lease."""
+
+    @property
+    def address(self) -> int:
+        """Where the memory is in this process."""
+
+    @property
+    def size(self) -> int:
+        """Bytes at `address`."""
+
+    @property
+    def pool_bytes(self) -> int:
+        """Bytes of memory that a pool's users share: views and flags."""
+
+    def make_pool(self, rings: int, pool: int) -> tuple[bytes, bytes]:
+        """A QueuePoolView, and what must lie at address `pool` (a multiple of 128), of `pool_bytes`.
+
+        Both addresses are the running side's: `rings` is where it sees this memory. Rings must be fresh.
+        """
+
+    def pool_statistics(self, view: bytes, contents: bytes) -> list[tuple[int, int, int, int, int, bool]]:
+        """Doorbells, errors, missed, late, quarantined, broken of each pair, from a copy of a pool."""
+
+    def reset_rings(self) -> None:
+        """Make all rings and doorbells zeros again; nobody may be using them."""

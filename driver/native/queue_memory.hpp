@@ -46,6 +46,10 @@ class QueueMemory {
   SubmissionEntry* submissions(std::uint32_t pair) const;
   CompletionEntry* completions(std::uint32_t pair) const;
 
+  /// All landing buffers, and all PRP lists.
+  std::span<std::byte> landing() const { return {address_ + landing_, landing_bytes()}; }
+  std::span<const std::byte> prp_lists() const { return {address_ + lists_, landing_ - lists_}; }
+
   /// The memory at a bus address, if all the bytes lie in landing buffers; nullptr otherwise.
   std::byte* landing_at(std::uint64_t bus, std::uint64_t bytes) const;
 
@@ -67,6 +71,8 @@ class QueueMemory {
   void reset_rings();
 
  private:
+  std::size_t landing_bytes() const { return std::size_t{shape_.pairs()} * shape_.slots * shape_.slot_bytes; }
+
   QueueShape shape_;
   std::uint32_t list_bytes_;  // of a slot's PRP list
   // Where parts begin, from address_ on; doorbells come first.

@@ -67,7 +67,7 @@ def test_a_shape_that_cannot_be_says_which(shape: dict[str, Any], named: str) ->
 
 
 def test_bytes_of_another_pool_are_refused() -> None:
-    small, large = QueueMemory(depth=4), QueueMemory(depth=8)
+    small, large = QueueMemory(depth=4), QueueMemory(depth=64)
     view, contents = small.make_pool(RINGS, POOL)
     with pytest.raises(ValueError, match="not the bytes of a pool"):
         large.pool_statistics(view, contents)

@@ -138,7 +138,7 @@ class PageCache {
           status = status::kDeadlineMissed;
           step = Step::kDone;
         } else {
-          if (wait.looks() % 16 == 15) queue.sweep();
+          if (wait.looks() % 16 == 15) sweep(queue);
           if (step == Step::kFind) step = look(page, access, slot, status);
         }
       }

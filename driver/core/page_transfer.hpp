@@ -33,6 +33,12 @@ BAMQUERY_CORE void copy_pages(Lanes group, bool copies, byte* to, const byte* fr
   group.sync();  // The bytes are to be seen by the lane that says they are there.
 }
 
+/// A wait's share of the work. Apart, since the code of a sweep is long.
+template <typename Queue>
+BAMQUERY_CORE_SLOW void sweep(Queue& queue) {
+  queue.sweep();
+}
+
 /// Reads or writes each lane's page; returns how the lane's own went. All lanes of the group call.
 ///
 /// `Queue` is a QueuePair, or has its acquire_slot, landing, issue, wait, release_slot and sweep. Lanes take
@@ -53,7 +59,7 @@ BAMQUERY_CORE Status transfer_pages(Lanes group, const PageTransfer& transfer, Q
       if (!holds && (!(status == status::kNoSlot) || deadline.passed())) pending = false;
     }
     if (!group.any(holds)) {
-      if (pending) queue.sweep();
+      if (pending) sweep(queue);
       wait.pause();
       continue;
     }

@@ -36,12 +36,13 @@ __device__ inline void write(uint64_t address, long long index, T value) {
 
 }  // namespace
 
-#define BAMQUERY_ARRAY_FUNCTIONS(name, type)                                                                   \
-  extern "C" __device__ type bamquery_array_read_##name(unsigned long long array, long long index) {           \
-    return read<type>(array, index);                                                                           \
-  }                                                                                                            \
-  extern "C" __device__ void bamquery_array_write_##name(unsigned long long array, long long index, type value) { \
-    write<type>(array, index, value);                                                                          \
+#define BAMQUERY_ARRAY_FUNCTIONS(name, type)                                                         \
+  extern "C" __device__ type bamquery_array_read_##name(unsigned long long array, long long index) { \
+    return read<type>(array, index);                                                                 \
+  }                                                                                                  \
+  extern "C" __device__ void bamquery_array_write_##name(unsigned long long array, long long index,  \
+                                                         type value) {                               \
+    write<type>(array, index, value);                                                                \
   }
 
 // One for each size; numba turns their bits into the type asked for.

@@ -1,0 +1,229 @@
+"""One GPU: its memory, pinned memory of this process, kernels and their launches."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bamquery.driver.compiler import CompileOptions, compile_kernel
+from bamquery.driver.gpu_arguments import Argument, pack
+from bamquery.driver.gpu_call import Cuda, open_driver
+from bamquery.driver.gpu_launch import Launch
+from bamquery.driver.gpu_memory import GpuMemory, PinnedMemory
+from bamquery.driver.kernel_cache import KernelCache
+from bamquery.driver.toolchain import cuda_module
+from bamquery.errors import GpuError
+
+_NEEDED_CAPABILITY: Final = (8, 0)
+_PLAIN_SHARED_BYTES: Final = 48 << 10
+"""Above, a kernel has to be allowed to have so much."""
+
+_abandoned: list[object] = []
+"""Memory that a kernel may still use although nobody waits for it any more: never given back."""
+
+
+class GpuKernel:
+    """A kernel of a GPU, ready to launch."""
+
+    def __init__(self, name: str, handle: int, sizes: Sequence[int]) -> None:
+        """Take what Gpu.load() found: `sizes` are the bytes of the kernel's parameters."""
+        self.name = name
+        self.handle = handle
+        self.sizes = tuple(sizes)
+        self.shared_bytes_allowed = _PLAIN_SHARED_BYTES
+
+
+class Gpu:
+    """A GPU with a stream of its own, on which launches follow one another.
+
+    Copies wait for all launches before them. One thread uses it at a time. Close it, or leave its `with`,
+    when nothing of it is needed any more.
+    """
+
+    def __init__(self, ordinal: int = 0, cache: KernelCache | None = None) -> None:
+        """Open GPU number `ordinal` of those that CUDA shows.
+
+        Raises:
+            GpuError: there is none that kernels run on; says what is missing and how to get it.
+        """
+        self.cuda: Final[Cuda] = open_driver(ordinal)
+        core = cuda_module("cuda.core")
+        device = core.Device(ordinal)
+        capability = tuple(int(part) for part in device.compute_capability)
+        self.name: Final[str] = device.name
+        if capability < _NEEDED_CAPABILITY:
+            raise GpuError(
+                f"cuda:{ordinal} ({self.name}) has compute capability {capability[0]}.{capability[1]}: "
+                "kernels need 8.0 (Ampere) or newer; use the CPU"
+            )
+        device.set_current()
+        self.architecture: Final = f"sm_{capability[0]}{capability[1]}"
+        self.ordinal: Final = ordinal
+        self.multiprocessors: Final = int(device.properties.multiprocessor_count)
+        self._core = core
+        self._cache = cache
+        self._code: dict[tuple[str, tuple[str, ...], bool], Any] = {}
+        self._streams: list[Any] = []
+        self._running: list[Launch] = []
+        self._context = self.cuda("find the GPU's context", "cuCtxGetCurrent")
+        self._stream = self.new_stream()
+        self.copy_stream: Final = self.new_stream()
+        self._closed = False
+
+    def new_stream(self) -> Any:
+        """A stream whose launches run beside those of others; closed with the GPU."""
+        self.enter()
+        nonblocking = self.cuda.api.CUstream_flags.CU_STREAM_NON_BLOCKING
+        stream = self.cuda("make a stream", "cuStreamCreate", nonblocking)
+        self._streams.append(stream)
+        return stream
+
+    def enter(self) -> None:
+        """Make this thread's CUDA calls go to this GPU."""
+        self.cuda("enter the GPU's context", "cuCtxSetCurrent", self._context)
+
+    def allocate(self, size: int) -> GpuMemory:
+        """Zeros in the GPU's memory, on a multiple of 256."""
+        return GpuMemory(self, size)
+
+    def pin(self, owner: object, address: int, size: int) -> PinnedMemory:
+        """Let the GPU reach memory of this process, which `owner` keeps; whole pages."""
+        return PinnedMemory(self, owner, address, size)
+
+    def load(
+        self,
+        source: str | Path,
+        kernel: str | None = None,
+        *,
+        defines: tuple[str, ...] = (),
+        line_info: bool = False,
+    ) -> GpuKernel:
+        """A kernel of a file in driver/kernels, or of any other, compiled if nobody has yet.
+
+        Args:
+            source: name without suffix, or a path.
+            kernel: the `extern "C"` function; if None, that of the source's name.
+            defines: macros for the compiler.
+            line_info: for compute-sanitizer and profilers.
+
+        Raises:
+            KernelError: it does not compile.
+            GpuError: it has no such kernel, or cannot be loaded.
+        """
+        stem = source.stem if isinstance(source, Path) else source
+        name = kernel or stem
+        key = (str(source), defines, line_info)
+        self.enter()
+        code = self._code.get(key)
+        if code is None:
+            options = CompileOptions(self.architecture, defines=defines, line_info=line_info)
+            compiled = compile_kernel(source, options, self._cache)
+            code = self._code[key] = self._core.ObjectCode.from_cubin(compiled.code, name=stem)
+        try:
+            found = code.get_kernel(name)
+            sizes = [int(parameter.size) for parameter in found.arguments_info]
+        except Exception as error:  # cuda-core's own class for it is private
+            raise GpuError(f"{stem}: kernel {name} cannot be loaded: {error}") from error
+        return GpuKernel(name, int(found.handle), sizes)
+
+    def launch(
+        self,
+        kernel: GpuKernel,
+        *arguments: Argument,
+        grid: int,
+        block: int,
+        shared_bytes: int = 0,
+        stream: Any = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> Launch:
+        """Start a kernel, after what was started before on its stream; returns at once.
+
+        Args:
+            kernel: from load().
+            arguments: numbers, `bytes` of structures passed by value, GpuMemory for pointers.
+            grid: thread blocks.
+            block: threads of each.
+            shared_bytes: dynamic shared memory of each block.
+            stream: from new_stream(); the GPU's own if None.
+            on_end: called once when the kernel is seen to have ended, well or not.
+
+        Raises:
+            KernelError: the arguments are not those that the kernel takes.
+            GpuError: it cannot be started so.
+        """
+        self.enter()
+        packed = [pack(kernel.name, i, a, kernel.sizes) for i, a in enumerate(arguments)]
+        if len(packed) != len(kernel.sizes):
+            pack(kernel.name, len(packed), None, kernel.sizes)
+        buffers = [ctypes.create_string_buffer(data, len(data)) for data in packed]
+        addresses = (ctypes.c_void_p * (len(buffers) + 1))(*[ctypes.addressof(b) for b in buffers])
+        self._allow_shared(kernel, shared_bytes)
+        launch = Launch(self, kernel.name, self._stream if stream is None else stream, on_end)
+        shape = f"{grid} blocks of {block} threads and {shared_bytes} bytes each"
+        function = self.cuda.api.CUfunction(kernel.handle)
+        sizes = (grid, 1, 1, block, 1, 1, shared_bytes)
+        try:
+            self.cuda(
+                f"launch {kernel.name} with {shape}",
+                "cuLaunchKernel",
+                *(function, *sizes, launch.stream, ctypes.addressof(addresses), 0),
+            )
+        except GpuError:
+            launch.refused()
+            raise
+        launch.started()
+        self._running.append(launch)
+        return launch
+
+    def settle(self, timeout_s: float = 60.0) -> None:
+        """Wait until all launches have ended."""
+        for launch in list(self._running):
+            launch.wait(timeout_s)
+
+    def ended(self, launch: Launch) -> None:
+        """Forget a launch."""
+        if launch in self._running:
+            self._running.remove(launch)
+
+    @property
+    def busy(self) -> bool:
+        """Some launch has not been seen to end."""
+        return bool(self._running)
+
+    def abandon(self, thing: object) -> None:
+        """Keep what a kernel that does not end may still use until the process ends."""
+        _abandoned.append(thing)
+
+    def close(self) -> None:
+        """Give back streams and code; what launches that have not ended may use stays."""
+        if self._closed:
+            return
+        self._closed = True
+        if self.busy:
+            self.abandon(self)
+            return
+        self.enter()
+        for stream in self._streams:
+            self.cuda.quietly("cuStreamDestroy", stream)
+        self._streams.clear()
+        self._code.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _allow_shared(self, kernel: GpuKernel, shared_bytes: int) -> None:
+        if shared_bytes <= kernel.shared_bytes_allowed:
+            return
+        attribute = self.cuda.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        function = self.cuda.api.CUfunction(kernel.handle)
+        what = f"give a block of {kernel.name} {shared_bytes} bytes of shared memory"
+        self.cuda(what, "cuFuncSetAttribute", function, attribute, shared_bytes)
+        kernel.shared_bytes_allowed = shared_bytes

@@ -1,0 +1,53 @@
+"""What a kernel is given, as the bytes that it takes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from bamquery.driver.gpu_memory import GpuMemory
+from bamquery.errors import KernelError
+
+Argument: TypeAlias = "bool | int | float | bytes | np.generic | GpuMemory | None"
+"""None is a null pointer."""
+
+
+def pack(kernel: str, index: int, argument: Argument, sizes: Sequence[int]) -> bytes:
+    """Argument number `index` (from 0) of a kernel whose parameters have `sizes` bytes.
+
+    Python's numbers take the size that the kernel asks for; what has a size of its own must have the right
+    one.
+
+    Raises:
+        KernelError: the kernel has no such parameter, or one of another size.
+    """
+    if index >= len(sizes):
+        raise KernelError(f"{kernel} takes {len(sizes)} arguments, more are given")
+    size = sizes[index]
+    data = _bytes_of(argument, size)
+    if data is None or len(data) != size:
+        given = f"{argument!r}" if data is None else f"one of {len(data)} bytes"
+        raise KernelError(f"{kernel} takes {size} bytes as argument {index + 1}, not {given}")
+    return data
+
+
+def _bytes_of(argument: Argument, size: int) -> bytes | None:
+    match argument:
+        case None:
+            return bytes(8)
+        case bytes():
+            return argument
+        case GpuMemory():
+            return argument.address.to_bytes(8, "little")
+        case np.generic():
+            return argument.tobytes()
+        case float():
+            return {4: struct.pack("<f", argument), 8: struct.pack("<d", argument)}.get(size)
+        case _:
+            try:
+                return int(argument).to_bytes(size, "little", signed=argument < 0)
+            except OverflowError:
+                return None

@@ -58,6 +58,8 @@ class Clock {
     if (seen.phase() == Phase::kClaimed) return Look::kMoving;
     // Those who waited for a page that failed to load are about to leave.
     if (seen.phase() == Phase::kEmpty && seen.pins() != 0) return Look::kMoving;
+    // So is who cleans a page that nobody else has.
+    if (seen.has(PageState::kCleaning) && seen.pins() == 1) return Look::kMoving;
     if (seen.pins() != 0 || seen.has(PageState::kUnsettled)) return Look::kPinned;
     if (seen.has(PageState::kReferenced) && !insists) {
       state.clear_referenced();

@@ -27,3 +27,71 @@ def test_page_cache_under_sanitizers(sanitizers: str, tmp_path: Path) -> None:
     done = subprocess.run([program], capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert "all page cache tests passed" in done.stdout
+
+
+def explorer(folder: Path, core: Path) -> Path:
+    compiler = os.environ.get("CXX") or "g++"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not there to build with")
+    program = folder / "explore_page_cache"
+    model = Path(__file__).with_name("explore_page_cache.cpp")
+    flags = ["-std=c++20", "-O2", "-DBAMQUERY_EXPLORE", f"-I{core}", f"-I{model.parent}"]
+    subprocess.run([compiler, *flags, model, "-o", program], check=True)
+    return program
+
+
+@pytest.mark.parametrize("models", ["quick", pytest.param("long", marks=pytest.mark.slow)])
+def test_every_interleaving(models: str, tmp_path: Path) -> None:
+    program = explorer(tmp_path, CORE)
+    done = subprocess.run([program, models], capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+# What is left out, where, and a model that must see it.
+MUTATIONS = {
+    "insert without the right to": (
+        "page_table.hpp",
+        "(word & (kLocked | kInserting)) == 0 &&",
+        "(word & kLocked) == 0 &&",
+        "two-miss-one-page",
+    ),
+    "evict pinned pages": (
+        "clock.hpp",
+        "if (seen.pins() != 0 || seen.has(PageState::kUnsettled))",
+        "if (seen.has(PageState::kUnsettled))",
+        "two-pages-one-slot",
+    ),
+    "believe a key seen before the pin": (
+        "page_cache.hpp",
+        "if (seen.phase() >= Phase::kLoading && table_.read_key(slot) == key) {",
+        "if (seen.phase() >= Phase::kLoading) {",
+        "pages-come-and-go",
+    ),
+    "write to a page that is written back": (
+        "page_cache.hpp",
+        "if (seen.has(PageState::kCleaning)) {",
+        "if (false) {",
+        "two-write-and-one-flushes",
+    ),
+    "write back while somebody writes": (
+        "page_slot.hpp",
+        "state.has(PageState::kDirty) && state.writers() == 0 &&",
+        "state.has(PageState::kDirty) &&",
+        "write-and-flush",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_exploring_can_fail(name: str, tmp_path: Path) -> None:
+    header, right, wrong, model = MUTATIONS[name]
+    core = tmp_path / "core"
+    shutil.copytree(CORE, core)
+    text = (core / header).read_text()
+    assert text.count(right) == 1
+    (core / header).write_text(text.replace(right, wrong))
+    program = explorer(tmp_path, core)
+    done = subprocess.run([program, model], capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 1
+    assert "not true" in done.stderr

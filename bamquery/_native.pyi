@@ -107,6 +107,9 @@ class BlockFile:
     @property
     def block_size(self) -> int:
         """Bytes of a block."""
+    @property
+    def io_path(self) -> str:
+        """How the kernel is asked."""
 
     def close(self) -> None:
         """Later reads raise StorageError; those under way finish."""
@@ -131,8 +134,16 @@ class BlockFile:
 def open_mapped(path: str | Path, expected_size: int, block_size: int) -> BlockFile:
     """Read through a memory map; truncation while in use is a StorageError."""
 
-def open_direct(path: str | Path, expected_size: int, block_size: int, depth: int) -> BlockFile:
-    """Read past the page cache, `depth` reads at once; block size 0 is the device's."""
+LARGEST_READ: int
+"""Most bytes of a command of files that `open_queue` opens."""
+
+def open_queue(
+    path: str | Path, expected_size: int, block_size: int, depth: int, io: str, patience: float
+) -> BlockFile:
+    """Read past the page cache by NVMe commands, `depth` at once; block size 0 is the device's.
+
+    `io` is `auto`, `io_uring` or `preadv`; a command that takes more than `patience` seconds is an NvmeError.
+    """
 
 def count_row_blocks(
     base: int, stride: int, width: int, rows: NDArray[np.int64], block_size: int

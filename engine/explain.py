@@ -107,7 +107,7 @@ def _scan_lines(profile: ScanProfile, verified: str) -> list[str]:
     asked = "" if profile.strategy == "auto" else f", strategy asked for: {profile.strategy}"
     return [
         *_detail_lines(profile),
-        f"{profile.reader} reads of {human_bytes(profile.block_size)} blocks, "
+        f"{profile.reader_path} reads of {human_bytes(profile.block_size)} blocks, "
         f"zone maps {'on' if profile.zone_maps else 'off'}, checksums verified: {verified}{asked}",
         *_volume_lines(profile.volume),
         *(f"note: {note}" for note in profile.notes),

@@ -151,6 +151,8 @@ class ScanProfile(OperatorProfile):
     """Rows of the chunks that the scan came to, pruned ones included: fewer where LIMIT stopped it."""
     reader: str = ""
     """`mapped` or `direct`."""
+    io_path: str = ""
+    """How readers asked the kernel, see `BlockReader.io_path`; empty where no file was opened."""
     block_size: int = 0
     verify: bool = True
     """Whether vectors that were read whole were checked against their CRC-32C."""
@@ -164,6 +166,11 @@ class ScanProfile(OperatorProfile):
     """What did not run as asked, and why."""
     clock: ReadClock = field(default_factory=ReadClock)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def reader_path(self) -> str:
+        """`mapped`, `direct (io_uring)` or `direct (preadv: why)`."""
+        return f"{self.reader} ({self.io_path})" if self.reader == "direct" and self.io_path else self.reader
 
     @property
     def verified(self) -> str:
@@ -194,6 +201,7 @@ class ScanProfile(OperatorProfile):
                 "rows_total": self.rows_total,
                 "rows_scanned": self.rows_scanned,
                 "reader": self.reader,
+                "io_path": self.io_path,
                 "block_size": self.block_size,
                 "verified": self.verified,
                 "zone_maps": self.zone_maps,
@@ -226,7 +234,7 @@ class IoProfile:
     seconds: float
     """Time with at least one read in progress, each scan's added up."""
     readers: tuple[str, ...]
-    """Kinds of block reader used: `mapped`, `direct`."""
+    """Kinds of block reader used, and their paths: `mapped`, `direct (io_uring)`, `direct (preadv: why)`."""
     uncounted: tuple[str, ...]
     """Files that were scanned without being counted."""
 
@@ -295,7 +303,7 @@ class QueryProfile:
             commands=counters.commands,
             blocks=counters.blocks,
             seconds=sum(scan.clock.seconds for scan in self.scans),
-            readers=tuple(dict.fromkeys(scan.reader for scan in self.scans)),
+            readers=tuple(dict.fromkeys(scan.reader_path for scan in self.scans)),
             uncounted=tuple(p.source for p in self.root.walk() if isinstance(p, FileScanProfile)),
         )
 

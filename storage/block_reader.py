@@ -57,6 +57,11 @@ class BlockReader(Protocol):
         """`mapped` or `direct`."""
         ...
 
+    @property
+    def io_path(self) -> str:
+        """How the kernel is asked: `page cache`, `io_uring`, or `preadv: ` and why not io_uring."""
+        ...
+
     def read_ranges(
         self,
         offsets: NDArray[np.int64],

@@ -20,15 +20,16 @@ from numpy.typing import NDArray
 from bamquery import _native
 from bamquery.errors import StorageError
 from bamquery.storage.block_reader import BlockReader, ReadCounters
-from bamquery.storage.direct_reader import DirectReader
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.queue_reader import QueueReader
 
 Clock: TypeAlias = Callable[[], float]
 """Seconds that only grow."""
 
-_CACHE_VERSION: Final = 1
-_REQUEST_BYTES: Final = 1 << 20
+_CACHE_VERSION: Final = 2
+"""Grows where readers change so much that old measurements mislead."""
+_REQUEST_BYTES: Final = _native.LARGEST_READ
 _SECONDS_A_PHASE: Final = 0.1
 """Each of bandwidth, rate and latency is measured for about so long."""
 _PIECE_BYTES: Final = 4 << 20
@@ -160,7 +161,7 @@ def _measured(path: Path, kind: str, clock: Clock) -> DeviceProfile | None:
         size = path.stat().st_size
         if size < _PIECE_BYTES:
             return None
-        reader = DirectReader(path, size) if kind == "direct" else MappedReader(path, size)
+        reader = QueueReader(path, size) if kind == "direct" else MappedReader(path, size)
     except (OSError, StorageError):
         return None  # whoever reads the file next says what is wrong with it
     try:

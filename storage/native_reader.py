@@ -11,11 +11,6 @@ from numpy.typing import NDArray
 from bamquery import _native
 from bamquery.storage.block_reader import RangeMismatchError, ReadCounters
 
-_TARGET_ALIGNMENT: Final = 4096
-"""Direct reads land in the caller's buffer, without a copy, where it is aligned so."""
-_ALIGNED_FROM: Final = 1 << 16
-"""Smaller buffers are not worth the room that alignment takes."""
-
 
 class NativeReader:
     """A `BlockReader` over a native file."""
@@ -23,6 +18,7 @@ class NativeReader:
     def __init__(self, file: _native.BlockFile) -> None:
         self._file = file
         self.block_size: Final = file.block_size
+        self.io_path: Final = file.io_path
 
     def read_ranges(
         self,
@@ -65,9 +61,5 @@ class NativeReader:
 
 def _allocate(size: int) -> tuple[pa.Buffer, memoryview]:
     """A new buffer, and its bytes to be written to."""
-    if size < _ALIGNED_FROM:
-        buffer = pa.allocate_buffer(size)
-        return buffer, memoryview(buffer)
-    room = pa.allocate_buffer(size + _TARGET_ALIGNMENT)
-    start = -room.address % _TARGET_ALIGNMENT
-    return room.slice(start, size), memoryview(room)[start : start + size]
+    buffer = pa.allocate_buffer(size)
+    return buffer, memoryview(buffer)

@@ -1,27 +1,48 @@
-"""Reads files past the page cache, with many reads in flight."""
+"""Reads files past the page cache: by NVMe commands to a controller in this process."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from bamquery import _native
 from bamquery.storage.native_reader import NativeReader
 
+IoPath: TypeAlias = Literal["auto", "io_uring", "preadv"]
 
-class DirectReader(NativeReader):
-    """A `BlockReader` over O_DIRECT. Scattered blocks are read `depth` at a time, runs in large requests."""
+
+class QueueReader(NativeReader):
+    """A `BlockReader` over O_DIRECT. Reads are commands in queue pairs that all files of the process share.
+
+    Scattered blocks are read `depth` at a time, runs in large requests.
+    """
 
     kind: Final = "direct"
 
     def __init__(
-        self, path: Path, expected_size: int, block_size: int | None = None, depth: int = 32
+        self,
+        path: Path,
+        expected_size: int,
+        block_size: int | None = None,
+        depth: int = 64,
+        *,
+        io: IoPath = "auto",
+        patience: float = 30.0,
     ) -> None:
         """`block_size` None takes the smallest that the device reads.
+
+        Args:
+            path: the file.
+            expected_size: bytes it must have.
+            block_size: what reads are counted in.
+            depth: reads in flight.
+            io: how the kernel is asked; `auto` takes io_uring where the machine allows it, and `io_path` says
+                why where it does not.
+            patience: seconds that a read may take before it fails.
 
         Raises:
             CorruptionError: the file is missing or does not have `expected_size` bytes.
             StorageError: it cannot be opened, its file system has no direct reads, or its device needs larger
                 blocks; names the way out.
         """
-        super().__init__(_native.open_direct(path, expected_size, block_size or 0, depth))
+        super().__init__(_native.open_queue(path, expected_size, block_size or 0, depth, io, patience))

@@ -24,7 +24,7 @@ from bamquery.errors import StorageError
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Scan
 from bamquery.storage.database import Database
-from bamquery.storage.direct_reader import DirectReader
+from bamquery.storage.queue_reader import QueueReader
 from bamquery.storage.snapshot import Snapshot
 from bamquery.storage.types import normalize_schema
 
@@ -82,7 +82,7 @@ def require_direct_reads(folder: Path) -> None:
     probe = folder / "probe"
     probe.write_bytes(bytes(4096))
     try:
-        DirectReader(probe, 4096).close()
+        QueueReader(probe, 4096).close()
     except StorageError as error:
         pytest.skip(f"no direct reads here: {error}")
     finally:

@@ -1,9 +1,10 @@
-// A file as an array of blocks: what mapped and direct files have in common.
+// A file as an array of blocks: what mapped files and those behind queues have in common.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "block_ranges.hpp"
 
@@ -16,6 +17,9 @@ class BlockFile {
   virtual ~BlockFile() = default;
 
   virtual std::int64_t block_size() const = 0;
+
+  /// How the kernel is asked: "page cache", or see AsyncExecutor::path().
+  virtual std::string io_path() const = 0;
 
   /// Copies all ranges. With `checksums` (one a range, or none) compares the CRC-32C of each, and returns the
   /// first that differs in `mismatch`, -1 where all agree.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,9 +14,9 @@
 #include "block_ranges.hpp"
 #include "buffers.hpp"
 #include "crc32c.hpp"
-#include "direct_file.hpp"
 #include "errors.hpp"
 #include "mapped_file.hpp"
+#include "queue_file.hpp"
 
 namespace py = pybind11;
 
@@ -46,6 +47,7 @@ class SharedFile {
       : file_(std::move(file)), path_(std::move(path)), block_size_(file_->block_size()) {}
 
   std::int64_t block_size() const { return block_size_; }
+  std::string io_path() const { return acquire()->io_path(); }
 
   void close() {
     const std::lock_guard lock(mutex_);
@@ -125,12 +127,22 @@ std::unique_ptr<SharedFile> open_mapped(const std::filesystem::path& path, std::
   return std::make_unique<SharedFile>(std::make_shared<MappedFile>(name, expected_size, block_size), name);
 }
 
-std::unique_ptr<SharedFile> open_direct(const std::filesystem::path& path, std::int64_t expected_size,
-                                        std::int64_t block_size, int depth) {
+DirectPath direct_path(const std::string& name) {
+  if (name == "auto") return DirectPath::kAny;
+  if (name == "io_uring") return DirectPath::kUring;
+  if (name == "preadv") return DirectPath::kThreads;
+  throw py::value_error("io is auto, io_uring or preadv");
+}
+
+std::unique_ptr<SharedFile> open_queue(const std::filesystem::path& path, std::int64_t expected_size,
+                                       std::int64_t block_size, int depth, const std::string& io,
+                                       double patience) {
   const std::string name = path.string();
+  if (!(patience > 0 && patience < 1e9)) throw py::value_error("patience is a number of seconds above 0");
+  const QueueFileOptions options{block_size, depth, direct_path(io),
+                                 static_cast<std::uint64_t>(patience * 1e9)};
   const py::gil_scoped_release unlocked;
-  return std::make_unique<SharedFile>(std::make_shared<DirectFile>(name, expected_size, block_size, depth),
-                                      name);
+  return std::make_unique<SharedFile>(std::make_shared<QueueFile>(name, expected_size, options), name);
 }
 
 py::tuple count_row_blocks(std::int64_t base, std::int64_t stride, std::int64_t width, const RowArray& rows,
@@ -173,13 +185,16 @@ void bind_driver(py::module_& module) {
   using py::arg;
   module.def("crc32c", &py_crc32c, arg("data"), arg("seed") = 0);
   module.def("open_mapped", &open_mapped, arg("path"), arg("expected_size"), arg("block_size"));
-  module.def("open_direct", &open_direct, arg("path"), arg("expected_size"), arg("block_size"), arg("depth"));
+  module.def("open_queue", &open_queue, arg("path"), arg("expected_size"), arg("block_size"), arg("depth"),
+             arg("io"), arg("patience"));
+  module.attr("LARGEST_READ") = FileQueues::kSlotBytes;
   module.def("count_row_blocks", &count_row_blocks, arg("base"), arg("stride"), arg("width"), arg("rows"),
              arg("block_size"));
   module.def("count_bit_blocks", &count_bit_blocks, arg("base"), arg("rows"), arg("block_size"));
   module.def("count_range_blocks", &count_range_blocks, arg("offsets"), arg("lengths"), arg("block_size"));
   py::class_<SharedFile>(module, "BlockFile")
       .def_property_readonly("block_size", &SharedFile::block_size)
+      .def_property_readonly("io_path", &SharedFile::io_path)
       .def("close", &SharedFile::close)
       .def("read_ranges", &SharedFile::read_ranges, arg("offsets"), arg("lengths"), arg("target"),
            arg("checksums") = py::none())

@@ -15,6 +15,7 @@ class MappedFile final : public BlockFile {
   ~MappedFile() override;
 
   std::int64_t block_size() const override { return block_size_; }
+  std::string io_path() const override { return "page cache"; }
   ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                          std::byte* target, std::int64_t& mismatch) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target) const override;

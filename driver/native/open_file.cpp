@@ -44,11 +44,15 @@ OpenFile::OpenFile(std::string path, std::int64_t expected_size, int flags)
 
 OpenFile::~OpenFile() { close(descriptor_); }
 
-void OpenFile::throw_read_error(std::int64_t offset, int number) const {
+void OpenFile::throw_if_truncated() const {
   struct stat status;
   if (fstat(descriptor_, &status) == 0 && status.st_size < size_) {
     throw StorageError(path_, "truncated while in use: " + size_message(status.st_size, size_));
   }
+}
+
+void OpenFile::throw_read_error(std::int64_t offset, int number) const {
+  throw_if_truncated();
   throw system_error(path_, "cannot be read at byte " + std::to_string(offset), number);
 }
 

@@ -19,6 +19,9 @@ class OpenFile {
   std::int64_t size() const noexcept { return size_; }
   const std::string& path() const noexcept { return path_; }
 
+  /// Throws the StorageError for a file that has lost bytes since.
+  void throw_if_truncated() const;
+
   /// Throws the StorageError for a read that did not get the bytes: the file was truncated, or `number`.
   [[noreturn]] void throw_read_error(std::int64_t offset, int number) const;
 

@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -16,34 +15,6 @@ namespace bamquery {
 namespace {
 
 constexpr std::size_t kMostThreads = 256;
-
-// One call of run_parallel. Helpers that come late find no task left and never touch the caller's work.
-struct Job {
-  Job(std::int64_t tasks, const std::function<void(std::int64_t)>& function) : count(tasks), work(function) {}
-
-  void take_part() {
-    std::int64_t finished = 0;
-    // Relaxed: the counter only hands out numbers; what tasks produce is published by `mutex` below.
-    for (std::int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < count; ++finished)
-      work(task);
-    if (finished == 0) return;
-    const std::lock_guard lock(mutex);
-    done += finished;
-    if (done == count) all_done.notify_all();
-  }
-
-  void wait() {
-    std::unique_lock lock(mutex);
-    all_done.wait(lock, [this] { return done == count; });
-  }
-
-  const std::int64_t count;
-  const std::function<void(std::int64_t)>& work;
-  std::atomic<std::int64_t> next{0};
-  std::mutex mutex;
-  std::condition_variable all_done;
-  std::int64_t done = 0;
-};
 
 class Pool {
  public:
@@ -113,15 +84,5 @@ Pool& pool() {
 }  // namespace
 
 bool run_in_pool(std::function<void()> work) { return pool().run(std::move(work)); }
-
-void run_parallel(int width, std::int64_t count, const std::function<void(std::int64_t)>& work) {
-  if (count == 0) return;
-  const auto job = std::make_shared<Job>(count, work);
-  for (std::int64_t helpers = std::min<std::int64_t>(width, count) - 1; helpers > 0; --helpers) {
-    if (!run_in_pool([job] { job->take_part(); })) break;
-  }
-  job->take_part();
-  job->wait();
-}
 
 }  // namespace bamquery

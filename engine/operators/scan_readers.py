@@ -12,10 +12,10 @@ from bamquery.engine.profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.block_reader import BlockReader
 from bamquery.storage.device_profile import DeviceProfile
-from bamquery.storage.direct_reader import DirectReader
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_reader import FragmentReader
 from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.queue_reader import QueueReader
 
 
 @dataclass
@@ -95,11 +95,12 @@ class FragmentReaders(Generic[Frame]):
     def _open_blocks(self, fragment: Fragment) -> BlockReader:
         blocks: BlockReader
         if self._settings.reader == "direct":
-            blocks = DirectReader(fragment.path, fragment.data_bytes)
+            blocks = QueueReader(fragment.path, fragment.data_bytes)
         else:
             blocks = MappedReader(fragment.path, fragment.data_bytes, self._settings.block_size)
         with self._profile.lock:
             self._profile.reader, self._profile.block_size = blocks.kind, blocks.block_size
+            self._profile.io_path = blocks.io_path
             asked = self._settings.block_size
             if asked not in (blocks.block_size, Settings().block_size) and not self._profile.notes:
                 self._profile.notes.append(

@@ -20,11 +20,10 @@
 #include "block_ranges.hpp"
 #include "column_copy.hpp"
 #include "crc32c.hpp"
-#include "direct_file.hpp"
 #include "errors.hpp"
 #include "mapped_file.hpp"
+#include "queue_file.hpp"
 #include "statistics.hpp"
-#include "thread_pool.hpp"
 #include "utf8.hpp"
 
 namespace {
@@ -272,7 +271,7 @@ void test_files(const std::string& folder) {
   const std::string path = write_file(folder, contents);
   const auto size = static_cast<std::int64_t>(contents.size());
   const MappedFile mapped(path, size, 512);
-  const DirectFile direct(path, size, 0, 8);
+  const QueueFile direct(path, size, {.depth = 8});
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
@@ -304,16 +303,6 @@ void test_files(const std::string& folder) {
   }
 }
 
-void test_thread_pool() {
-  for (const int width : {1, 2, 16}) {
-    for (const std::int64_t count : {0, 1, 15, 1000}) {
-      std::vector<int> done(static_cast<std::size_t>(count));
-      run_parallel(width, count, [&](std::int64_t task) { ++done[static_cast<std::size_t>(task)]; });
-      CHECK(std::all_of(done.begin(), done.end(), [](int times) { return times == 1; }));
-    }
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -333,7 +322,6 @@ int main(int argc, char** argv) {
   test_string_statistics();
   test_utf8();
   test_garbage_offsets();
-  test_thread_pool();
   test_files(argv[1]);
   std::puts("all native tests passed");
 }

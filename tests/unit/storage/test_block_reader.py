@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from bamquery import _native
 from bamquery.storage.block_reader import BlockReader, RangeMismatchError, ReadCounters
-from bamquery.storage.direct_reader import DirectReader
 from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.queue_reader import QueueReader
 
 SIZE = 300_001  # not a multiple of anything
 CONTENTS = np.random.default_rng(0).integers(0, 256, SIZE, np.uint8).tobytes()
 BLOCK_SIZES = [512, 4096]
-REQUEST = 1 << 20
+REQUEST = _native.LARGEST_READ
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 def opened(file: Path, kind: str, block_size: int, size: int = SIZE) -> BlockReader:
     if kind == "mapped":
         return MappedReader(file, size, block_size)
-    return DirectReader(file, size, block_size, depth=4)
+    return QueueReader(file, size, block_size, depth=4)
 
 
 def model(pieces: list[tuple[int, int]], block_size: int) -> tuple[int, set[int]]:
@@ -154,7 +154,9 @@ def test_reads_outside_the_file_or_out_of_order_are_refused(
 ) -> None:
     target = bytearray(SIZE * 2)
     native = (
-        _native.open_mapped(file, SIZE, 512) if kind == "mapped" else _native.open_direct(file, SIZE, 512, 4)
+        _native.open_mapped(file, SIZE, 512)
+        if kind == "mapped"
+        else _native.open_queue(file, SIZE, 512, 4, "auto", 30.0)
     )
     with pytest.raises(ValueError, match=r"ascend and lie within the file|too small"):
         native.read_ranges(np.array(offsets, np.int64), np.array(lengths, np.int64), target)

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.direct_reader import DirectReader
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_reader import FragmentReader, locate
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.queue_reader import QueueReader
 from tests.unit.storage.random_columns import Sample, assert_same, samples, written
 
-READERS = [MappedReader, DirectReader]
+READERS = [MappedReader, QueueReader]
 
 
 def selections(rows: int, seed: int) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ import pytest
 
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.direct_reader import DirectReader
+from bamquery.storage.queue_reader import QueueReader
 
 SIZE = 48 << 20
 
@@ -42,7 +42,7 @@ def kernel_read_bytes() -> int:
 def test_bytes_counted_are_bytes_the_kernel_read(file: Path) -> None:
     if file_system(file) in {"tmpfs", "overlay", "ramfs"}:
         pytest.skip(f"{file_system(file)} reads no device: /proc/self/io stays at 0")
-    reader = DirectReader(file, SIZE)
+    reader = QueueReader(file, SIZE)
     random = np.random.default_rng(1)
     rows = np.unique(random.integers(0, SIZE // 8, 3000))
     vectors = np.unique(random.integers(0, SIZE // 8192, 700)) * 8192
@@ -61,16 +61,16 @@ def test_bytes_counted_are_bytes_the_kernel_read(file: Path) -> None:
 
 
 def test_the_device_says_how_large_a_block_is(file: Path) -> None:
-    reader = DirectReader(file, SIZE)
+    reader = QueueReader(file, SIZE)
     assert reader.block_size in {512, 1024, 2048, 4096}
-    assert DirectReader(file, SIZE, block_size=65_536).block_size == 65_536
+    assert QueueReader(file, SIZE, block_size=65_536).block_size == 65_536
     reader.close()
 
 
 def test_truncation_while_in_use_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(1 << 20))
-    reader = DirectReader(path, 1 << 20)
+    reader = QueueReader(path, 1 << 20)
     os.truncate(path, 10_000)
     message = "file: truncated while in use: 10000 bytes instead of 1048576"
     with pytest.raises(StorageError, match=message):
@@ -84,19 +84,19 @@ def test_truncation_while_in_use_is_an_error(tmp_path: Path) -> None:
 def test_file_systems_without_direct_reads_say_the_way_out() -> None:
     status = Path("/proc/self/status")  # procfs refuses O_DIRECT
     with pytest.raises(StorageError, match=r'no direct reads: use reader="mapped"'):
-        DirectReader(status, status.stat().st_size)
+        QueueReader(status, status.stat().st_size)
 
 
 def test_a_missing_file_and_a_wrong_size_are_found_at_open(file: Path, tmp_path: Path) -> None:
     with pytest.raises(CorruptionError, match=f"{SIZE} bytes instead of 5"):
-        DirectReader(file, 5)
+        QueueReader(file, 5)
     with pytest.raises(CorruptionError, match=r"the file is missing"):
-        DirectReader(tmp_path / "nowhere", 5)
+        QueueReader(tmp_path / "nowhere", 5)
 
 
 def test_many_threads_share_a_reader(file: Path) -> None:
     contents = file.read_bytes()
-    reader = DirectReader(file, SIZE, depth=8)
+    reader = QueueReader(file, SIZE, depth=8)
     failures: list[int] = []
 
     def work(seed: int) -> None:
@@ -123,9 +123,9 @@ import os, sys
 from pathlib import Path
 import numpy as np
 from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.direct_reader import DirectReader
+from bamquery.storage.queue_reader import QueueReader
 path = Path(sys.argv[1])
-reader = DirectReader(path, path.stat().st_size)
+reader = QueueReader(path, path.stat().st_size)
 rows = np.arange(0, path.stat().st_size // 8, 5000)
 expected = reader.gather(0, 8, 8, rows, ReadCounters())
 child = os.fork()

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.device_profile import ASSUMED, DeviceProfile
-from bamquery.storage.direct_reader import DirectReader
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_reader import FragmentReader
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.queue_reader import QueueReader
 from bamquery.storage.read_planner import Strategy, choose, expected_vectors
 from tests.unit.storage.random_columns import written
 
@@ -136,7 +136,7 @@ def test_counts_are_those_of_the_readers(
     rows = rows_at(count, seed)
     rows = rows[np.isin(rows // VECTOR_ROWS, candidates)]
     if kind == "direct":
-        blocks = DirectReader(fragment.path, fragment.data_bytes, 512)
+        blocks = QueueReader(fragment.path, fragment.data_bytes, 512)
     else:
         blocks = MappedReader(fragment.path, fragment.data_bytes)
     reader = FragmentReader(fragment, blocks)

@@ -1,0 +1,99 @@
+#include "command_run.hpp"
+
+#include <algorithm>
+
+namespace bamquery {
+namespace {
+
+// More brings no device more, and costs memory.
+constexpr std::int64_t kMostBytesInFlight = 8 << 20;
+
+// Between looks at deadlines, where a device does not answer.
+constexpr std::uint64_t kLongestNapNs = 50'000'000;
+
+}  // namespace
+
+std::optional<CommandFailure> CommandRun::run(const Landed& landed) {
+  for (;;) {
+    issue_more();
+    if (flights_.empty()) return failure_;  // nothing is left, or nothing more is asked
+    // What somebody else has carried out for us, who closes a file, is not waited for.
+    if (lease_.pair().sweep() == 0) lease_.serve(std::min(kLongestNapNs, patience_ns_));
+    lease_.pair().sweep();
+    take_ended(landed);
+  }
+}
+
+void CommandRun::issue_more() {
+  const std::uint32_t lba_bytes = lease_.pair().view().block_bytes;
+  std::uint32_t slot = 0;
+  while (!failure_ && next_ < commands_.size() && flights_.size() < depth_ &&
+         (flights_.empty() || bytes_in_flight_ < kMostBytesInFlight) && acquire_slot(slot)) {
+    const Command& command = commands_[next_++];
+    const Request request{Opcode::kRead, nsid_, lba_of(command),
+                          static_cast<std::uint32_t>(command.length / lba_bytes)};
+    const Status issued = lease_.pair().issue(slot, request);
+    if (issued.ok()) {
+      flights_.push_back({slot, &command, Deadline::in(patience_ns_)});
+      bytes_in_flight_ += command.length;
+    } else {
+      lease_.pair().release_slot(slot);
+      fail(command, issued);
+    }
+  }
+}
+
+// Where commands of others, that were given up, still have all slots, waits for one.
+bool CommandRun::acquire_slot(std::uint32_t& slot) {
+  const Deadline deadline = Deadline::in(patience_ns_);
+  for (;;) {
+    const Status status = lease_.pair().acquire_slot(Deadline{0}, slot);
+    if (status.ok()) return true;
+    if (!flights_.empty()) return false;
+    if (status != status::kNoSlot || deadline.passed()) {
+      fail(commands_[next_], status);
+      return false;
+    }
+    lease_.serve(kLongestNapNs);
+  }
+}
+
+void CommandRun::take_ended(const Landed& landed) {
+  const std::uint64_t now = now_ns();
+  for (std::size_t i = 0; i < flights_.size();) {
+    const Flight flight = flights_[i];
+    Status status;
+    if (!lease_.pair().try_wait(flight.slot, status)) {
+      const bool broken = lease_.pair().broken();
+      if (!broken && now < flight.deadline.at_ns) {
+        ++i;
+        continue;
+      }
+      // If it ended just now, that is how it ended.
+      status = lease_.pair().abandon(flight.slot, broken ? status::kQueueBroken : status::kDeadlineMissed);
+    }
+    flights_[i] = flights_.back();
+    flights_.pop_back();
+    finish(flight, status, landed);
+  }
+}
+
+void CommandRun::finish(const Flight& flight, Status status, const Landed& landed) {
+  bytes_in_flight_ -= flight.command->length;
+  if (!status.ok()) {
+    fail(*flight.command, status);
+  } else if (!failure_) {
+    landed(*flight.command, lease_.pair().landing(flight.slot));
+  }
+  if (!loses_slot(status)) lease_.pair().release_slot(flight.slot);
+}
+
+void CommandRun::fail(const Command& command, Status status) {
+  if (!failure_) failure_ = CommandFailure{lba_of(command), status};
+}
+
+std::uint64_t CommandRun::lba_of(const Command& command) const {
+  return static_cast<std::uint64_t>(command.offset) / lease_.pair().view().block_bytes;
+}
+
+}  // namespace bamquery

@@ -23,20 +23,33 @@ BAMQUERY_CORE uint32_t lowest_bit(uint32_t word) {
 #endif
 }
 
-/// State and status as one word.
+/// State of a slot's command, status, and tag as one word.
 struct CommandWord {
   uint32_t word;
 
-  BAMQUERY_CORE static constexpr CommandWord make(CommandState state, Status status = status::kSuccess) {
-    return {static_cast<uint32_t>(state) | static_cast<uint32_t>(status.code) << 16};
+  BAMQUERY_CORE static constexpr CommandWord make(CommandState state, Status status, uint32_t tag) {
+    return {static_cast<uint32_t>(state) | static_cast<uint32_t>(status.code) << 2 | tag << 16};
   }
   /// A wait for a command that was never issued fails.
-  BAMQUERY_CORE static constexpr CommandWord idle() {
-    return make(CommandState::kIdle, status::kInternalError);
+  BAMQUERY_CORE static constexpr CommandWord idle(uint32_t tag) {
+    return make(CommandState::kIdle, status::kInternalError, tag);
   }
   BAMQUERY_CORE constexpr CommandState state() const { return static_cast<CommandState>(word & 3); }
-  BAMQUERY_CORE constexpr Status status() const { return {static_cast<uint16_t>(word >> 16)}; }
+  BAMQUERY_CORE constexpr Status status() const { return {static_cast<uint16_t>(word >> 2 & 0x7ffu)}; }
+  /// The command identifier without the slot's number: what the slot's last command has there.
+  BAMQUERY_CORE constexpr uint32_t tag() const { return word >> 16; }
 };
+
+/// A command identifier is the slot's number in its low bits, and above, as far as 16 bits go, a tag that
+/// counts the slot's commands: a completion that comes twice is not taken for the next command's. FFFFh,
+/// which means no command, cannot come out, since there are fewer slots than places.
+BAMQUERY_CORE constexpr uint32_t slot_of(uint16_t command_id, uint32_t depth) {
+  return command_id & (depth - 1);
+}
+BAMQUERY_CORE constexpr uint32_t tag_of(uint16_t command_id, uint32_t depth) {
+  return command_id & ~(depth - 1);
+}
+BAMQUERY_CORE constexpr uint32_t next_tag(uint32_t tag, uint32_t depth) { return (tag + depth) & 0xffffu; }
 
 /// Counters run freely over 32 bits; a counter's low bits are its place in the ring, and the bit above them
 /// gives the phase.
@@ -78,7 +91,7 @@ class QueueFlags {
     header().ticket = header().tail = header().head = header().submission_head = first;
     // As if the round before had been marked.
     for (uint32_t i = 0; i < depth_; ++i) mark(i) = marked(first + i - depth_);
-    for (uint32_t slot = 0; slot < slots_; ++slot) command(slot) = CommandWord::idle().word;
+    for (uint32_t slot = 0; slot < slots_; ++slot) command(slot) = CommandWord::idle(0).word;
     for (uint32_t i = 0; i < free_words(); ++i) free_slots(i) = 0xffffffffu;
     if (slots_ % 32 != 0) free_slots(slots_ / 32) = (1u << slots_ % 32) - 1;
   }

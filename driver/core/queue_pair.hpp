@@ -7,8 +7,8 @@
 namespace bamquery {
 
 /// Where a queue pair's parts are for the side that runs. A slot is the right to one place in both rings, a
-/// landing buffer, and a command identifier, which is its number; there are fewer slots than places, so
-/// neither ring can overflow.
+/// landing buffer, and a command identifier with its number; there are fewer slots than places, so neither
+/// ring can overflow.
 struct QueuePairView {
   SubmissionEntry* submissions;  ///< Written here, read by the controller.
   CompletionEntry* completions;  ///< Written by the controller, read here.
@@ -60,8 +60,10 @@ class QueuePair {
 
   /// Gives the caller's slot back; nothing of it may be pending.
   BAMQUERY_CORE void release_slot(uint32_t slot) const {
-    // Relaxed: the next holder sees it through the bit.
-    ref(flags_.command(slot)).store(CommandWord::idle().word, kRelaxed);
+    const auto command = ref(flags_.command(slot));
+    // Relaxed: ours until the bit is set, and through it the next holder's.
+    const CommandWord word{command.load(kRelaxed)};
+    command.store(CommandWord::idle(word.tag()).word, kRelaxed);
     free_slot(slot);
   }
 
@@ -73,10 +75,11 @@ class QueuePair {
     const uint64_t bytes = static_cast<uint64_t>(request.blocks) * view_.block_bytes;
     const auto command = ref(flags_.command(slot));
     const Status refused = refusal(request, bytes);
-    // Relaxed: who completes the command hears of it from the controller, which hears of it by the doorbell.
-    command.store(
-        CommandWord::make(refused.ok() ? CommandState::kPending : CommandState::kDone, refused).word,
-        kRelaxed);
+    // Relaxed: the word is ours, and who completes the command hears of it from the controller, which hears
+    // of it by the doorbell.
+    const uint32_t tag = next_tag(CommandWord{command.load(kRelaxed)}.tag(), view_.depth);
+    const CommandState state = refused.ok() ? CommandState::kPending : CommandState::kDone;
+    command.store(CommandWord::make(state, refused, tag).word, kRelaxed);
     if (!refused.ok()) return refused;
     const Lanes lanes = together();
     uint32_t ticket = 0;
@@ -87,7 +90,7 @@ class QueuePair {
     }
     lanes.sync();  // What the leader acquired is to hold for all.
     ticket = lanes.broadcast(ticket, lanes.leader()) + lanes.rank();
-    write_entry(view_.submissions[ticket & (view_.depth - 1)], slot, request, bytes);
+    write_entry(view_.submissions[ticket & (view_.depth - 1)], slot, tag, request, bytes);
     // Release: the entry is written. Whoever moves the tail over it passes that on to the controller.
     ref(flags_.mark(ticket)).store(QueueFlags::marked(ticket), kRelease);
     lanes.sync();
@@ -119,15 +122,17 @@ class QueuePair {
   /// Gives up the slot's command, if it is pending, and the slot with it: returns `reason`. Otherwise the
   /// slot stays the caller's: returns how the command ended.
   BAMQUERY_CORE Status abandon(uint32_t slot, Status reason) const {
-    uint32_t word = CommandWord::make(CommandState::kPending).word;
-    const uint32_t quarantined = CommandWord::make(CommandState::kQuarantined, reason).word;
-    // Acquire: our use of the landing buffer is over before its next holder's, and it may have ended just
-    // now.
-    if (!ref(flags_.command(slot)).compare_exchange(word, quarantined, kAcquireRelease)) {
-      return CommandWord{word}.status();
+    const auto command = ref(flags_.command(slot));
+    CommandWord word{command.load(kAcquire)};  // Acquire, here and below: as in try_wait().
+    if (word.state() == CommandState::kPending) {
+      const CommandWord given_up = CommandWord::make(CommandState::kQuarantined, reason, word.tag());
+      // Release: our use of the landing buffer is over before its next holder's.
+      if (command.compare_exchange(word.word, given_up.word, kAcquireRelease)) {
+        ref(flags_.header().missed).fetch_add(1, kRelaxed);  // A statistic.
+        return reason;
+      }
     }
-    ref(flags_.header().missed).fetch_add(1, kRelaxed);  // A statistic.
-    return reason;
+    return word.status();
   }
 
   /// Consumes completions while there are any, all active lanes side by side; returns how many, 0 also if
@@ -267,11 +272,11 @@ class QueuePair {
     ref(flags_.free_slots(slot / 32)).fetch_or(1u << slot % 32, kRelease);
   }
 
-  BAMQUERY_CORE void write_entry(SubmissionEntry& place, uint32_t slot, const Request& request,
+  BAMQUERY_CORE void write_entry(SubmissionEntry& place, uint32_t slot, uint32_t tag, const Request& request,
                                  uint64_t bytes) const {
     SubmissionEntry entry{};
     entry.opcode = static_cast<uint8_t>(request.opcode);
-    entry.command_id = static_cast<uint16_t>(slot);
+    entry.command_id = static_cast<uint16_t>(tag | slot);
     entry.nsid = request.nsid;
     if (bytes != 0) {
       entry.prp1 = view_.landing_bus + static_cast<uint64_t>(slot) * view_.slot_bytes;
@@ -335,7 +340,8 @@ class QueuePair {
     const uint32_t tail =
         ref(header.tail).load(kRelaxed);  // As new as the completion: by way of the doorbell.
     const uint32_t step = (outcome.submission_head() - fetched) & (view_.depth - 1);
-    const bool plausible = outcome.submission_queue() == view_.id && outcome.command_id() < view_.slots &&
+    const bool plausible = outcome.submission_queue() == view_.id &&
+                           slot_of(outcome.command_id(), view_.depth) < view_.slots &&
                            outcome.submission_head() < view_.depth && step <= tail - fetched;
     bool late = false;
     const bool sound = !mine || (plausible && complete(outcome, late));
@@ -351,15 +357,15 @@ class QueuePair {
 
   // False if no such command is outstanding.
   BAMQUERY_CORE bool complete(Outcome outcome, bool& late) const {
-    const auto word = ref(flags_.command(outcome.command_id()));
-    uint32_t seen = CommandWord::make(CommandState::kPending).word;
-    const uint32_t done = CommandWord::make(CommandState::kDone, outcome.status()).word;
+    const uint32_t slot = slot_of(outcome.command_id(), view_.depth);
+    const uint32_t tag = tag_of(outcome.command_id(), view_.depth);
+    CommandWord seen = CommandWord::make(CommandState::kPending, status::kSuccess, tag);
+    const CommandWord done = CommandWord::make(CommandState::kDone, outcome.status(), tag);
     // Release: what the controller stored is to be seen by the slot's holder.
-    if (word.compare_exchange(seen, done, kAcquireRelease)) return true;
-    if (CommandWord{seen}.state() != CommandState::kQuarantined) return false;
-    late = true;
-    release_slot(outcome.command_id());
-    return true;
+    if (ref(flags_.command(slot)).compare_exchange(seen.word, done.word, kAcquireRelease)) return true;
+    late = seen.state() == CommandState::kQuarantined && seen.tag() == tag;
+    if (late) release_slot(slot);
+    return late;
   }
 
   BAMQUERY_CORE static uint32_t bits(uint32_t mask) {

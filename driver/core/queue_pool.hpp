@@ -110,8 +110,9 @@ class BlockLease {
       uint32_t bits = 0;
       for (uint32_t slot = 32 * i; slot < 32 * i + 32 && slot < slots; ++slot) {
         uint32_t& word = mine.flags().command(slot);
-        if (CommandWord{word}.state() == CommandState::kQuarantined) continue;
-        word = CommandWord::idle().word;
+        const CommandWord command{word};
+        if (command.state() == CommandState::kQuarantined) continue;
+        word = CommandWord::idle(command.tag()).word;
         bits |= 1u << slot % 32;
       }
       mine.flags().free_slots(i) = bits;

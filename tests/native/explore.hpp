@@ -24,6 +24,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -56,6 +57,7 @@ namespace detail {
 
 struct Fiber {
   static constexpr std::size_t kStackBytes = 64 << 10;
+  static constexpr std::size_t kStepBytes = 4 << 10;  // More than a step's calls add to the stack.
 
   std::function<void()> body;
   std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStackBytes);
@@ -119,6 +121,9 @@ inline void start(Fiber& fiber) {
 }
 
 inline void step(Fiber& fiber) {
+  // What lies there is from another continuation, and would tell states apart as the parts of new frames that
+  // are not set.
+  std::memset(fiber.stack_pointer - Fiber::kStepBytes, 0, Fiber::kStepBytes);
   machine.running = &fiber;
   fiber.choices = 1;
   if (_setjmp(machine.scheduler) == 0) _longjmp(fiber.registers, 1);
@@ -186,7 +191,7 @@ class Explorer {
  public:
   using Thread = std::function<void(State&)>;
 
-  Explorer(const State& initial, std::vector<Thread> threads, std::function<void(const State&)> at_end,
+  Explorer(const State& initial, std::vector<Thread> threads, std::function<void(State&)> at_end,
            Options options = {}, std::function<void(State&)> forget = nullptr)
       : state_(std::make_unique<Padded>()),
         at_end_(std::move(at_end)),
@@ -301,13 +306,13 @@ class Explorer {
   }
 
   void visit(Report& report) {
-    std::vector<Frame> path;
+    std::deque<Frame> open;  // Nearest first, so that a failure's trace is as short as can be.
     std::vector<std::uint64_t> image = capture();
     first_image_ = image;
     enter(image, {kNone, 0, 0});
-    path.push_back({std::move(image), 0, 0, 0});
-    while (!path.empty()) {
-      Frame& frame = path.back();
+    open.push_back({std::move(image), 0, 0, 0});
+    while (!open.empty()) {
+      Frame& frame = open.front();
       restore(frame.image);
       std::uint32_t& thread = frame.next_thread;
       const auto can_step = [&] {
@@ -321,7 +326,7 @@ class Explorer {
           at_end_(state_->state);
           if (failed(report, {frame.id, kNone, 0})) return;
         }
-        path.pop_back();
+        open.pop_front();
         continue;
       }
       const Step step{frame.id, thread, frame.next_choice};
@@ -341,7 +346,7 @@ class Explorer {
         report.failure = "more states than allowed: not explored to the end";
         return;
       }
-      if (fresh) path.push_back({std::move(image), id, 0, 0});
+      if (fresh) open.push_back({std::move(image), id, 0, 0});
     }
   }
 
@@ -416,7 +421,7 @@ class Explorer {
   }
 
   std::unique_ptr<Padded> state_;
-  std::function<void(const State&)> at_end_;
+  std::function<void(State&)> at_end_;
   std::function<void(State&)> forget_;
   Options options_;
   std::vector<std::uint64_t> first_image_;

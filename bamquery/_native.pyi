@@ -197,7 +197,25 @@ class BlockJob:
         verify: bool,
     ) -> None: ...
 
-class BlockRun:
+class RingOptions:
+    """Queue pairs, a controller with one namespace, and the drives that it imitates (empty: none)."""
+
+    def __init__(
+        self,
+        *,
+        pairs: int,
+        depth: int,
+        transfer_bytes: int,
+        block_bytes: int,
+        threads: int,
+        direct: bool,
+        writable: bool,
+        profile: str,
+        drives: int,
+        deadline_seconds: float,
+    ) -> None: ...
+
+class BenchRun:
     """Clients at work. Dropping it stops them."""
 
     @property
@@ -215,11 +233,47 @@ class BlockRun:
     def stop(self) -> dict[str, Any]:
         """End them, compare what was written, and add up; once. StorageError."""
 
+class BlockRun(BenchRun):
+    """Of blocks."""
+
+class CacheRun(BenchRun):
+    """Of pages, or of an array's elements, through a page cache."""
+
 def start_mapped_bench(backing: BenchBacking, job: BlockJob) -> BlockRun:
     """Copy from and to the backing by memcpy."""
 
 def start_uring_bench(backing: BenchBacking, job: BlockJob, direct: bool) -> BlockRun:
     """Read and write the backing's file by io_uring; `direct`: past the page cache."""
+
+def start_rings_bench(backing: BenchBacking, job: BlockJob, options: RingOptions) -> BlockRun:
+    """By NVMe commands, a queue pair for each client."""
+
+def start_cache_bench(
+    backing: BenchBacking,
+    options: RingOptions,
+    *,
+    cache_bytes: int,
+    warm: bool,
+    pattern: str,
+    theta: float,
+    seed: int,
+    verify: bool,
+) -> CacheRun:
+    """Pages of the options' `transfer_bytes`, a client for each queue pair."""
+
+def start_array_bench(
+    backing: BenchBacking,
+    options: RingOptions,
+    *,
+    cache_bytes: int,
+    element: str,
+    element_bytes: int,
+    pattern: str,
+    theta: float,
+    seed: int,
+    verify: bool,
+) -> CacheRun:
+    """Elements (`int8` to `float64`), gathered some hundreds at once."""
 
 class QueueMemory:
     """Doorbells, rings, PRP lists and landing buffers of queue pairs, in page-aligned memory of this process.
@@ -276,3 +330,83 @@ class QueueMemory:
 
     def reset_rings(self) -> None:
         """Make all rings and doorbells zeros again; nobody may be using them."""
+
+class FaultRule:
+    """One of a controller's faults: see bamquery.driver.faults.Fault."""
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        nsid: int,
+        opcode: int | None,
+        first_lba: int,
+        blocks: int | None,
+        probability: float,
+        most: int | None,
+        status: int,
+        delay: float,
+        window: int,
+        bytes: int,
+    ) -> None:
+        """ValueError: no such kind, a delay or status that cannot be."""
+
+class ControllerActivity:
+    """Keeps a controller's threads awake until end() or its own end."""
+
+    def end(self) -> None: ...
+
+class SoftwareController:
+    """See bamquery.driver.controller.SoftwareController, which says what the members do."""
+
+    def __init__(
+        self,
+        memory: QueueMemory,
+        *,
+        threads: int = -1,
+        streaming_stores: bool = False,
+        executor_depth: int = 256,
+    ) -> None: ...
+    def add_memory(self, bytes: int, block_bytes: int) -> int: ...
+    def add_file(self, path: str | Path, block_bytes: int, direct: bool, writable: bool) -> int: ...
+    def memory(self, nsid: int) -> memoryview: ...
+    def remove_namespace(self, nsid: int, deadline: float) -> bool: ...
+    def set_faults(self, rules: list[FaultRule], seed: int) -> None: ...
+    def set_profile(
+        self,
+        name: str,
+        read_latency: float,
+        write_latency: float,
+        read_commands: float,
+        write_commands: float,
+        read_bytes: float,
+        write_bytes: float,
+        drives: int,
+    ) -> None: ...
+    def clear_profile(self) -> None: ...
+    def start(self) -> None: ...
+    def stop(self, deadline: float) -> bool: ...
+    def recreate_queues(self) -> None: ...
+    @property
+    def running(self) -> bool: ...
+    @property
+    def threads(self) -> int: ...
+    def wake(self) -> None: ...
+    def activity(self) -> ControllerActivity: ...
+    def service(self) -> bool: ...
+    def statistics(self) -> dict[str, Any]: ...
+
+class CpuQueueClient:
+    """See bamquery.driver.queue_client.QueueClient, which says what the members do."""
+
+    def __init__(self, memory: QueueMemory, controller: SoftwareController) -> None: ...
+    def read(self, nsid: int, lba: int, target: Buffer, deadline: float) -> None: ...
+    def write(self, nsid: int, lba: int, source: Buffer, deadline: float) -> None: ...
+    def flush(self, nsid: int, deadline: float) -> None: ...
+    def settle(self) -> tuple[int, int, int, int, int]: ...
+
+def drive_profiles() -> list[tuple[str, float, float, float, float, float, float]]:
+    """Name, latencies in seconds, commands a second, bytes a second; reads before writes."""
+
+def status_text(code: int) -> str:
+    """What a status (SCT << 8 | SC) means, in words."""

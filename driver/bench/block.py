@@ -5,9 +5,16 @@ from __future__ import annotations
 from bamquery import _native
 from bamquery.driver.bench.backing import PreparedBacking, prepared
 from bamquery.driver.bench.measure import Run, measure
-from bamquery.driver.bench.workload import Access, BlockWorkload, Figures, Interrupted, PathName, Progress
-
-CPU_PATHS = (PathName.RINGS, PathName.IO_URING, PathName.MAPPED)
+from bamquery.driver.bench.workload import (
+    DRIVES,
+    Access,
+    BlockWorkload,
+    Figures,
+    Interrupted,
+    PathName,
+    Progress,
+    Setup,
+)
 
 
 def run_block_cpu(workload: BlockWorkload, progress: Progress) -> list[Figures]:
@@ -32,6 +39,22 @@ def run_block_cpu(workload: BlockWorkload, progress: Progress) -> list[Figures]:
     return figures
 
 
+def ring_options(workload: Setup, transfer_bytes: int, *, writable: bool) -> _native.RingOptions:
+    """Queue pairs and a software controller as the workload wants them."""
+    return _native.RingOptions(
+        pairs=workload.pairs,
+        depth=workload.depth,
+        transfer_bytes=transfer_bytes,
+        block_bytes=workload.lba_bytes,
+        threads=workload.controller_threads,
+        direct=workload.backing.access is Access.DIRECT,
+        writable=writable,
+        profile=DRIVES[workload.profile] if workload.profile else "",
+        drives=workload.drives,
+        deadline_seconds=workload.deadline_seconds,
+    )
+
+
 def _start(path: PathName, workload: BlockWorkload, backing: PreparedBacking) -> tuple[Run, tuple[str, ...]]:
     native = backing.before(writes=workload.write_share > 0)
     direct = workload.backing.access is Access.DIRECT
@@ -52,5 +75,8 @@ def _start(path: PathName, workload: BlockWorkload, backing: PreparedBacking) ->
         case PathName.IO_URING:
             note = "O_DIRECT" if direct else "through the page cache"
             return _native.start_uring_bench(native, job, direct), (note,)
+        case PathName.RINGS:
+            options = ring_options(workload, workload.block_bytes, writable=workload.write_share > 0)
+            return _native.start_rings_bench(native, job, options), ()
         case _:
             raise AssertionError(path)

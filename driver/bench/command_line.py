@@ -13,6 +13,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from bamquery.driver.bench.block import run_block_cpu
+from bamquery.driver.bench.cache import run_array_cpu, run_cache_cpu
 from bamquery.driver.bench.live import LiveProgress
 from bamquery.driver.bench.options import parser_of, workload_of, workloads
 from bamquery.driver.bench.plot import draw, load_pyplot
@@ -41,7 +42,11 @@ BENCHMARKS: Final = {
 
 Runner = Callable[[Any, Progress], list[Figures]]
 
-_CPU_RUNNERS: Final[dict[str, Runner]] = {"block": run_block_cpu}
+_CPU_RUNNERS: Final[dict[str, Runner]] = {
+    "block": run_block_cpu,
+    "cache": run_cache_cpu,
+    "array": run_array_cpu,
+}
 
 
 def main(benchmark: str, argv: Sequence[str]) -> int:

@@ -63,6 +63,8 @@ def figures_of(path: str, found: dict[str, Any], *, verify: bool, notes: tuple[s
         notes = (*notes, f"first error: {found['first_error']}")
     if found["mismatches"]:
         notes = (*notes, f"{found['mismatches']} reads were wrong, first at byte {found['first_mismatch']}")
+    if found.get("direct_path"):
+        notes = (*notes, f"the controller reads by {found['direct_path']}")
     wrong_after = found.get("wrong_after_writing", -1)
     if wrong_after >= 0:
         notes = (*notes, f"wrong when read back after the run: byte {wrong_after}")
@@ -73,9 +75,14 @@ def figures_of(path: str, found: dict[str, Any], *, verify: bool, notes: tuple[s
         bytes=found["bytes"],
         seconds=found["seconds"],
         cpu_seconds=found["cpu_seconds"],
-        latency=Latency(**found["latency"]) if found["operations"] and "latency" in found else None,
+        latency=Latency(**found["latency"]) if found["latency"] else None,
         errors=found["errors"],
         verified=(not found["mismatches"] and wrong_after < 0) if compared else None,
         notes=notes,
-        counters=found.get("counters", {}),
+        counters=_with_hit_ratio(found.get("counters", {})),
     )
+
+
+def _with_hit_ratio(counters: dict[str, float]) -> dict[str, float]:
+    looks = sum(counters.get(name, 0) for name in ("hits", "misses", "coalesced"))
+    return counters | ({"hit_ratio": counters["hits"] / looks} if looks else {})

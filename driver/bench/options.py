@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from bamquery.driver.bench import sizes
 from bamquery.driver.bench.workload import (
+    DRIVES,
     SECTOR_BYTES,
     Access,
     ArrayWorkload,
@@ -24,7 +25,6 @@ from bamquery.driver.bench.workload import (
 )
 from bamquery.errors import SettingError
 
-PROFILES: Final = ("optane", "znand", "980pro")
 ELEMENTS: Final = (
     "int8",
     "int16",
@@ -137,10 +137,10 @@ def check(workload: Setup) -> None:
         raise SettingError(f"--depth {workload.depth}: it takes a power of two from 2 to {_MOST_DEPTH}")
     if gpu and workload.controller_threads == 0:
         raise SettingError("--threads 0: a GPU's clients cannot do the controller's work")
-    if workload.drives > 1 and workload.backing.path is not None:
-        raise SettingError("--drives takes --backing memory: one file is one drive")
-    if workload.profile is not None and workload.profile not in PROFILES:
-        raise SettingError(f"--profile {workload.profile}: it takes {', '.join(PROFILES)}")
+    if workload.drives > 1 and workload.profile is None:
+        raise SettingError("--drives: it takes a --profile that says what each of them is")
+    if workload.profile is not None and workload.profile not in DRIVES:
+        raise SettingError(f"--profile {workload.profile}: it takes {', '.join(DRIVES)}")
     match workload:
         case BlockWorkload():
             unit = workload.block_bytes
@@ -157,9 +157,8 @@ def check(workload: Setup) -> None:
             _check_power("--page-size", unit, workload.lba_bytes)
             if workload.cache_bytes < unit:
                 raise SettingError("--cache-size: it takes one page at least")
-    per_drive = unit * workload.drives
-    if workload.extent_bytes < per_drive or workload.extent_bytes % per_drive:
-        raise SettingError(f"--extent {workload.extent_bytes}: it takes a multiple of {per_drive}")
+    if workload.extent_bytes < unit or workload.extent_bytes % unit:
+        raise SettingError(f"--extent {workload.extent_bytes}: it takes a multiple of {unit}")
     if getattr(workload, "theta", 1.0) <= 0:
         raise SettingError("--theta: it takes a number of more than 0")
 
@@ -251,8 +250,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--lba", type=size, choices=(512, 4096), default=512, help="logical block of the namespaces (512)")
     add("--pattern", type=Pattern, choices=list(Pattern), default=Pattern.RANDOM, help="(random)")
     add("--theta", type=_checked(float), default=0.99, help="skew of zipf (0.99)")
-    add("--profile", choices=PROFILES, help="drive that the controller imitates (none: as fast as it can)")
-    add("--drives", type=count, default=1, help="namespaces that the extent is striped over (1)")
+    add(
+        "--profile",
+        choices=tuple(DRIVES),
+        help="drive that the controller imitates (none: as fast as it can)",
+    )
+    add("--drives", type=count, default=1, help="how many such drives (1)")
     add("--seed", type=_checked(_parse_seed), default=1, help="of content and order (1)")
     add("--verify", action=argparse.BooleanOptionalAction, default=True, help="compare every byte (yes)")
     add("--deadline", type=_checked(sizes.parse_seconds), default=10.0, help="of each command (10s)")

@@ -11,6 +11,14 @@ SECTOR_BYTES = 512
 """Unit of the content that is verified (driver/core/bench_content.hpp), whatever the block size."""
 
 
+DRIVES = {
+    "optane": "Intel Optane P5800X",
+    "znand": "Samsung Z-NAND",
+    "980pro": "Samsung 980 Pro",
+}
+"""Names of profiles on the command line, and in bamquery.driver.drive_profile."""
+
+
 class Pattern(StrEnum):
     """In which order blocks are asked for."""
 
@@ -84,9 +92,9 @@ class Setup:
     lba_bytes: int = 512
     """Logical block of the namespaces: 512 or 4096."""
     profile: str | None = None
-    """Drive that the controller imitates (`optane`, `znand`, `980pro`); None: as fast as it can."""
+    """Drive that the controller imitates (a key of `DRIVES`); None: as fast as it can."""
     drives: int = 1
-    """Namespaces that the extent is striped over, each of them one such drive."""
+    """How many such drives are imitated: their rates add up, their latency stays."""
     verify: bool = True
     """Whether every byte that arrives is compared with what must be there."""
     deadline_seconds: float = 10.0

@@ -57,4 +57,9 @@ BenchClients::Work mapped_work(const BlockJob& job, const BenchBacking& backing,
 BenchClients::Work uring_work(const BlockJob& job, const std::string& path, bool direct,
                               WrittenBlocks& written);
 
+class BenchController;
+
+/// NVMe commands through a leased queue pair each, which the controller carries out.
+BenchClients::Work rings_work(const BlockJob& job, BenchController& controller, WrittenBlocks& written);
+
 }  // namespace bamquery

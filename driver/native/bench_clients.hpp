@@ -18,11 +18,15 @@ namespace bamquery {
 class ClientTally {
  public:
   void add(std::uint64_t bytes, std::uint64_t ns) {
+    add_many(1, bytes);
+    latency.add(ns);
+  }
+  /// Operations that were not timed one by one.
+  void add_many(std::uint64_t operations, std::uint64_t bytes) {
     // Relaxed: figures for a progress line; joining the thread publishes the final ones. One writer, so no
     // read-modify-write is needed.
-    operations_.store(operations_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    operations_.store(operations_.load(std::memory_order_relaxed) + operations, std::memory_order_relaxed);
     bytes_.store(bytes_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
-    latency.add(ns);
   }
   /// A command that failed; the first one's words are kept.
   void fail(const std::string& what) {

@@ -14,6 +14,9 @@ void bind_driver(pybind11::module_& module);
 /// Memory of queue pairs, and pools of them for a GPU.
 void bind_queues(pybind11::module_& module);
 
+/// The software controller, its faults and profiles, and a client on the CPU.
+void bind_controller(pybind11::module_& module);
+
 /// Benchmarks of the I/O core: content, clients, paths.
 void bind_bench(pybind11::module_& module);
 

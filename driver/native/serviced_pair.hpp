@@ -35,14 +35,24 @@ class ServicedPair {
   /// As QueuePair::wait().
   Status wait(std::uint32_t slot, Deadline deadline) const {
     Status status;
+    if (wait_until(slot, deadline, status)) return status;
+    return pair_.abandon(slot, status::kDeadlineMissed);
+  }
+
+  /// Waits no longer than that, and leaves the command pending then: false. If the queue breaks, the slot is
+  /// lost as with wait().
+  bool wait_until(std::uint32_t slot, Deadline time, Status& status) const {
     for (Backoff wait; !pair_.try_wait(slot, status);) {
-      if (pair_.broken()) return pair_.abandon(slot, status::kQueueBroken);
-      if (deadline.passed()) return pair_.abandon(slot, status::kDeadlineMissed);
+      if (pair_.broken()) {
+        status = pair_.abandon(slot, status::kQueueBroken);
+        return true;
+      }
+      if (time.passed()) return false;
       // A disk is slept for; other threads may be at the pair meanwhile.
-      if (!service(kDiskWaitNs) && pair_.sweep() == 0) wait.pause();
-      pair_.sweep();
+      const bool served = service(kDiskWaitNs);
+      if (pair_.sweep() == 0 && !served) wait.pause();
     }
-    return status;
+    return true;
   }
 
   const QueuePair<kScope>& pair() const { return pair_; }

@@ -53,8 +53,9 @@ class SoftwareController {
     }
     Activity(Activity&& other) noexcept : controller_(std::exchange(other.controller_, nullptr)) {}
     Activity& operator=(Activity&&) = delete;
-    ~Activity() {
-      if (controller_ != nullptr) controller_->change_activity(-1);
+    ~Activity() { end(); }
+    void end() {
+      if (controller_ != nullptr) std::exchange(controller_, nullptr)->change_activity(-1);
     }
 
    private:

@@ -9,6 +9,8 @@ PYBIND11_MODULE(_native, module) {
   bamquery::bind_driver(module);
   bamquery::bind_queues(module);
   bamquery::bind_controller(module);
+  bamquery::bind_array(module);
   bamquery::bind_bench(module);
+  bamquery::bind_gpu_bench(module);
   bamquery::bind_storage(module);
 }

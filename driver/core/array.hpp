@@ -1,9 +1,9 @@
 // Values of one type in an extent, read through the page cache.
 #pragma once
 
+#include "array_extent.hpp"
 #include "element.hpp"
 #include "error_record.hpp"
-#include "extent.hpp"
 #include "page_cache.hpp"
 
 namespace bamquery {
@@ -11,7 +11,7 @@ namespace bamquery {
 /// What an array needs beside a queue pair. Errors go to `errors`, and the first is what the host raises.
 struct ArrayView {
   PageCacheView cache;
-  Extent extent;
+  ArrayExtent extent;
   ErrorRecord* errors;
   uint64_t count;       ///< Of elements.
   uint64_t timeout_ns;  ///< For one access.

@@ -5,7 +5,7 @@
 
 namespace bamquery {
 
-struct Extent {
+struct ArrayExtent {
   uint64_t lba;               ///< Block that holds the first byte.
   uint64_t offset;            ///< Of the first byte in that block and those after it; any size.
   uint64_t bytes;             ///< Within the namespace: offset + bytes do not go beyond its end.

@@ -17,8 +17,14 @@ void bind_queues(pybind11::module_& module);
 /// The software controller, its faults and profiles, and a client on the CPU.
 void bind_controller(pybind11::module_& module);
 
+/// The page cache and arrays on the CPU, and their layout for a GPU.
+void bind_array(pybind11::module_& module);
+
 /// Benchmarks of the I/O core: content, clients, paths.
 void bind_bench(pybind11::module_& module);
+
+/// What the host hands to the benchmark kernels of a GPU.
+void bind_gpu_bench(pybind11::module_& module);
 
 /// Columns: CRC-32C and statistics per vector, gathers.
 void bind_storage(pybind11::module_& module);

@@ -358,7 +358,7 @@ template <typename T>
 void test_array(uint32_t cached) {
   Bench bench(cached, 8);
   constexpr uint64_t kCount = 3 * kPageBytes / sizeof(T) + 5;
-  const Extent extent{1, 512 + 64, kCount * sizeof(T), 16, 1, 0};
+  const ArrayExtent extent{1, 512 + 64, kCount * sizeof(T), 16, 1, 0};
   const uint64_t start = 512 + 512 + 64;
   ArrayView view{bench.view, extent, &bench.errors, kCount, kSoon, 1, 0};
   std::vector<T> model(kCount);
@@ -401,7 +401,7 @@ void test_array(uint32_t cached) {
 void test_array_on_threads() {
   constexpr uint32_t kThreads = 4;
   Bench bench(1, 8);
-  const Extent extent{0, 0, 8 * kPageBytes, 16, 1, 0};
+  const ArrayExtent extent{0, 0, 8 * kPageBytes, 16, 1, 0};
   const ArrayView view{bench.view, extent, &bench.errors, 8 * kWords, kSoon, 1, 0};
   in_threads(kThreads, [&](uint32_t thread) {
     Array<uint64_t, FakeQueue> array(view, bench.queue);
@@ -422,7 +422,7 @@ void test_array_errors() {
   bench.drive.answer = [](const Request& request) {
     return request.lba == 6 ? status::kUnrecoveredRead : status::kSuccess;
   };
-  const Extent extent{4, 0, 4 * kPageBytes, 16, 1, 0};
+  const ArrayExtent extent{4, 0, 4 * kPageBytes, 16, 1, 0};
   const ArrayView view{bench.view, extent, &bench.errors, 4 * kWords, kSoon, 1, 0};
   Array<uint64_t, FakeQueue> array(view, bench.queue);
   CHECK(array[0] == 2 * kWords);

@@ -110,6 +110,9 @@ class BlockFile:
     @property
     def io_path(self) -> str:
         """How the kernel is asked."""
+    @property
+    def controller(self) -> SoftwareController | None:
+        """Who carries out the reads of this file and of all others that are opened so."""
 
     def close(self) -> None:
         """Later reads raise StorageError; those under way finish."""
@@ -410,3 +413,92 @@ def drive_profiles() -> list[tuple[str, float, float, float, float, float, float
 
 def status_text(code: int) -> str:
     """What a status (SCT << 8 | SC) means, in words."""
+
+def gpu_block_job(
+    *,
+    pattern: str,
+    theta: float,
+    blocks: int,
+    clients: int,
+    seed: int,
+    first_count: int,
+    run_seconds: float,
+    deadline_seconds: float,
+    write_share: float,
+    block_bytes: int,
+    lba_bytes: int,
+    nsid: int,
+    sweep_nap_ns: int,
+    verify: bool,
+    lanes: int,
+    batch: int,
+) -> bytes:
+    """A GpuBlockJob (driver/core/bench_gpu_job.hpp), for the kernels of driver/kernels/bench_block.cu."""
+
+class CpuPageCache:
+    """See bamquery.driver.array.PageCache, which says what the members do."""
+
+    def __init__(
+        self, memory: QueueMemory, controller: SoftwareController, *, page_count: int, page_bytes: int
+    ) -> None: ...
+    def flush(self, timeout: float) -> None: ...
+    def statistics(self) -> dict[str, int]: ...
+
+class CpuArray:
+    """Elements as bytes; see bamquery.driver.array.Array, which says what they are.
+
+    IndexError: no such element. NvmeError: what the controller answered.
+    """
+
+    def __init__(
+        self,
+        cache: CpuPageCache,
+        *,
+        nsid: int,
+        offset: int,
+        count: int,
+        element_bytes: int,
+        writable: bool,
+        timeout: float,
+    ) -> None: ...
+    @property
+    def address(self) -> int:
+        """For array_functions()."""
+
+    def gather(self, indices: NDArray[np.int64], out: Buffer) -> None: ...
+    def scatter(self, indices: NDArray[np.int64], values: Buffer) -> None: ...
+    def read(self, first: int, out: Buffer) -> None: ...
+    def write(self, first: int, values: Buffer) -> None: ...
+    def flush(self, timeout: float) -> None: ...
+
+def array_functions(element_bytes: int) -> tuple[int, int, int, int]:
+    """Addresses of C functions: read (array, index), write (array, index, bits), and how it went.
+
+    The last two take nothing: this thread's last status (SCT << 8 | SC), and where it failed (LBA).
+    """
+
+def page_cache_bytes(*, page_count: int, page_bytes: int, block_bytes: int) -> int:
+    """Size of the memory that holds a page cache; zeros are an empty one. ValueError: no such sizes."""
+
+def page_cache_view(
+    address: int, *, page_count: int, page_bytes: int, block_bytes: int
+) -> tuple[bytes, int, int]:
+    """A PageCacheView of a cache at an address (a multiple of 4096), and where its counters lie: offset, size."""
+
+def page_cache_counters(stripes: bytes) -> dict[str, int]:
+    """The sums of a cache's counters."""
+
+def shared_array_view(
+    *,
+    cache: bytes,
+    pool: bytes,
+    errors: int,
+    nsid: int,
+    offset: int,
+    namespace_blocks: int,
+    count: int,
+    element_bytes: int,
+    writable: bool,
+    timeout: float,
+) -> bytes:
+    """A SharedArrayView of a PageCacheView, a QueuePoolView and the address of an ErrorRecord."""

@@ -28,10 +28,10 @@ _abandoned: list[object] = []
 class GpuKernel:
     """A kernel of a GPU, ready to launch."""
 
-    def __init__(self, name: str, handle: int, sizes: Sequence[int]) -> None:
+    def __init__(self, name: str, function: Any, sizes: Sequence[int]) -> None:
         """Take what Gpu.load() found: `sizes` are the bytes of the kernel's parameters."""
         self.name = name
-        self.handle = handle
+        self.function = function
         self.sizes = tuple(sizes)
         self.shared_bytes_allowed = _PLAIN_SHARED_BYTES
 
@@ -76,7 +76,7 @@ class Gpu:
     def new_stream(self) -> Any:
         """A stream whose launches run beside those of others; closed with the GPU."""
         self.enter()
-        nonblocking = self.cuda.api.CUstream_flags.CU_STREAM_NON_BLOCKING
+        nonblocking = self.cuda.api.CUstream_flags.CU_STREAM_NON_BLOCKING.value
         stream = self.cuda("make a stream", "cuStreamCreate", nonblocking)
         self._streams.append(stream)
         return stream
@@ -89,9 +89,13 @@ class Gpu:
         """Zeros in the GPU's memory, on a multiple of 256."""
         return GpuMemory(self, size)
 
-    def pin(self, owner: object, address: int, size: int) -> PinnedMemory:
-        """Let the GPU reach memory of this process, which `owner` keeps; whole pages."""
-        return PinnedMemory(self, owner, address, size)
+    def pin(self, owner: object, address: int, size: int, *, read_only: bool = False) -> PinnedMemory:
+        """Let the GPU reach memory of this process, which `owner` keeps; whole pages.
+
+        The map of a file can only be pinned `read_only`: its pages are then read from the page cache, without
+        a processor's help.
+        """
+        return PinnedMemory(self, owner, address, size, read_only=read_only)
 
     def load(
         self,
@@ -127,7 +131,9 @@ class Gpu:
             sizes = [int(parameter.size) for parameter in found.arguments_info]
         except Exception as error:  # cuda-core's own class for it is private
             raise GpuError(f"{stem}: kernel {name} cannot be loaded: {error}") from error
-        return GpuKernel(name, int(found.handle), sizes)
+        handle = self.cuda.api.CUkernel(int(found.handle))
+        function = self.cuda(f"load kernel {name}", "cuKernelGetFunction", handle)
+        return GpuKernel(name, function, sizes)
 
     def launch(
         self,
@@ -155,21 +161,18 @@ class Gpu:
             GpuError: it cannot be started so.
         """
         self.enter()
-        packed = [pack(kernel.name, i, a, kernel.sizes) for i, a in enumerate(arguments)]
-        if len(packed) != len(kernel.sizes):
-            pack(kernel.name, len(packed), None, kernel.sizes)
+        packed = pack(kernel.name, arguments, kernel.sizes)
         buffers = [ctypes.create_string_buffer(data, len(data)) for data in packed]
         addresses = (ctypes.c_void_p * (len(buffers) + 1))(*[ctypes.addressof(b) for b in buffers])
         self._allow_shared(kernel, shared_bytes)
         launch = Launch(self, kernel.name, self._stream if stream is None else stream, on_end)
         shape = f"{grid} blocks of {block} threads and {shared_bytes} bytes each"
-        function = self.cuda.api.CUfunction(kernel.handle)
         sizes = (grid, 1, 1, block, 1, 1, shared_bytes)
         try:
             self.cuda(
                 f"launch {kernel.name} with {shape}",
                 "cuLaunchKernel",
-                *(function, *sizes, launch.stream, ctypes.addressof(addresses), 0),
+                *(kernel.function, *sizes, launch.stream, ctypes.addressof(addresses), 0),
             )
         except GpuError:
             launch.refused()
@@ -223,7 +226,6 @@ class Gpu:
         if shared_bytes <= kernel.shared_bytes_allowed:
             return
         attribute = self.cuda.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        function = self.cuda.api.CUfunction(kernel.handle)
         what = f"give a block of {kernel.name} {shared_bytes} bytes of shared memory"
-        self.cuda(what, "cuFuncSetAttribute", function, attribute, shared_bytes)
+        self.cuda(what, "cuFuncSetAttribute", kernel.function, attribute, shared_bytes)
         kernel.shared_bytes_allowed = shared_bytes

@@ -90,7 +90,7 @@ class GpuMemory:
 class PinnedMemory:
     """Pages of this process that cannot move, with the address at which a GPU has them."""
 
-    def __init__(self, gpu: Gpu, owner: object, address: int, size: int) -> None:
+    def __init__(self, gpu: Gpu, owner: object, address: int, size: int, *, read_only: bool) -> None:
         """Pin them; `owner` is kept as long as they are. See Gpu.pin()."""
         self._gpu = gpu
         self._owner: object = owner
@@ -99,6 +99,8 @@ class PinnedMemory:
         api = gpu.cuda.api
         gpu.enter()
         flags = api.CU_MEMHOSTREGISTER_DEVICEMAP | api.CU_MEMHOSTREGISTER_PORTABLE
+        if read_only:
+            flags |= api.CU_MEMHOSTREGISTER_READ_ONLY
         gpu.cuda(
             f"pin {size:,} bytes (their limit is the memory there is, and in containers memlock: ulimit -l)",
             "cuMemHostRegister",

@@ -38,7 +38,14 @@ ELEMENTS: Final = (
     "float64",
 )
 _CPU_PATHS: Final = (PathName.RINGS, PathName.IO_URING, PathName.MAPPED)
-_GPU_PATHS: Final = (PathName.RINGS, PathName.ZERO_COPY, PathName.COPY_ENGINE)
+_GPU_PATHS: Final = (
+    PathName.RINGS,
+    PathName.ZERO_COPY,
+    PathName.COPY_ENGINE,
+    PathName.IO_URING,
+    PathName.MAPPED,
+)
+"""The last two are the host's, beside those of the GPU."""
 _MOST_DEPTH: Final = 65536
 """Entries of a queue at most: CAP.MQES has 16 bits."""
 
@@ -170,7 +177,7 @@ def _check_power(option: str, size: int, lba: int) -> None:
 
 def _default_paths(device: str, backing: Backing) -> tuple[PathName, ...]:
     if device != "cpu":
-        return _GPU_PATHS
+        return _GPU_PATHS[:3]
     return tuple(path for path in _CPU_PATHS if path is not PathName.IO_URING or backing.path is not None)
 
 

@@ -116,15 +116,14 @@ __device__ inline bool await_batch(const GpuBlockJob& job, const QueuePair<Scope
 /// command in flight. `target` has block_bytes for each thread. `written` has a bit for each block of the
 /// extent, or is null. Dynamic shared memory: the pool's flags_bytes.
 extern "C" __global__ void __launch_bounds__(256)
-    bench_block_rings(const QueuePoolView* pool, const GpuBlockJob* shared_job, uint4* target,
-                      uint32_t* written, GpuBlockTally* tally, ErrorRecord* errors) {
+    bench_block_rings(const QueuePoolView pool, const GpuBlockJob job, uint4* target, uint32_t* written,
+                      GpuBlockTally* tally, ErrorRecord* errors) {
   extern __shared__ __align__(16) byte flags[];
   __shared__ uint32_t working;
-  const GpuBlockJob job = *shared_job;
   const uint32_t warp = threadIdx.x / 32;
   const uint32_t sweeper = blockDim.x / 32 - 1;
   if (threadIdx.x == 0) working = sweeper;
-  BlockLease lease(*pool, flags);
+  BlockLease lease(pool, flags);
   const Status leased = lease.begin(Deadline::in(job.deadline_ns));
   if (!leased.ok()) {
     if (threadIdx.x == 0) record_error(errors, {Opcode::kFlush, 0, 0, 0}, leased);
@@ -148,7 +147,7 @@ extern "C" __global__ void __launch_bounds__(256)
                                        (job.block_bytes / kVectorBytes);
     const Deadline end = Deadline::in(job.run_ns);
     const uint32_t lbas = job.block_bytes / job.lba_bytes;
-    const uint64_t client = static_cast<uint64_t>(blockIdx.x) * sweeper * 32 + threadIdx.x;
+    const uint64_t client = (static_cast<uint64_t>(blockIdx.x) * sweeper + warp) * job.lanes + Lanes::lane();
     uint64_t count = job.first_count;
     uint64_t block = 0;
     bool writes = false;
@@ -201,9 +200,7 @@ extern "C" __global__ void __launch_bounds__(256)
 /// Blocks loaded from pinned host memory by the threads themselves: what the rings are held against. Each
 /// lane of a warp keeps eight loads in flight.
 extern "C" __global__ void __launch_bounds__(256, 3)
-    bench_block_zero_copy(const byte* backing, const GpuBlockJob* shared_job, uint4* target,
-                          GpuBlockTally* tally) {
-  const GpuBlockJob job = *shared_job;
+    bench_block_zero_copy(const byte* backing, const GpuBlockJob job, uint4* target, GpuBlockTally* tally) {
   const uint32_t lane = Lanes::lane();
   const uint64_t warp = (static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   uint4* const landed = target + warp * 32 * (job.block_bytes / kVectorBytes);
@@ -220,15 +217,21 @@ extern "C" __global__ void __launch_bounds__(256, 3)
   atomicMax(&tally->counts, job.first_count + mine.counts);
 }
 
-/// Counts the vectors of `sectors` sectors at `bytes` that are not the content from `first_sector` on.
+/// Counts the vectors of `sectors` sectors at `bytes` that are not the content from `first_sector` on. Blocks
+/// whose bit is set in `written` (none if null) are to have the content of seed + 1.
 extern "C" __global__ void bench_block_check(const uint4* bytes, uint64_t sectors, uint64_t first_sector,
-                                             uint64_t seed, GpuBlockTally* tally) {
+                                             uint64_t seed, const uint32_t* written,
+                                             uint32_t sectors_per_block, GpuBlockTally* tally) {
   const SectorLane mine = SectorLane::mine();
   const uint64_t warps = static_cast<uint64_t>(gridDim.x) * blockDim.x / 32;
   const uint64_t warp = (static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
   unsigned long long wrong = 0;
+#pragma unroll 4
   for (uint64_t sector = warp; sector < sectors; sector += warps) {
-    wrong += same(bytes[sector * 32 + Lanes::lane()], mine.content(seed, first_sector + sector)) ? 0 : 1;
+    const uint64_t block = (first_sector + sector) / sectors_per_block;
+    const bool rewritten = written != nullptr && (written[block / 32] >> block % 32 & 1) != 0;
+    const uint4 expected = mine.content(seed + (rewritten ? 1 : 0), first_sector + sector);
+    wrong += same(bytes[sector * 32 + Lanes::lane()], expected) ? 0 : 1;
   }
   if (wrong != 0) atomicAdd(&tally->wrong, wrong);
 }

@@ -139,12 +139,12 @@ def _compile(path: Path, options: CompileOptions) -> CompiledKernel:
         )
         code = program.compile(options.target, logs=log).code
     except Exception as error:  # cuda-core's own class for it is private
-        raise _error(path, options, str(error)) from error
+        raise _error(path, options, str(error)) from None  # which says it all, log included
     return CompiledKernel(bytes(code), log.getvalue().strip("\0\n"), cached=False)
 
 
 def _error(path: Path, options: CompileOptions, log: str) -> KernelError:
-    log = log.strip("\0\n")
+    log = log.partition("compilation log:")[2].strip("\0\n") or log
     first = _COMPLAINT.search(log)
     if first is None:
         return KernelError(f"does not compile for {options.architecture}", path, log=log)

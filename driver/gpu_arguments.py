@@ -15,23 +15,25 @@ Argument: TypeAlias = "bool | int | float | bytes | np.generic | GpuMemory | Non
 """None is a null pointer."""
 
 
-def pack(kernel: str, index: int, argument: Argument, sizes: Sequence[int]) -> bytes:
-    """Argument number `index` (from 0) of a kernel whose parameters have `sizes` bytes.
+def pack(kernel: str, arguments: Sequence[Argument], sizes: Sequence[int]) -> list[bytes]:
+    """The arguments of a kernel whose parameters have `sizes` bytes.
 
     Python's numbers take the size that the kernel asks for; what has a size of its own must have the right
     one.
 
     Raises:
-        KernelError: the kernel has no such parameter, or one of another size.
+        KernelError: there are more or fewer than the kernel takes, or one has another size.
     """
-    if index >= len(sizes):
-        raise KernelError(f"{kernel} takes {len(sizes)} arguments, more are given")
-    size = sizes[index]
-    data = _bytes_of(argument, size)
-    if data is None or len(data) != size:
-        given = f"{argument!r}" if data is None else f"one of {len(data)} bytes"
-        raise KernelError(f"{kernel} takes {size} bytes as argument {index + 1}, not {given}")
-    return data
+    if len(arguments) != len(sizes):
+        raise KernelError(f"{kernel} takes {len(sizes)} arguments, not {len(arguments)}")
+    packed = []
+    for number, (argument, size) in enumerate(zip(arguments, sizes, strict=True), 1):
+        data = _bytes_of(argument, size)
+        if data is None or len(data) != size:
+            given = f"{argument!r}" if data is None else f"one of {len(data)} bytes"
+            raise KernelError(f"{kernel} takes {size} bytes as argument {number}, not {given}")
+        packed.append(data)
+    return packed
 
 
 def _bytes_of(argument: Argument, size: int) -> bytes | None:

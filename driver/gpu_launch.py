@@ -25,7 +25,7 @@ class Launch:
         self.kernel: Final = kernel
         self.stream: Final = stream
         self._on_end = on_end
-        timed = gpu.cuda.api.CUevent_flags.CU_EVENT_DEFAULT
+        timed = gpu.cuda.api.CUevent_flags.CU_EVENT_DEFAULT.value
         self._events = [gpu.cuda("make an event", "cuEventCreate", timed) for _ in range(2)]
         self._seconds: float | None = None
         self._failure: GpuError | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Self
@@ -14,10 +14,11 @@ from bamquery.driver.gpu import Gpu, GpuKernel
 from bamquery.driver.gpu_arguments import Argument
 from bamquery.driver.gpu_launch import Launch
 from bamquery.driver.gpu_memory import GpuMemory
-from bamquery.errors import NvmeError
+from bamquery.errors import GpuError, NvmeError
 
 _ERROR_RECORD: Final = struct.Struct("<IIQIHBx")
 """ErrorRecord: count, nsid, lba, blocks, status, opcode."""
+_SETTLE_S: Final = 10.0
 _OPCODES: Final = {0: "flush", 1: "write", 2: "read"}
 
 
@@ -45,7 +46,7 @@ class PairStatistics:
 class GpuQueues:
     """Queue pairs in pinned memory, their flags and views in the GPU's, and an error record.
 
-    Close it before the controller stops for good and before the GPU closes: kernels end, then memory goes.
+    Stop the controller first, which ends all kernels that wait for it; then close this; then the GPU.
     """
 
     def __init__(
@@ -151,7 +152,9 @@ class GpuQueues:
         self.errors.clear()
 
     def close(self) -> None:
-        """Give back the GPU's memory, then the pins; what a kernel that runs on may use stays."""
+        """Let kernels end, then give memory and pins back; what one that does not end uses stays."""
+        with suppress(GpuError):  # which was raised where the kernel was waited for
+            self.gpu.settle(_SETTLE_S)
         self._resources.close()
 
     def __enter__(self) -> Self:

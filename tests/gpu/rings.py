@@ -10,14 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from bamquery._native import QueueMemory
+from bamquery._native import QueueMemory, fill_content
 from bamquery.driver.controller import SoftwareController
 from bamquery.driver.gpu import Gpu
 from bamquery.driver.gpu_launch import Launch
 from bamquery.driver.gpu_queues import GpuQueues
-from tests.gpu.content import content
 
 SEED = 7
+
+
+def content(seed: int, size: int, first_sector: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """What driver/core/bench_content.hpp has in `size` bytes from a sector on."""
+    target = np.empty(size, np.uint8)
+    if size:
+        fill_content(target, seed, first_sector)
+    return target
 
 
 class Mode(IntFlag):

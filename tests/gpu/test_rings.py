@@ -11,8 +11,7 @@ import pytest
 from bamquery.driver.faults import Fault, Opcode
 from bamquery.driver.gpu import Gpu
 from bamquery.errors import GpuError, NvmeError, StorageError
-from tests.gpu.content import content
-from tests.gpu.rings import SEED, Mode, Rings, make_rings
+from tests.gpu.rings import SEED, Mode, Rings, content, make_rings
 
 KERNELS = ["ring_leased", "ring_shared", "ring_mixed"]
 DEADLINE_MISSED, NO_SLOT, QUEUE_BROKEN = (7, 0xC0), (7, 0xC1), (7, 0xC2)

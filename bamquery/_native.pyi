@@ -172,6 +172,9 @@ def draw_blocks(
 ) -> NDArray[np.uint64]:
     """The first `count` blocks that a benchmark's client asks for: `sequential`, `random` or `zipf`."""
 
+def access_pattern(pattern: str, *, blocks: int, clients: int, seed: int, theta: float) -> bytes:
+    """An AccessPattern (driver/core/access_pattern.hpp), for kernels: which blocks clients ask for."""
+
 class BenchBacking:
     """What a benchmark reads and writes; the buffer protocol shows its bytes.
 

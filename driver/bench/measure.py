@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from bamquery.driver.bench.workload import Figures, Interrupted, Latency, Progress
@@ -79,10 +80,11 @@ def figures_of(path: str, found: dict[str, Any], *, verify: bool, notes: tuple[s
         errors=found["errors"],
         verified=(not found["mismatches"] and wrong_after < 0) if compared else None,
         notes=notes,
-        counters=_with_hit_ratio(found.get("counters", {})),
+        counters=with_hit_ratio(found.get("counters", {})),
     )
 
 
-def _with_hit_ratio(counters: dict[str, float]) -> dict[str, float]:
+def with_hit_ratio(counters: Mapping[str, float]) -> dict[str, float]:
+    """A cache's counters, and which share of the looks found the page there."""
     looks = sum(counters.get(name, 0) for name in ("hits", "misses", "coalesced"))
-    return counters | ({"hit_ratio": counters["hits"] / looks} if looks else {})
+    return dict(counters) | ({"hit_ratio": counters["hits"] / looks} if looks else {})

@@ -143,5 +143,6 @@ struct AccessPattern {
     return scatter.place(zipf.rank(random) - 1);
   }
 };
+static_assert(sizeof(AccessPattern) == 96);  // The same on both sides: hosts hand it to kernels as bytes.
 
 }  // namespace bamquery

@@ -273,6 +273,13 @@ py::array_t<std::uint64_t> draw_blocks(const std::string& pattern, std::uint64_t
   return drawn;
 }
 
+py::bytes access_pattern(const std::string& pattern, std::uint64_t blocks, std::uint64_t clients,
+                         std::uint64_t seed, double theta) {
+  if (blocks == 0 || clients == 0 || !(theta > 0)) throw py::value_error("no blocks or clients, or theta");
+  const AccessPattern order = AccessPattern::of(order_of(pattern), blocks, clients, seed, theta);
+  return {reinterpret_cast<const char*>(&order), sizeof order};
+}
+
 }  // namespace
 
 void bind_bench(py::module_& module) {
@@ -281,6 +288,8 @@ void bind_bench(py::module_& module) {
   module.def("find_wrong", &py_find_wrong, arg("data"), arg("seed"), arg("first_sector") = 0);
   module.def("draw_blocks", &draw_blocks, arg("pattern"), arg("blocks"), arg("clients"), arg("seed"),
              arg("theta"), arg("client"), arg("count"));
+  module.def("access_pattern", &access_pattern, arg("pattern"), py::kw_only(), arg("blocks"), arg("clients"),
+             arg("seed"), arg("theta"));
   py::class_<BenchBacking, std::shared_ptr<BenchBacking>>(module, "BenchBacking", py::buffer_protocol())
       .def(py::init<const std::string&, std::uint64_t, bool>(), arg("path"), arg("size"), arg("writable"),
            py::call_guard<py::gil_scoped_release>())

@@ -10,10 +10,7 @@ namespace bamquery {
 namespace {
 
 void copy_through_caches(std::span<const CopyItem> items) {
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i + 1 < items.size()) prefetch_source(items[i + 1]);
-    std::memcpy(items[i].to, items[i].from, items[i].bytes);
-  }
+  for (const CopyItem& item : items) std::memcpy(item.to, item.from, item.bytes);
 }
 
 #if defined(__x86_64__)
@@ -39,12 +36,11 @@ __attribute__((target("avx2"))) void stream_item(const CopyItem& item) {
 }
 
 __attribute__((target("avx2"))) void copy_past_caches(std::span<const CopyItem> items) {
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (i + 1 < items.size()) prefetch_source(items[i + 1]);
-    if (reinterpret_cast<std::uintptr_t>(items[i].to) % 32 == 0) {
-      stream_item(items[i]);
+  for (const CopyItem& item : items) {
+    if (reinterpret_cast<std::uintptr_t>(item.to) % 32 == 0) {
+      stream_item(item);
     } else {
-      std::memcpy(items[i].to, items[i].from, items[i].bytes);
+      std::memcpy(item.to, item.from, item.bytes);
     }
   }
   // Streaming stores are ordered by a fence only, not by the release store that posts the completion.

@@ -1,4 +1,4 @@
-// Copies of a batch of commands, one's source brought near while another is copied.
+// Copies of a batch of commands.
 #pragma once
 
 #include <cstddef>
@@ -23,13 +23,14 @@ enum class CopyStores : std::uint8_t {
 /// stores are done, for other processors and devices too, before a release store that follows.
 void copy_batch(std::span<const CopyItem> items, CopyStores stores);
 
-/// Asks for the lines of an item's source that its copy begins with.
+/// Asks for the lines of an item's source that its copy begins with: once for all items, before the first is
+/// copied, and no nearer than the second cache, or the lines of a batch drive each other out of the first.
 inline void prefetch_source(const CopyItem& item) {
   constexpr std::uint32_t kLine = 64;
   // More lines than this are not in flight at once anyway; hardware prefetches the rest of a run.
   constexpr std::uint32_t kMost = 8 * kLine;
   const std::uint32_t end = item.bytes < kMost ? item.bytes : kMost;
-  for (std::uint32_t at = 0; at < end; at += kLine) __builtin_prefetch(item.from + at);
+  for (std::uint32_t at = 0; at < end; at += kLine) __builtin_prefetch(item.from + at, 0, 2);
 }
 
 }  // namespace bamquery

@@ -12,7 +12,7 @@ REPOSITORY = Path(__file__).parents[2]
 CORE = REPOSITORY / "driver" / "core"
 NATIVE = REPOSITORY / "driver" / "native"
 TESTS = Path(__file__).parent
-FLAGS = ["-std=c++20", "-O1", "-g", "-pthread"]
+FLAGS = ["-std=c++20", "-O1", "-g1", "-pthread"]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 
@@ -26,7 +26,9 @@ def compiler() -> str:
 
 def sanitizer(kinds: str, tmp_path: Path) -> list[str]:
     """Flags for these sanitizers; skips the test if the compiler has no runtime for them."""
-    flags = [f"-fsanitize={kinds}", "-fno-sanitize-recover=all"] if kinds else []
+    flags = [f"-fsanitize={kinds}", "-fno-sanitize-recover=all"]
+    if not kinds:
+        return []
     probe = tmp_path / "probe.cpp"
     probe.write_text("int main() {}")
     if subprocess.run([compiler(), *flags, probe, "-o", tmp_path / "probe"]).returncode:

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+
 from tests.native.programs import CORE, TESTS, build, run
 
 # Fortified, longjmp() takes a jump to another stack for an attack.

@@ -1,0 +1,18 @@
+// The parts of rings_test.
+#pragma once
+
+#include <cstdint>
+
+namespace bamquery {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::uint64_t kLong = 60 * kSecond;  ///< For what must come; a test never waits for it to pass.
+
+void test_queue_memory();
+void test_queue_pair();
+void test_queue_pool();
+
+/// Random commands on random rings, with faults, for so long.
+void stress_rings(double seconds, std::uint32_t seed);
+
+}  // namespace bamquery

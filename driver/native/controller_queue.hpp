@@ -47,7 +47,10 @@ class ControllerQueue {
     }
     const std::uint32_t waiting = (tail - head_) & mask_;
     const std::uint32_t wanted = waiting < most ? waiting : most;
-    if (room() < wanted) look_at_completion_head();
+    if (room() < wanted && !look_at_completion_head()) {
+      failed_ = true;
+      return 0;
+    }
     return room() < wanted ? room() : wanted;
   }
 
@@ -94,15 +97,14 @@ class ControllerQueue {
     return used < mask_ ? mask_ - used : 0;
   }
 
-  void look_at_completion_head() {
+  // False for a head that cannot be.
+  bool look_at_completion_head() {
     // Acquire: the reader is done with the entries before it gave them back.
     const std::uint32_t head = AtomicRef<std::uint32_t, Scope::kSystem>(*view_.head_doorbell).load(kAcquire);
     const std::uint32_t unread = (completion_tail_ - completion_head_) & mask_;
-    if (head > mask_ || ((head - completion_head_) & mask_) > unread) {
-      failed_ = true;
-      return;
-    }
+    if (head > mask_ || ((head - completion_head_) & mask_) > unread) return false;
     completion_head_ = head;
+    return true;
   }
 
   ControllerQueueView view_;

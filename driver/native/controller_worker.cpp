@@ -167,7 +167,9 @@ ControllerWorker::Planned ControllerWorker::plan(ServedQueue& queue, const Direc
   }
   std::span<Segment> segments(segments_.data(), pieces);
   if (kShaped && effects_[place].kind == FaultKind::kTear && opcode == Opcode::kWrite) {
-    segments = segments.first(tear(segments, effects_[place].bytes));
+    std::uint32_t left = effects_[place].bytes;
+    if (view.backing == Backing::kDirect) left &= ~0u << view.block_shift;  // no part of a block gets there
+    segments = segments.first(tear(segments, left));
   }
   if (view.backing == Backing::kDirect || (opcode == Opcode::kFlush && view.backing == Backing::kMapped)) {
     planned.asynchronous = true;

@@ -18,7 +18,8 @@ enum class FaultKind : std::uint8_t {
   kReorder,    ///< Executed and answered behind up to `window` commands that came after it in its queue.
   kLose,       ///< Executed, never answered.
   kWrongHead,  ///< Executed; the completion's submission queue head is no ring position.
-  kTear,       ///< Of a write, only the first bytes are written; then a status, or success.
+  kTear,       ///< Of a write, only the first bytes (of a direct file: blocks) are written; then a status,
+               ///< or success.
 };
 
 inline constexpr std::uint32_t kFaultKinds = 7;
@@ -26,9 +27,9 @@ inline constexpr std::uint32_t kFaultKinds = 7;
 /// Which commands go wrong, and how.
 struct FaultRule {
   FaultKind kind = FaultKind::kError;
-  std::uint32_t nsid = 0;        ///< 0: any
-  std::optional<Opcode> opcode;  ///< None: any, flushes too
-  std::uint64_t first_lba = 0;   ///< Commands that touch any of these blocks; a flush touches all.
+  std::uint32_t nsid = 0;          ///< 0: any
+  std::optional<Opcode> opcode{};  ///< None: any, flushes too
+  std::uint64_t first_lba = 0;     ///< Commands that touch any of these blocks; a flush touches all.
   std::uint64_t blocks = ~0ull;
   double probability = 1;            ///< Of each command that fits.
   std::uint64_t most = ~0ull;        ///< How often at most.

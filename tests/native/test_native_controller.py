@@ -1,0 +1,64 @@
+"""The software controller under the sanitizers: statuses, faults, namespaces, its end; and a stress of it all."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.native.programs import NATIVE, TESTS, build, run, sanitizer
+
+SOURCES = [
+    "async_commands",
+    "bus_guard",
+    "controller_worker",
+    "copy_batch",
+    "direct_executor",
+    "direct_io",
+    "drive_profile",
+    "faults",
+    "file_transfer",
+    "io_uring",
+    "namespace",
+    "queue_memory",
+    "software_controller",
+    "thread_executor",
+    "thread_pool",
+]
+
+
+@pytest.fixture(scope="module", params=["address,undefined", "thread"])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("controller")
+    flags = sanitizer(request.param, folder)
+    sources = [TESTS / "controller_test.cpp", TESTS / "controller_stress.cpp"]
+    return build(
+        folder / "controller_test", [*sources, *(NATIVE / f"{name}.cpp" for name in SOURCES)], flags=flags
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    try:
+        (tmp_path / "probe").touch()
+        os.close(os.open(tmp_path / "probe", os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        pytest.skip(f"no direct reads here: {error}")
+    return tmp_path
+
+
+def test_controller(program: Path, folder: Path) -> None:
+    done = run(program, folder)
+    assert done.returncode == 0, done.stderr
+    assert "all controller tests passed" in done.stdout
+
+
+def test_random_faults(program: Path, folder: Path) -> None:
+    done = run(program, folder, "1", "2")
+    assert done.returncode == 0, done.stderr
+    assert "rounds passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_random_faults_for_long(program: Path, folder: Path) -> None:
+    seed = str(int.from_bytes(os.urandom(4)))
+    done = run(program, folder, seed, "180", timeout=900)
+    assert done.returncode == 0, f"seed {seed}: {done.stderr}"

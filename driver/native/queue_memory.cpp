@@ -76,8 +76,6 @@ QueueMemory::QueueMemory(const QueueShape& shape)
   void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   madvise(mapped, size_, MADV_HUGEPAGE);  // Advice: fewer TLB misses where it is taken.
-  madvise(mapped, size_,
-          MADV_DONTFORK);  // Pinned memory that a child's write would move away from its device.
   address_ = static_cast<std::byte*>(mapped);
 
   const auto landing_bus = reinterpret_cast<std::uint64_t>(address_ + landing_);

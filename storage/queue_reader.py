@@ -24,7 +24,7 @@ class QueueReader(NativeReader):
         path: Path,
         expected_size: int,
         block_size: int | None = None,
-        depth: int = 64,
+        depth: int = 128,
         *,
         io: IoPath = "auto",
         patience: float = 30.0,
@@ -45,4 +45,12 @@ class QueueReader(NativeReader):
             StorageError: it cannot be opened, its file system has no direct reads, or its device needs larger
                 blocks; names the way out.
         """
+        self.path: Final = path
         super().__init__(_native.open_queue(path, expected_size, block_size or 0, depth, io, patience))
+
+    @property
+    def controller(self) -> _native.SoftwareController:
+        """Who carries out the reads of this file and of all others that are opened so."""
+        controller = self._file.controller
+        assert controller is not None
+        return controller

@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "block_ranges.hpp"
 
 namespace bamquery {
+
+class SoftwareController;
 
 /// Reads of many small or few large pieces. Items ascend; targets are dense, in the order of items. All
 /// methods may be called by many threads at once; they throw StorageError where bytes cannot be had.
@@ -20,6 +23,9 @@ class BlockFile {
 
   /// How the kernel is asked: "page cache", or see AsyncExecutor::path().
   virtual std::string io_path() const = 0;
+
+  /// Who carries out the reads; null for files that are read without commands.
+  virtual std::shared_ptr<SoftwareController> controller() const { return nullptr; }
 
   /// Copies all ranges. With `checksums` (one a range, or none) compares the CRC-32C of each, and returns the
   /// first that differs in `mismatch`, -1 where all agree.

@@ -26,10 +26,16 @@ std::optional<CommandFailure> CommandRun::run(const Landed& landed) {
 
 void CommandRun::issue_more() {
   const std::uint32_t lba_bytes = lease_.pair().view().block_bytes;
-  std::uint32_t slot = 0;
   while (!failure_ && next_ < commands_.size() && flights_.size() < depth_ &&
-         (flights_.empty() || bytes_in_flight_ < kMostBytesInFlight) && acquire_slot(slot)) {
-    const Command& command = commands_[next_++];
+         (flights_.empty() || bytes_in_flight_ < kMostBytesInFlight)) {
+    const Command& command = commands_[next_];
+    std::uint32_t slot = 0;
+    const Status acquired = lease_.pair().acquire_slot(Deadline{0}, slot);
+    if (!acquired.ok()) {
+      if (flights_.empty()) fail(command, acquired);
+      return;
+    }
+    ++next_;
     const Request request{Opcode::kRead, nsid_, lba_of(command),
                           static_cast<std::uint32_t>(command.length / lba_bytes)};
     const Status issued = lease_.pair().issue(slot, request);
@@ -40,21 +46,6 @@ void CommandRun::issue_more() {
       lease_.pair().release_slot(slot);
       fail(command, issued);
     }
-  }
-}
-
-// Where commands of others, that were given up, still have all slots, waits for one.
-bool CommandRun::acquire_slot(std::uint32_t& slot) {
-  const Deadline deadline = Deadline::in(patience_ns_);
-  for (;;) {
-    const Status status = lease_.pair().acquire_slot(Deadline{0}, slot);
-    if (status.ok()) return true;
-    if (!flights_.empty()) return false;
-    if (status != status::kNoSlot || deadline.passed()) {
-      fail(commands_[next_], status);
-      return false;
-    }
-    lease_.serve(kLongestNapNs);
   }
 }
 

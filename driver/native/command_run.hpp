@@ -40,7 +40,6 @@ class CommandRun {
   };
 
   void issue_more();
-  bool acquire_slot(std::uint32_t& slot);
   void take_ended(const Landed& landed);
   void finish(const Flight& flight, Status status, const Landed& landed);
   void fail(const Command& command, Status status);

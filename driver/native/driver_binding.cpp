@@ -49,6 +49,8 @@ class SharedFile {
   std::int64_t block_size() const { return block_size_; }
   std::string io_path() const { return acquire()->io_path(); }
 
+  std::shared_ptr<SoftwareController> controller() const { return acquire()->controller(); }
+
   void close() {
     const std::lock_guard lock(mutex_);
     file_.reset();
@@ -195,6 +197,7 @@ void bind_driver(py::module_& module) {
   py::class_<SharedFile>(module, "BlockFile")
       .def_property_readonly("block_size", &SharedFile::block_size)
       .def_property_readonly("io_path", &SharedFile::io_path)
+      .def_property_readonly("controller", &SharedFile::controller)
       .def("close", &SharedFile::close)
       .def("read_ranges", &SharedFile::read_ranges, arg("offsets"), arg("lengths"), arg("target"),
            arg("checksums") = py::none())

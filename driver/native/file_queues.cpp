@@ -117,18 +117,25 @@ std::string FileQueues::io_path() const {
 QueueNamespace::~QueueNamespace() {
   // Not a parent's: its queues are not ours.
   if (place_.queues == nullptr || process_ != getpid()) return;
-  place_.queues->controller().remove_namespace(place_.nsid, Deadline::in(kRemoveNs));
+  former_.push_back(place_);
+  for (const Place& place : former_) {
+    place.queues->controller().remove_namespace(place.nsid, Deadline::in(kRemoveNs));
+  }
 }
 
 QueueNamespace::Place QueueNamespace::place() {
   const std::lock_guard lock(mutex_);
+  if (process_ != getpid()) {
+    former_.clear();
+    place_ = {};
+  }
   try {
     FileQueues& current = FileQueues::of_process(io_path_, lba_bytes_);
-    if (place_.queues != &current || process_ != getpid()) {
-      place_ = {&current,
-                current.controller().add_namespace(Namespace::direct_file(path_, lba_bytes_, false))};
-      process_ = getpid();
-    }
+    if (place_.queues == &current) return place_;
+    auto file = Namespace::direct_file(path_, lba_bytes_, false);
+    if (place_.queues != nullptr) former_.push_back(place_);
+    place_ = {&current, current.controller().add_namespace(std::move(file))};
+    process_ = getpid();
   } catch (const IoUringUnavailable& error) {
     throw StorageError(path_, error.what());
   }
@@ -144,8 +151,21 @@ QueueLease::QueueLease(FileQueues& queues, Deadline deadline)
 }
 
 QueueLease::~QueueLease() {
+  if (!status_.ok()) return;
+  if (exhausted()) {
+    // Then the pool keeps it. Relaxed: read by the end of this lease, in this thread.
+    AtomicRef<std::uint32_t, Scope::kBlock>(pair_->flags().header().broken).store(1, kRelaxed);
+  }
   // Nothing is pending: who gave commands up has put them into quarantine.
-  if (status_.ok()) lease_.end(Deadline{0});
+  lease_.end(Deadline{0});
+}
+
+// Most of its slots wait for completions that are long overdue.
+bool QueueLease::exhausted() const {
+  QueueHeader& header = pair_->flags().header();
+  const std::uint32_t missed = AtomicRef<std::uint32_t, Scope::kBlock>(header.missed).load(kRelaxed);
+  const std::uint32_t late = AtomicRef<std::uint32_t, Scope::kBlock>(header.late).load(kRelaxed);
+  return missed - late > pair_->view().slots / 2;  // relaxed: statistics, of this thread
 }
 
 void QueueLease::serve(std::uint64_t wait_ns) {

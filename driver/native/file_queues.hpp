@@ -76,7 +76,8 @@ class QueueNamespace {
   std::uint32_t lba_bytes_;
   std::mutex mutex_;
   Place place_{};
-  int process_ = 0;  ///< Whose queues they are.
+  int process_ = 0;            ///< Whose queues they are.
+  std::vector<Place> former_;  ///< Reads may still be under way there.
 };
 
 /// A queue pair, for one thread.
@@ -95,6 +96,8 @@ class QueueLease {
   void serve(std::uint64_t wait_ns);
 
  private:
+  bool exhausted() const;
+
   struct alignas(16) Flags {
     std::byte bytes[16];
   };

@@ -48,6 +48,11 @@ QueueFile::QueueFile(std::string path, std::int64_t expected_size, const QueueFi
 
 std::string QueueFile::io_path() const { return namespace_->place().queues->io_path(); }
 
+std::shared_ptr<SoftwareController> QueueFile::controller() const {
+  // Of queues that are never destroyed.
+  return {std::shared_ptr<void>(), &namespace_->place().queues->controller()};
+}
+
 ReadCounts QueueFile::run(std::vector<Command>& commands, const CommandRun::Landed& landed) const {
   if (commands.empty()) return {};
   ReadCounts counts{static_cast<std::int64_t>(commands.size()), 0};

@@ -16,7 +16,7 @@ namespace bamquery {
 
 struct QueueFileOptions {
   std::int64_t block_size = 0;  ///< What reads are counted in; 0 takes what the device can do.
-  int depth = 64;               ///< Reads that one call has in flight.
+  int depth = 128;              ///< Reads that one call has in flight.
   DirectPath path = DirectPath::kAny;
   std::uint64_t patience_ns = 30'000'000'000;  ///< What a read may take.
 };
@@ -29,6 +29,7 @@ class QueueFile final : public BlockFile {
 
   std::int64_t block_size() const override { return block_size_; }
   std::string io_path() const override;
+  std::shared_ptr<SoftwareController> controller() const override;
   ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
                          std::byte* target, std::int64_t& mismatch) const override;
   ReadCounts gather(const RowItems& rows, std::byte* target) const override;

@@ -17,7 +17,6 @@ SOURCES = [
     "open_file",
     "thread_executor",
     "thread_pool",
-    "uring_loop",
 ]
 
 

@@ -25,7 +25,6 @@
 #include "file_transfer.hpp"
 #include "io_uring.hpp"
 #include "thread_pool.hpp"
-#include "uring_loop.hpp"
 
 namespace {
 
@@ -324,14 +323,6 @@ void test_executors(const std::string& folder, DirectPath path) {
   abandoned->reap(outcomes, 0);
 }
 
-void test_loop(const std::string& folder) {
-  TestFile file(folder, 64 * kBlock);
-  for (const AccessOrder order : {AccessOrder::kRandom, AccessOrder::kSequential}) {
-    const UringLoopResult result = run_uring_loop(file.path(), {kBlock, 4, order, 0.02, 1});
-    CHECK(result.reads >= 4 && result.bytes == result.reads * kBlock && result.seconds >= 0.02);
-  }
-}
-
 void test_thread_pool() {
   std::atomic<int> done{0};
   for (int i = 0; i < 1000; ++i) {
@@ -359,6 +350,5 @@ int main(int argc, char** argv) {
   test_ring(file);
   test_a_wait_ends_without_a_completion();
   test_executors(folder, DirectPath::kUring);
-  test_loop(folder);
   std::puts("all disk tests passed");
 }

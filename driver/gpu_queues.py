@@ -135,7 +135,7 @@ class GpuQueues:
             return
         self.errors.clear()
         what = _OPCODES.get(opcode, f"command {opcode:02x}h")
-        size = f" of {blocks} blocks" if blocks else ""
+        size = f" of {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
         others = f"; {count - 1} more failed after it" if count > 1 else ""
         message = f"{what}{size} failed: {status_text(code)}{others}"
         raise NvmeError(message, nsid, lba, code >> 8, code & 0xFF)

@@ -47,7 +47,7 @@ class Job:
     rounds: int
     lbas: int = 1
     modes: Mode = Mode.READ_ANY
-    deadline_s: float = 10.0
+    deadline_s: float = 30.0
     seed: int = SEED
 
     def pack(self) -> bytes:

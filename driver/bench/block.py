@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from bamquery import _native
 from bamquery.driver.bench.backing import PreparedBacking, prepared
 from bamquery.driver.bench.measure import Run, measure
@@ -58,10 +60,13 @@ def ring_options(workload: Setup, transfer_bytes: int, *, writable: bool) -> _na
 def _start(path: PathName, workload: BlockWorkload, backing: PreparedBacking) -> tuple[Run, tuple[str, ...]]:
     native = backing.before(writes=workload.write_share > 0)
     direct = workload.backing.access is Access.DIRECT
+    # More threads than cores would measure the scheduler; the rings' clients are as many as asked.
+    most = len(os.sched_getaffinity(0)) if path is not PathName.RINGS else workload.pairs
+    clients = min(workload.pairs, most)
     job = _native.BlockJob(
         block_bytes=workload.block_bytes,
         blocks=workload.blocks,
-        clients=workload.pairs,
+        clients=clients,
         depth=workload.depth,
         pattern=workload.pattern,
         theta=workload.theta,
@@ -69,12 +74,13 @@ def _start(path: PathName, workload: BlockWorkload, backing: PreparedBacking) ->
         seed=workload.seed,
         verify=workload.verify,
     )
+    threads = f"{clients} thread{'s' if clients > 1 else ''}"
     match path:
         case PathName.MAPPED:
-            return _native.start_mapped_bench(native, job), ("memcpy; one block at a time",)
+            return _native.start_mapped_bench(native, job), (f"memcpy by {threads}, one block at a time",)
         case PathName.IO_URING:
-            note = "O_DIRECT" if direct else "through the page cache"
-            return _native.start_uring_bench(native, job, direct), (note,)
+            how = "past the page cache" if direct else "through the page cache"
+            return _native.start_uring_bench(native, job, direct), (f"{threads}, {how}",)
         case PathName.RINGS:
             options = ring_options(workload, workload.block_bytes, writable=workload.write_share > 0)
             return _native.start_rings_bench(native, job, options), ()

@@ -24,6 +24,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     nvme.check_iommu,
     gpu.check_gpus,
     gpu.check_cuda,
+    software.check_kernels,
 )
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import os
 import platform
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from bamquery.driver import toolchain
 from bamquery.driver.doctor.machine import Finding, Level, Machine
+from bamquery.driver.kernel_cache import default_folder
+from bamquery.errors import GpuError
 
 _NEEDED: Final = ("bamquery", "flatbuffers", "numpy", "pyarrow", "rich", "sqlglot")
 _USEFUL: Final = {
@@ -71,6 +74,41 @@ def check_packages(_machine: Machine) -> Iterator[Finding]:
             )
         else:
             yield Finding(f"packages for {purpose}", Level.OK, found, values=dict(versions))
+
+
+def check_kernels(_machine: Machine) -> Iterator[Finding]:
+    """Whether kernels can be compiled here, and kept."""
+    try:
+        nvrtc, cccl = toolchain.nvrtc_version(), toolchain.cccl_version()
+    except GpuError as error:
+        yield Finding(
+            "kernels",
+            Level.MISSING,
+            f"cannot be compiled: {error}",
+            "queries run on the CPU; nothing else needs it",
+            toolchain.INSTALL,
+        )
+    else:
+        values = {"nvrtc": nvrtc, "cccl": cccl}
+        yield Finding("kernels", Level.OK, f"NVRTC {nvrtc}, CCCL {cccl}", values=values)
+    folder = default_folder()
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    shown = _without_home(folder)
+    if os.access(existing, os.W_OK | os.X_OK):
+        yield Finding("kernel cache", Level.OK, f"{shown} can be written")
+    else:
+        yield Finding(
+            "kernel cache",
+            Level.NOTE,
+            f"{shown} cannot be written",
+            "kernels are compiled again by every process, seconds each",
+            "name a folder that can be written with XDG_CACHE_HOME",
+        )
+
+
+def _without_home(folder: Path) -> str:
+    home = Path.home()
+    return str(Path("~") / folder.relative_to(home)) if folder.is_relative_to(home) else str(folder)
 
 
 def _version(package: str) -> str | None:

@@ -56,7 +56,7 @@ class RingClient {
   }
 
  private:
-  static constexpr std::uint32_t kLooksPerDeadline = 4096;
+  static constexpr std::uint32_t kLooksPerDeadline = 64;
   static constexpr std::uint64_t kMostErrors = 1000;  // a broken controller answers fast, and for ever
 
   Deadline deadline() const { return Deadline::in(controller_.deadline_ns()); }

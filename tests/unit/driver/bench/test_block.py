@@ -155,9 +155,9 @@ def test_a_write_to_a_wrong_place_is_found() -> None:
 
 
 def test_deadlines_that_pass_are_errors() -> None:
-    (rings,) = run_block_cpu(
-        replace(TINY, profile="980pro", deadline_seconds=1e-4, paths=(PathName.RINGS,)), quiet
-    )
+    # 126 commands of half a MiB at 7 GB/s: the last of them takes 9 ms.
+    slow = replace(TINY, profile="980pro", depth=64, block_bytes=1 << 19, paths=(PathName.RINGS,))
+    (rings,) = run_block_cpu(replace(slow, deadline_seconds=1e-4), quiet)
     assert rings.errors > 0
     assert not rings.right
     assert any("read at byte" in note and "deadline" in note for note in rings.notes), rings.notes

@@ -9,6 +9,7 @@ from bamquery.driver.doctor import software
 from bamquery.driver.doctor.command_line import main
 from bamquery.driver.doctor.examine import examine, fit
 from bamquery.driver.doctor.machine import Finding, Level, Machine
+from bamquery.errors import GpuError
 from tests.unit.driver.doctor.fake_machine import make
 
 
@@ -69,3 +70,27 @@ def test_what_bamquery_cannot_run_without(
     output = capsys.readouterr().out
     assert "not installed: pyarrow" in output
     assert "BamQuery cannot run here" in output
+
+
+def test_kernels_that_cannot_be_compiled_or_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> str:
+        raise GpuError("NVRTC is nowhere")
+
+    monkeypatch.setattr(software.toolchain, "nvrtc_version", absent)
+    monkeypatch.setattr(software.os, "access", lambda *_: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiler, cache = software.check_kernels(Machine())
+    assert compiler.level is Level.MISSING
+    assert "NVRTC is nowhere" in compiler.found
+    assert not compiler.needed
+    assert cache.level is Level.NOTE
+    assert str(tmp_path) in cache.found
+
+
+def test_kernels_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(software.toolchain, "nvrtc_version", lambda: "13.0")
+    monkeypatch.setattr(software.toolchain, "cccl_version", lambda: "3005000")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    compiler, cache = software.check_kernels(Machine())
+    assert compiler.found == "NVRTC 13.0, CCCL 3005000"
+    assert cache.found.startswith("~/.cache")  # whose home it is stays untold

@@ -15,9 +15,6 @@
 #error "compile with -DBAMQUERY_EXPLORE"
 #endif
 
-#include <setjmp.h>
-#include <ucontext.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -33,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "fiber.hpp"
 #include "platform.hpp"
 
 namespace bamquery::explore {
@@ -55,78 +53,33 @@ struct Options {
 
 namespace detail {
 
-struct Fiber {
-  static constexpr std::size_t kStackBytes = 64 << 10;
-  static constexpr std::size_t kStepBytes = 4 << 10;  // More than a step's calls add to the stack.
+struct Thread {
+  explicit Thread(std::function<void()> body) : fiber(std::move(body)) {}
 
-  std::function<void()> body;
-  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(kStackBytes);
-  jmp_buf registers{};
-  std::byte* stack_pointer = nullptr;
+  Fiber fiber;
   std::uint32_t choices = 1;  // Ways in which the next step goes on.
   std::uint32_t chosen = 0;
-  bool ended = false;
-
-  std::byte* stack_end() const { return stack.get() + kStackBytes; }
 };
 
 struct Machine {
-  std::vector<Fiber> fibers;
-  Fiber* running = nullptr;
-  jmp_buf scheduler{};
+  std::vector<std::unique_ptr<Thread>> threads;
+  Thread* running = nullptr;
   bool clock = false;
   bool late = false;  // The clock's only move: from 0 to 1.
   std::string failure;
-  const void* address = nullptr;  // What the running fiber is about to touch.
+  const void* address = nullptr;  // What the running thread is about to touch.
   bool writes = false;
 };
 inline Machine machine;
 
-inline std::byte* stack_pointer() {
-  std::byte* pointer;
-#if defined(__x86_64__)
-  asm volatile("mov %%rsp, %0" : "=r"(pointer));
-#elif defined(__aarch64__)
-  asm volatile("mov %0, sp" : "=r"(pointer));
-#else
-#error "explore.hpp does not know this processor's stack pointer"
-#endif
-  return pointer;
-}
-
-// Back to the scheduler, until it takes the next step of this fiber.
-[[gnu::noinline]] inline void yield() {
-  Fiber& fiber = *machine.running;
-  fiber.stack_pointer = stack_pointer();
-  if (_setjmp(fiber.registers) == 0) _longjmp(machine.scheduler, 1);
-}
-
-inline void run_fiber() {
-  yield();  // Where every exploration of this fiber starts.
-  machine.running->body();
-  machine.running->ended = true;
-  yield();
-  std::abort();
-}
-
-inline void start(Fiber& fiber) {
-  ucontext_t context;
-  getcontext(&context);
-  context.uc_stack.ss_sp = fiber.stack.get();
-  context.uc_stack.ss_size = Fiber::kStackBytes;
-  makecontext(&context, run_fiber, 0);
-  machine.running = &fiber;
-  if (_setjmp(machine.scheduler) == 0) setcontext(&context);
-  machine.running = nullptr;
-}
-
-inline void step(Fiber& fiber) {
+inline void step(Thread& thread) {
   // What lies there is from another continuation, and would tell states apart as the parts of new frames that
   // are not set.
-  std::memset(fiber.stack_pointer - Fiber::kStepBytes, 0, Fiber::kStepBytes);
-  machine.running = &fiber;
-  fiber.choices = 1;
-  if (_setjmp(machine.scheduler) == 0) _longjmp(fiber.registers, 1);
+  constexpr std::size_t kStepBytes = 4 << 10;  // More than a step's calls add to the stack.
+  std::memset(thread.fiber.stack_pointer() - kStepBytes, 0, kStepBytes);
+  machine.running = &thread;
+  thread.choices = 1;
+  thread.fiber.resume();
   machine.running = nullptr;
 }
 
@@ -160,18 +113,18 @@ inline void require(bool holds, const char* what) {
 
 /// Any number below `count`: all are tried.
 inline std::uint32_t choose(std::uint32_t count) {
-  detail::Fiber& fiber = *detail::machine.running;
-  fiber.choices = count;
+  detail::Thread& thread = *detail::machine.running;
+  thread.choices = count;
   detail::machine.address = nullptr;
-  detail::yield();
-  return fiber.chosen;
+  Fiber::yield();
+  return thread.chosen;
 }
 
 inline void access(const void* address, bool writes) {
   if (detail::machine.running == nullptr) return;
   detail::machine.address = address;
   detail::machine.writes = writes;
-  detail::yield();
+  Fiber::yield();
 }
 
 inline void pause() {}  // The next look is a step anyway.
@@ -201,11 +154,9 @@ class Explorer {
     state_->state = initial;
     detail::machine = {};
     detail::machine.clock = options_.clock;
-    detail::machine.fibers.resize(threads.size());
-    for (std::size_t i = 0; i < threads.size(); ++i) {
-      detail::machine.fibers[i].body = [thread = std::move(threads[i]), state = &state_->state] {
-        thread(*state);
-      };
+    for (Thread& thread : threads) {
+      detail::machine.threads.push_back(std::make_unique<detail::Thread>(
+          [run = std::move(thread), state = &state_->state] { run(*state); }));
     }
   }
 
@@ -214,7 +165,7 @@ class Explorer {
   State& state() { return state_->state; }
 
   Report run() {
-    for (detail::Fiber& fiber : detail::machine.fibers) detail::start(fiber);
+    for (const auto& thread : detail::machine.threads) thread->fiber.start();
     Report report;
     visit(report);
     if (report.failure.empty()) find_stuck(report);
@@ -237,7 +188,7 @@ class Explorer {
 
   static constexpr std::uint32_t kNone = 0xffffffffu;
 
-  std::uint32_t clock_number() const { return static_cast<std::uint32_t>(detail::machine.fibers.size()); }
+  std::uint32_t clock_number() const { return static_cast<std::uint32_t>(detail::machine.threads.size()); }
 
   static void append(std::vector<std::uint64_t>& image, const void* from, std::size_t bytes) {
     const std::size_t at = image.size();
@@ -251,14 +202,14 @@ class Explorer {
     std::vector<std::uint64_t> image;
     append(image, state_.get(), sizeof(Padded));
     image.push_back(detail::machine.late ? 1 : 0);
-    for (const detail::Fiber& fiber : detail::machine.fibers) {
-      image.push_back(fiber.ended ? 1 : 0);
-      if (fiber.ended) continue;
-      const auto used = static_cast<std::size_t>(fiber.stack_end() - fiber.stack_pointer);
-      image.push_back(used);
-      image.push_back(fiber.choices);
-      append(image, &fiber.registers, sizeof fiber.registers);
-      append(image, fiber.stack_pointer, used);
+    for (const auto& thread : detail::machine.threads) {
+      Fiber& fiber = thread->fiber;
+      image.push_back(fiber.ended() ? 1 : 0);
+      if (fiber.ended()) continue;
+      image.push_back(fiber.stack_used());
+      image.push_back(thread->choices);
+      append(image, &fiber.registers(), sizeof fiber.registers());
+      append(image, fiber.stack_pointer(), fiber.stack_used());
     }
     return image;
   }
@@ -271,20 +222,20 @@ class Explorer {
     };
     take(state_.get(), sizeof(Padded));
     detail::machine.late = *at++ != 0;
-    for (detail::Fiber& fiber : detail::machine.fibers) {
-      fiber.ended = *at++ != 0;
-      if (fiber.ended) continue;
-      const std::size_t used = *at++;
-      fiber.choices = static_cast<std::uint32_t>(*at++);
-      take(&fiber.registers, sizeof fiber.registers);
-      fiber.stack_pointer = fiber.stack_end() - used;
-      take(fiber.stack_pointer, used);
+    for (const auto& thread : detail::machine.threads) {
+      Fiber& fiber = thread->fiber;
+      fiber.set_ended(*at++ != 0);
+      if (fiber.ended()) continue;
+      fiber.set_stack_used(*at++);
+      thread->choices = static_cast<std::uint32_t>(*at++);
+      take(&fiber.registers(), sizeof fiber.registers());
+      take(fiber.stack_pointer(), fiber.stack_used());
     }
   }
 
   bool all_ended() const {
-    return std::all_of(detail::machine.fibers.begin(), detail::machine.fibers.end(),
-                       [](const detail::Fiber& fiber) { return fiber.ended; });
+    return std::all_of(detail::machine.threads.begin(), detail::machine.threads.end(),
+                       [](const auto& thread) { return thread->fiber.ended(); });
   }
 
   // The id of the state that the machine is in, and whether it is new.
@@ -300,9 +251,9 @@ class Explorer {
       detail::machine.late = true;
       return;
     }
-    detail::Fiber& fiber = detail::machine.fibers[thread];
-    fiber.chosen = chosen;
-    detail::step(fiber);
+    detail::Thread& next = *detail::machine.threads[thread];
+    next.chosen = chosen;
+    detail::step(next);
   }
 
   void visit(Report& report) {
@@ -317,7 +268,7 @@ class Explorer {
       std::uint32_t& thread = frame.next_thread;
       const auto can_step = [&] {
         if (thread == clock_number()) return options_.clock && !detail::machine.late && !all_ended();
-        return !detail::machine.fibers[thread].ended;
+        return !detail::machine.threads[thread]->fiber.ended();
       };
       while (thread <= clock_number() && !can_step()) ++thread;
       if (thread > clock_number()) {
@@ -331,7 +282,7 @@ class Explorer {
       }
       const Step step{frame.id, thread, frame.next_choice};
       const bool fiber = thread != clock_number();
-      if (fiber && ++frame.next_choice < detail::machine.fibers[thread].choices) {
+      if (fiber && ++frame.next_choice < detail::machine.threads[thread]->choices) {
         // The same thread again, another way.
       } else {
         ++thread;
@@ -392,14 +343,14 @@ class Explorer {
       steps.push_back(step);
     std::reverse(steps.begin(), steps.end());
     // What a thread touches is known one step ahead, from its step before.
-    std::vector<std::string> next(detail::machine.fibers.size(), "starts");
+    std::vector<std::string> next(detail::machine.threads.size(), "starts");
     std::string text;
     restore(first_image_);
     for (const Step& step : steps) {
       text += step.thread == clock_number()
                   ? std::string("the clock moves on")
                   : "thread " + std::to_string(step.thread) + " " + next[step.thread];
-      if (step.thread < clock_number() && detail::machine.fibers[step.thread].choices > 1) {
+      if (step.thread < clock_number() && detail::machine.threads[step.thread]->choices > 1) {
         text += " " + std::to_string(step.chosen);
       }
       text += '\n';
@@ -412,7 +363,7 @@ class Explorer {
 
   std::string describe(std::uint32_t thread) const {
     const detail::Machine& machine = detail::machine;
-    if (machine.fibers[thread].ended) return "has ended";
+    if (machine.threads[thread]->fiber.ended()) return "has ended";
     if (machine.address == nullptr) return "chooses";
     if (machine.address == &machine.late) return "reads the clock";
     const auto offset =

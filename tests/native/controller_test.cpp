@@ -227,6 +227,13 @@ void follows_scattered_and_chained_lists() {
   }
 }
 
+// ThreadSanitizer's runtime does not survive a jump out of a SIGBUS handler.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kSurvivesTruncation = false;
+#else
+constexpr bool kSurvivesTruncation = true;
+#endif
+
 void refuses_too_much() {
   QueueMemory memory(shape(1, 4, 4096));
   ControllerOptions options = threads(0);
@@ -446,6 +453,7 @@ void files(const std::string& folder, bool direct) {
   CHECK(queue.execute(Opcode::kWrite, 0, 1) == status::kAccessDenied);
   CHECK(queue.execute(Opcode::kRead, 0, 1).ok());
   // Truncated: a status, in the middle of a batch of good ones.
+  if (!direct && !kSurvivesTruncation) return;
   CHECK(truncate(path.c_str(), 4096) == 0);
   for (int i = 0; i < 7; ++i) queue.submit(queue.entry(Opcode::kRead, i % 2 == 0 ? 0 : 9, 1));
   for (int i = 0; i < 7; ++i) {
@@ -691,7 +699,7 @@ int main(int count, char** arguments) {
     files_come_and_go(folder, controller_threads);
     stops_under_load(controller_threads);
   }
-  truncated_under_load(folder);
+  if (kSurvivesTruncation) truncated_under_load(folder);
   threads_park_and_wake();
   recreates_queues();
   std::puts("all controller tests passed");

@@ -1,9 +1,10 @@
-"""The software controller under the sanitizers: statuses, faults, namespaces, its end; and a stress of it all."""
+"""The software controller under the sanitizers: statuses, faults, namespaces, its end; and a stress."""
 
 import os
 from pathlib import Path
 
 import pytest
+
 from tests.native.programs import NATIVE, TESTS, build, run, sanitizer
 
 SOURCES = [

@@ -36,6 +36,9 @@ inline constexpr MemoryOrder kAcquireRelease = std::memory_order_acq_rel;
 /// `cuda::atomic_ref` on a GPU, `std::atomic_ref` on a CPU, and there each access is a step of the explorer
 /// where BAMQUERY_EXPLORE is set. Ordering is always on the word itself: no fences, which ThreadSanitizer
 /// cannot see.
+///
+/// With BAMQUERY_RACECHECK, loads and stores in a block's shared memory are read-modify-writes: by these
+/// alone does compute-sanitizer's racecheck tell atomics from races.
 template <typename T, Scope kScope>
 class AtomicRef {
  public:
@@ -43,10 +46,19 @@ class AtomicRef {
 
   BAMQUERY_CORE T load(MemoryOrder order) const {
     step(false);
+#if defined(BAMQUERY_RACECHECK)
+    if constexpr (kScope == Scope::kBlock) return ref().fetch_or(0, order);
+#endif
     return ref().load(order);
   }
   BAMQUERY_CORE void store(T value, MemoryOrder order) const {
     step(true);
+#if defined(BAMQUERY_RACECHECK)
+    if constexpr (kScope == Scope::kBlock) {
+      ref().exchange(value, order);
+      return;
+    }
+#endif
     ref().store(value, order);
   }
   BAMQUERY_CORE T exchange(T value, MemoryOrder order) const {

@@ -474,10 +474,10 @@ class CpuArray:
     def write(self, first: int, values: Buffer) -> None: ...
     def flush(self, timeout: float) -> None: ...
 
-def array_functions(element_bytes: int) -> tuple[int, int, int, int]:
+def array_functions(element_bytes: int) -> tuple[int, int, int, int, int]:
     """Addresses of C functions: read (array, index), write (array, index, bits), and how it went.
 
-    The last two take nothing: this thread's last status (SCT << 8 | SC), and where it failed (LBA).
+    The last three take nothing: this thread's last status (SCT << 8 | SC), and where it failed (nsid, LBA).
     """
 
 def page_cache_bytes(*, page_count: int, page_bytes: int, block_bytes: int) -> int:

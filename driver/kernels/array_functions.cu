@@ -28,28 +28,29 @@ __device__ inline T read(uint64_t address, long long index) {
 }
 
 template <typename T>
-__device__ inline void write(uint64_t address, long long index, T value) {
+__device__ inline Status write(uint64_t address, long long index, T value) {
   const auto& view = *reinterpret_cast<const SharedArrayView*>(address);
   const auto queue = pair_of_thread(view);
-  (void)Array<T, const QueuePair<Scope::kDevice>>(view.array, queue).write(place(view, index), value);
+  return Array<T, const QueuePair<Scope::kDevice>>(view.array, queue).write(place(view, index), value);
 }
 
 }  // namespace
 
-#define BAMQUERY_ARRAY_FUNCTIONS(name, type)                                                         \
-  extern "C" __device__ type bamquery_array_read_##name(unsigned long long array, long long index) { \
-    return read<type>(array, index);                                                                 \
-  }                                                                                                  \
-  extern "C" __device__ void bamquery_array_write_##name(unsigned long long array, long long index,  \
-                                                         type value) {                               \
-    write<type>(array, index, value);                                                                \
+// One for each size; numba turns bits into the type asked for. All of them take and return 64 bits: compilers
+// do not agree on who widens smaller arguments.
+#define BAMQUERY_ARRAY_FUNCTIONS(size, type)                                                    \
+  extern "C" __device__ unsigned long long bamquery_array_read_##size(unsigned long long array, \
+                                                                      long long index) {        \
+    return read<type>(array, index);                                                            \
+  }                                                                                             \
+  extern "C" __device__ unsigned long long bamquery_array_write_##size(                         \
+      unsigned long long array, long long index, unsigned long long bits) {                     \
+    return write<type>(array, index, static_cast<type>(bits)).code;                             \
   }
-
-// One for each size; numba turns their bits into the type asked for.
-BAMQUERY_ARRAY_FUNCTIONS(1, unsigned char)
-BAMQUERY_ARRAY_FUNCTIONS(2, unsigned short)
-BAMQUERY_ARRAY_FUNCTIONS(4, unsigned int)
-BAMQUERY_ARRAY_FUNCTIONS(8, unsigned long long)
+BAMQUERY_ARRAY_FUNCTIONS(1, uint8_t)
+BAMQUERY_ARRAY_FUNCTIONS(2, uint16_t)
+BAMQUERY_ARRAY_FUNCTIONS(4, uint32_t)
+BAMQUERY_ARRAY_FUNCTIONS(8, uint64_t)
 
 extern "C" __device__ long long bamquery_array_size(unsigned long long array) {
   return static_cast<long long>(reinterpret_cast<const SharedArrayView*>(array)->array.count);

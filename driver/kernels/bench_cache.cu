@@ -200,15 +200,4 @@ extern "C" __global__ void __launch_bounds__(256, 2)
   add(tally, mine);
 }
 
-/// Writes back what is dirty, all warps together.
-extern "C" __global__ void __launch_bounds__(256, 2)
-    flush_cache(const PageCacheView* cache, const QueuePoolView* pool, uint64_t deadline_ns,
-                ErrorRecord* errors) {
-  const PageCacheView view = *cache;
-  const uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  const auto queue = shared_pair(*pool, warp);
-  PageCache pages(view, errors);
-  (void)pages.flush(Lanes::warp(), warp, gridDim.x * blockDim.x / 32, queue, Deadline::in(deadline_ns));
-}
-
 }  // namespace bamquery

@@ -163,7 +163,8 @@ void bind_array(py::module_& module) {
       "array_functions",
       [](std::uint32_t element_bytes) {
         const ArrayFunctions functions = array_functions(element_bytes);
-        return py::make_tuple(functions.read, functions.write, functions.failed, functions.lba);
+        return py::make_tuple(functions.read, functions.write, functions.failed, functions.nsid,
+                              functions.lba);
       },
       py::arg("element_bytes"));
 

@@ -174,6 +174,7 @@ namespace {
 thread_local ErrorRecord last_error{};
 
 std::uint32_t last_status() { return last_error.count == 0 ? 0 : last_error.status; }
+std::uint32_t last_nsid() { return last_error.nsid; }
 std::uint64_t last_lba() { return last_error.lba; }
 
 // Reads or writes one element of the CpuArray at `address`.
@@ -190,24 +191,25 @@ Word access_element(std::uint64_t address, std::int64_t index, Word value) {
   return value;
 }
 
+// 64 bits whatever the element's size: compilers do not agree on who widens smaller arguments.
 template <typename Word>
-Word read_element(std::uint64_t address, std::int64_t index) {
+std::uint64_t read_element(std::uint64_t address, std::int64_t index) {
   return access_element<Word, false>(address, index, Word{});
 }
 
 template <typename Word>
-void write_element(std::uint64_t address, std::int64_t index, Word value) {
-  access_element<Word, true>(address, index, value);
+void write_element(std::uint64_t address, std::int64_t index, std::uint64_t bits) {
+  access_element<Word, true>(address, index, static_cast<Word>(bits));
 }
 
 }  // namespace
 
 ArrayFunctions array_functions(std::uint32_t element_bytes) {
   return with_word(element_bytes, []<typename Word>(Word) {
-    return ArrayFunctions{reinterpret_cast<std::uint64_t>(&read_element<Word>),
-                          reinterpret_cast<std::uint64_t>(&write_element<Word>),
-                          reinterpret_cast<std::uint64_t>(&last_status),
-                          reinterpret_cast<std::uint64_t>(&last_lba)};
+    return ArrayFunctions{
+        reinterpret_cast<std::uint64_t>(&read_element<Word>),
+        reinterpret_cast<std::uint64_t>(&write_element<Word>), reinterpret_cast<std::uint64_t>(&last_status),
+        reinterpret_cast<std::uint64_t>(&last_nsid), reinterpret_cast<std::uint64_t>(&last_lba)};
   });
 }
 

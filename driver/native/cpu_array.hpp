@@ -52,12 +52,13 @@ class CpuArray {
 };
 
 /// Where compiled code finds the functions for one element: see numba_array.py. Both take the address of a
-/// CpuArray and an index, which counts from the end where it is negative.
+/// CpuArray and an index, which counts from the end where it is negative. Elements are the low bits of 64.
 struct ArrayFunctions {
   std::uint64_t read;    ///< Returns the element; 0 where that fails.
   std::uint64_t write;   ///< Takes it as a third argument.
   std::uint64_t failed;  ///< How this thread's last call ended: Status::code. No arguments.
-  std::uint64_t lba;     ///< Where, if it failed. No arguments.
+  std::uint64_t nsid;    ///< Where, if it failed. No arguments.
+  std::uint64_t lba;     ///< The same.
 };
 ArrayFunctions array_functions(std::uint32_t element_bytes);
 

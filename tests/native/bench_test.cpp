@@ -1,0 +1,146 @@
+// Benchmarks' clients on every path, for sanitizers: threads that share what they should and nothing else.
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "bench_block.hpp"
+#include "bench_cache.hpp"
+#include "bench_controller.hpp"
+#include "check.hpp"
+#include "latency_histogram.hpp"
+
+namespace {
+
+using namespace bamquery;
+
+constexpr std::uint64_t kBytes = 1 << 20;
+constexpr std::uint64_t kSeed = 3;
+
+BlockJob job_of(std::uint32_t clients, double write_share, std::uint64_t seed = kSeed) {
+  return {4096,        clients, 8,   AccessPattern::of(AccessOrder::kRandom, kBytes / 4096, clients, 1, 1),
+          write_share, seed,    true};
+}
+
+RingOptions rings(std::uint32_t pairs, std::uint32_t threads, bool writable) {
+  RingOptions options;
+  options.pairs = pairs;
+  options.depth = 8;
+  options.threads = threads;
+  options.writable = writable;
+  return options;
+}
+
+ClientsResult run(std::uint32_t clients, BenchClients::Work work) {
+  BenchClients running(clients, std::move(work));
+  while (running.operations() < 200 && !running.finished()) std::this_thread::yield();
+  return running.stop();
+}
+
+void test_histogram() {
+  std::mt19937_64 random(1);
+  LatencyHistogram first, second;
+  std::vector<std::uint64_t> times;
+  for (int i = 0; i < 10'000; ++i) {
+    times.push_back(random() >> random() % 60);
+    (i % 2 == 0 ? first : second).add(times.back());
+  }
+  first.merge(second);
+  std::ranges::sort(times);
+  CHECK(first.total() == times.size());
+  CHECK(first.max() == times.back());
+  for (const double share : {0.0, 0.1, 0.5, 0.9, 0.99, 0.999}) {
+    const std::uint64_t exact = times[static_cast<std::size_t>(share * 10'000)];
+    CHECK(first.percentile(share) >= exact);
+    CHECK(static_cast<double>(first.percentile(share)) <= static_cast<double>(exact) * 1.125 + 1);
+  }
+  CHECK(LatencyHistogram().percentile(0.5) == 0);
+}
+
+void test_clients() {
+  BenchClients failing(3, [](std::uint32_t client, const std::atomic<bool>&, ClientTally&) {
+    if (client == 1) throw std::runtime_error("client 1");
+  });
+  bool thrown = false;
+  try {
+    failing.stop();
+  } catch (const std::runtime_error&) {
+    thrown = true;
+  }
+  CHECK(thrown);
+  // One that nobody stops ends with its owner.
+  const BenchClients forgotten(2, [](std::uint32_t, const std::atomic<bool>& stop, ClientTally& tally) {
+    while (!stop.load(std::memory_order_relaxed)) tally.add(1, 1);
+  });
+}
+
+void test_blocks() {
+  const BenchBacking backing("", kBytes, true);
+  WrittenBlocks none(kBytes / 4096);
+  backing.fill(kSeed);
+  for (const std::uint32_t threads : {0u, 2u}) {
+    BenchController controller(backing, rings(3, threads, false));
+    const ClientsResult result = run(3, rings_work(job_of(3, 0), controller, none));
+    CHECK(result.operations >= 200 && result.errors == 0 && result.mismatches == 0);
+    CHECK(controller.counts().reads == result.operations);
+  }
+  CHECK(run(3, mapped_work(job_of(3, 0), backing, none)).mismatches == 0);
+  const ClientsResult wrong = run(1, mapped_work(job_of(1, 0, kSeed + 5), backing, none));
+  CHECK(wrong.mismatches == wrong.operations);
+  // Writes of one client only: NVMe orders nothing between those of several.
+  for (const std::uint32_t threads : {0u, 1u}) {
+    backing.fill(kSeed);
+    WrittenBlocks written(kBytes / 4096);
+    BenchController controller(backing, rings(1, threads, true));
+    const ClientsResult result = run(1, rings_work(job_of(1, 0.5), controller, written));
+    controller.stop();
+    CHECK(result.errors == 0 && result.mismatches == 0);
+    CHECK(backing.check(kSeed, kSeed + 1, 4096, written) == -1);
+    CHECK(backing.check(kSeed, kSeed + 1, 4096, none) >= 0);
+  }
+}
+
+void test_refusals() {
+  const BenchBacking backing("", kBytes, true);
+  backing.fill(kSeed);
+  WrittenBlocks written(kBytes / 4096);
+  BenchController controller(backing, rings(1, 1, false));
+  BenchClients running(1, rings_work(job_of(1, 1), controller, written));
+  while (!running.finished()) std::this_thread::yield();  // it gives up by itself
+  const ClientsResult result = running.stop();
+  CHECK(result.operations == 0 && result.errors >= 1000);
+  CHECK(result.first_error.find("write at byte") == 0);
+  CHECK(backing.check(kSeed, kSeed + 1, 4096, written) == -1);
+}
+
+void test_cache() {
+  const BenchBacking backing("", kBytes, true);
+  backing.fill(kSeed);
+  for (const std::uint32_t threads : {0u, 2u}) {
+    BenchController controller(backing, rings(3, threads, false));
+    BenchCache cache(kBytes / 4, 4096, 512, kBytes);
+    warm_cache(cache, controller);
+    CHECK(cache.counters().misses == kBytes / 4096);
+    const CacheJob pages{AccessPattern::of(AccessOrder::kZipf, cache.pages(), 3, 1, 0.9), kSeed, true};
+    const ClientsResult found = run(3, cache_work(pages, cache, controller));
+    CHECK(found.operations >= 200 && found.errors == 0 && found.mismatches == 0);
+    const ArrayJob elements{AccessPattern::of(AccessOrder::kRandom, kBytes / 2, 3, 1, 1), "int16", kSeed,
+                            true};
+    const ClientsResult gathered = run(3, array_work(elements, cache, controller));
+    CHECK(gathered.operations >= 200 && gathered.errors == 0 && gathered.mismatches == 0);
+  }
+}
+
+}  // namespace
+
+int main() {
+  test_histogram();
+  test_clients();
+  test_blocks();
+  test_refusals();
+  test_cache();
+  std::puts("all benchmark tests passed");
+}

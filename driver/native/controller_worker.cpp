@@ -49,6 +49,7 @@ bool ControllerWorker::serve(ServedQueue& queue, const Directory& directory) {
     const std::uint32_t count = fetch_shaped(queue, directory);
     if (count > 0) execute<true>(queue, directory, count);
     if (queue.ring.failed()) count_failure(queue);
+    if (count == 0 && queue.ordinal != before) publish_counts();  // all of them wait
     if (!queue.held.empty()) next_due_ns_ = std::min(next_due_ns_, queue.held.next_due_ns());
     return count > 0 || queue.ordinal != before;
   }
@@ -132,8 +133,7 @@ void ControllerWorker::execute(ServedQueue& queue, const Directory& directory, s
     if (item_count_ > 0) copy();
     post<kShaped>(queue, first, next);
   }
-  tallies_.add(counts_);
-  counts_ = {};
+  publish_counts();
 }
 
 template <bool kShaped>
@@ -270,6 +270,11 @@ void ControllerWorker::count(const Planned& planned) {
   }
 }
 
+void ControllerWorker::publish_counts() {
+  tallies_.add(counts_);
+  counts_ = {};
+}
+
 void ControllerWorker::count_failure(ServedQueue& queue) {
   if (!queue.failure_counted) failed_queues_.add(1);
   queue.failure_counted = true;
@@ -286,8 +291,7 @@ bool ControllerWorker::reap(std::uint64_t wait_ns) {
     finish(*command.queue, planned, command.effect);
   });
   if (ended == 0) return false;
-  tallies_.add(counts_);
-  counts_ = {};
+  publish_counts();
   return true;
 }
 
@@ -312,8 +316,7 @@ bool ControllerWorker::abort(Deadline deadline) {
       ++counts_.errors;
     }
   }
-  tallies_.add(counts_);
-  counts_ = {};
+  publish_counts();
   async_.drop_waiting(status::kQueueDeleted);
   while (!async_.empty()) {
     if (deadline.passed()) return false;

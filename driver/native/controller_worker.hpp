@@ -89,6 +89,7 @@ class ControllerWorker {
   void finish(ServedQueue& queue, const Planned& planned, const Effect& effect);
   void count(const Planned& planned);
   void count_failure(ServedQueue& queue);
+  void publish_counts();
   bool reap(std::uint64_t wait_ns);
 
   std::vector<ServedQueue> queues_;

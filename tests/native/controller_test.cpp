@@ -339,6 +339,7 @@ void faults_one_by_one() {
   std::memset(queue.landing(), 0x11, 1024);
   queue.submit(queue.entry(Opcode::kRead, 0, 2));
   controller.service();
+  CHECK(controller.statistics().counts.held == 1);
   CHECK(queue.landing()[0] == std::byte{0x11});  // executed late, not only answered late
   controller.set_faults({}, 1);
   CHECK(queue.outcome().status().ok());

@@ -43,8 +43,21 @@ class Gpu:
     when nothing of it is needed any more.
     """
 
-    def __init__(self, ordinal: int = 0, cache: KernelCache | None = None) -> None:
+    def __init__(
+        self,
+        ordinal: int = 0,
+        cache: KernelCache | None = None,
+        *,
+        defines: tuple[str, ...] = (),
+        line_info: bool = False,
+    ) -> None:
         """Open GPU number `ordinal` of those that CUDA shows.
+
+        Args:
+            ordinal: from 0 on.
+            cache: where compiled kernels are kept; that of the user if None.
+            defines: macros for all kernels.
+            line_info: note source lines in all kernels, for compute-sanitizer and profilers.
 
         Raises:
             GpuError: there is none that kernels run on; says what is missing and how to get it.
@@ -65,7 +78,9 @@ class Gpu:
         self.multiprocessors: Final = int(device.properties.multiprocessor_count)
         self._core = core
         self._cache = cache
-        self._code: dict[tuple[str, tuple[str, ...], bool], Any] = {}
+        self._defines = defines
+        self._line_info = line_info
+        self._code: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._streams: list[Any] = []
         self._running: list[Launch] = []
         self._context = self.cuda("find the GPU's context", "cuCtxGetCurrent")
@@ -103,15 +118,13 @@ class Gpu:
         kernel: str | None = None,
         *,
         defines: tuple[str, ...] = (),
-        line_info: bool = False,
     ) -> GpuKernel:
         """A kernel of a file in driver/kernels, or of any other, compiled if nobody has yet.
 
         Args:
             source: name without suffix, or a path.
             kernel: the `extern "C"` function; if None, that of the source's name.
-            defines: macros for the compiler.
-            line_info: for compute-sanitizer and profilers.
+            defines: macros, beside those of all kernels.
 
         Raises:
             KernelError: it does not compile.
@@ -119,11 +132,13 @@ class Gpu:
         """
         stem = source.stem if isinstance(source, Path) else source
         name = kernel or stem
-        key = (str(source), defines, line_info)
+        key = (str(source), defines)
         self.enter()
         code = self._code.get(key)
         if code is None:
-            options = CompileOptions(self.architecture, defines=defines, line_info=line_info)
+            options = CompileOptions(
+                self.architecture, defines=self._defines + defines, line_info=self._line_info
+            )
             compiled = compile_kernel(source, options, self._cache)
             code = self._code[key] = self._core.ObjectCode.from_cubin(compiled.code, name=stem)
         try:

@@ -87,7 +87,7 @@ class Rings:
         """Start a kernel; its tally is the next of `tallies`."""
         tally = self.gpu.allocate(40)
         self.tallies.append(tally)
-        loaded = self.gpu.load("ring_test", kernel, line_info=True)
+        loaded = self.gpu.load("ring_test", kernel)
         shared = self.queues.memory.flags_bytes if kernel == "ring_leased" else 0
         arguments = (self.queues.view, job.pack(), tally, self.queues.errors)
         return self.queues.start(

@@ -319,7 +319,7 @@ def test_faults_of_all_kinds_at_once(gpu: Gpu, brief: float, rounds: Callable[[i
 
 def test_a_kernel_that_lasts_longer_than_one_waits(gpu: Gpu) -> None:
     with make_rings(gpu, depth=64, rounds=2) as rings:
-        launch = gpu.launch(gpu.load("ring_test", "ring_nap", line_info=True), 1_500_000_000, grid=1, block=1)
+        launch = gpu.launch(gpu.load("ring_test", "ring_nap"), 1_500_000_000, grid=1, block=1)
         with pytest.raises(GpuError, match=r"ring_nap did not end within 0\.1 s"):
             launch.wait(0.1)
         assert launch.wait(60) >= 1.4

@@ -56,6 +56,21 @@ uint64_t now_ns();
 }  // namespace explore
 #endif
 
+#if defined(BAMQUERY_WARPS)
+/// Warps of many lanes on a CPU; tests/native/warps.hpp has them.
+namespace warps {
+uint32_t lane();
+uint32_t thread();
+uint32_t threads();
+uint32_t active();
+void sync(uint32_t mask);
+uint32_t ballot(uint32_t mask, bool yes);
+uint64_t broadcast(uint32_t mask, uint64_t value, uint32_t from);
+uint32_t match(uint32_t mask, uint64_t value);
+void sync_block();
+}  // namespace warps
+#endif
+
 /// Nanoseconds of a clock that only goes forward; its zero means nothing.
 BAMQUERY_CORE uint64_t now_ns() {
 #if defined(__CUDACC__)
@@ -133,6 +148,8 @@ struct Lanes {
   BAMQUERY_CORE static Lanes active() {
 #if defined(__CUDACC__)
     return {__activemask()};
+#elif defined(BAMQUERY_WARPS)
+    return {warps::active()};
 #else
     return {1};
 #endif
@@ -141,6 +158,8 @@ struct Lanes {
   /// All lanes of the warp; only where no lane has left.
   BAMQUERY_CORE static Lanes warp() {
 #if defined(__CUDACC__)
+    return {0xffffffffu};
+#elif defined(BAMQUERY_WARPS)
     return {0xffffffffu};
 #else
     return {1};
@@ -153,6 +172,8 @@ struct Lanes {
     uint32_t lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
+#elif defined(BAMQUERY_WARPS)
+    return warps::lane();
 #else
     return 0;
 #endif
@@ -162,7 +183,7 @@ struct Lanes {
 #if defined(__CUDACC__)
     return static_cast<uint32_t>(__popc(static_cast<int>(mask)));
 #else
-    return 1;
+    return static_cast<uint32_t>(__builtin_popcount(mask));
 #endif
   }
 
@@ -171,7 +192,7 @@ struct Lanes {
 #if defined(__CUDACC__)
     return static_cast<uint32_t>(__popc(static_cast<int>(mask & ((1u << lane()) - 1))));
 #else
-    return 0;
+    return static_cast<uint32_t>(__builtin_popcount(mask & ((1u << lane()) - 1)));
 #endif
   }
 
@@ -180,7 +201,7 @@ struct Lanes {
 #if defined(__CUDACC__)
     return static_cast<uint32_t>(__ffs(static_cast<int>(mask)) - 1);
 #else
-    return 0;
+    return static_cast<uint32_t>(__builtin_ctz(mask));
 #endif
   }
 
@@ -190,6 +211,8 @@ struct Lanes {
   BAMQUERY_CORE uint32_t ballot(bool yes) const {
 #if defined(__CUDACC__)
     return __ballot_sync(mask, yes);
+#elif defined(BAMQUERY_WARPS)
+    return warps::ballot(mask, yes);
 #else
     return yes ? 1 : 0;
 #endif
@@ -200,12 +223,8 @@ struct Lanes {
 
   /// How many lanes say yes before the first that does not.
   BAMQUERY_CORE uint32_t run(bool yes) const {
-#if defined(__CUDACC__)
-    const uint32_t no = __ballot_sync(mask, !yes);
-    return static_cast<uint32_t>(__popc(static_cast<int>(mask & ((no & (0u - no)) - 1))));
-#else
-    return yes ? 1 : 0;
-#endif
+    const uint32_t no = ballot(!yes);
+    return Lanes{mask & ((no & (0u - no)) - 1)}.count();
   }
 
   /// The value that lane number `from` has.
@@ -213,6 +232,13 @@ struct Lanes {
   BAMQUERY_CORE T broadcast(T value, [[maybe_unused]] uint32_t from) const {
 #if defined(__CUDACC__)
     return __shfl_sync(mask, value, static_cast<int>(from));
+#elif defined(BAMQUERY_WARPS)
+    static_assert(sizeof(T) <= sizeof(uint64_t));
+    uint64_t bits = 0;
+    __builtin_memcpy(&bits, &value, sizeof value);
+    bits = warps::broadcast(mask, bits, from);
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
 #else
     return value;
 #endif
@@ -223,6 +249,8 @@ struct Lanes {
   BAMQUERY_CORE Lanes match([[maybe_unused]] T value) const {
 #if defined(__CUDACC__)
     return {__match_any_sync(mask, value)};
+#elif defined(BAMQUERY_WARPS)
+    return {warps::match(mask, value)};
 #else
     return {1};
 #endif
@@ -232,6 +260,8 @@ struct Lanes {
   BAMQUERY_CORE void sync() const {
 #if defined(__CUDACC__)
     __syncwarp(mask);
+#elif defined(BAMQUERY_WARPS)
+    warps::sync(mask);
 #endif
   }
 };
@@ -241,6 +271,8 @@ struct BlockThreads {
   BAMQUERY_CORE static uint32_t count() {
 #if defined(__CUDACC__)
     return blockDim.x * blockDim.y * blockDim.z;
+#elif defined(BAMQUERY_WARPS)
+    return warps::threads();
 #else
     return 1;
 #endif
@@ -250,6 +282,8 @@ struct BlockThreads {
   BAMQUERY_CORE static uint32_t rank() {
 #if defined(__CUDACC__)
     return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+#elif defined(BAMQUERY_WARPS)
+    return warps::thread();
 #else
     return 0;
 #endif
@@ -259,6 +293,8 @@ struct BlockThreads {
   BAMQUERY_CORE static void sync() {
 #if defined(__CUDACC__)
     __syncthreads();
+#elif defined(BAMQUERY_WARPS)
+    warps::sync_block();
 #endif
   }
 };

@@ -8,19 +8,23 @@ namespace {
 // More brings no device more, and costs memory.
 constexpr std::int64_t kMostBytesInFlight = 8 << 20;
 
+// Copied before the device gets its next commands: it should not run dry meanwhile.
+constexpr std::int64_t kMostBytesAtOnce = 512 << 10;
+
 // Between looks at deadlines, where a device does not answer.
 constexpr std::uint64_t kLongestNapNs = 50'000'000;
 
 }  // namespace
 
 std::optional<CommandFailure> CommandRun::run(const Landed& landed) {
-  for (;;) {
+  for (bool more_ended = false;;) {
     issue_more();
     if (flights_.empty()) return failure_;  // nothing is left, or nothing more is asked
     // What somebody else has carried out for us, who closes a file, is not waited for.
-    if (lease_.pair().sweep() == 0) lease_.serve(std::min(kLongestNapNs, patience_ns_));
+    more_ended |= lease_.pair().sweep() > 0;
+    lease_.serve(more_ended ? 0 : std::min(kLongestNapNs, patience_ns_));
     lease_.pair().sweep();
-    take_ended(landed);
+    more_ended = take_ended(landed);
   }
 }
 
@@ -49,8 +53,10 @@ void CommandRun::issue_more() {
   }
 }
 
-void CommandRun::take_ended(const Landed& landed) {
+// True if it stopped before it had seen all.
+bool CommandRun::take_ended(const Landed& landed) {
   const std::uint64_t now = now_ns();
+  std::int64_t taken = 0;
   for (std::size_t i = 0; i < flights_.size();) {
     const Flight flight = flights_[i];
     Status status;
@@ -66,7 +72,10 @@ void CommandRun::take_ended(const Landed& landed) {
     flights_[i] = flights_.back();
     flights_.pop_back();
     finish(flight, status, landed);
+    taken += flight.command->length;
+    if (taken >= kMostBytesAtOnce) return true;
   }
+  return false;
 }
 
 void CommandRun::finish(const Flight& flight, Status status, const Landed& landed) {

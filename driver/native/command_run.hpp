@@ -40,7 +40,7 @@ class CommandRun {
   };
 
   void issue_more();
-  void take_ended(const Landed& landed);
+  bool take_ended(const Landed& landed);
   void finish(const Flight& flight, Status status, const Landed& landed);
   void fail(const Command& command, Status status);
   std::uint64_t lba_of(const Command& command) const;

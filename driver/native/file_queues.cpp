@@ -169,7 +169,8 @@ bool QueueLease::exhausted() const {
 }
 
 void QueueLease::serve(std::uint64_t wait_ns) {
-  if (!queues_.controller().service(pair_->view().id - 1u, wait_ns)) std::this_thread::sleep_for(kNap);
+  const bool worked = queues_.controller().service(pair_->view().id - 1u, wait_ns);
+  if (!worked && wait_ns > 0) std::this_thread::sleep_for(kNap);
 }
 
 }  // namespace bamquery

@@ -188,6 +188,7 @@ def test_direct_reads_agree_with_the_kernel(tmp_path: Path) -> None:
                 pytest.skip("the kernel counts no reads of this file system: /proc/self/io stays as it is")
             assert profile.counters.bytes == pytest.approx(kernel, rel=0.05), strategy
             assert profile.reader == "direct"
+            assert profile.reader_path == f"direct ({profile.io_path})"
 
 
 def bytes_read_by_process() -> int:

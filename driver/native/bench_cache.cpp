@@ -78,7 +78,7 @@ void gather(const ArrayJob& job, BenchCache& cache, BenchController& controller,
             const std::atomic<bool>& stop, ClientTally& tally) {
   with_pair(controller, tally, [&](ServingPair& pair) {
     const std::uint64_t blocks = cache.extent_bytes() / cache.view().block_bytes;
-    const Extent extent{0, 0, cache.extent_bytes(), blocks, BenchController::kNsid, 0};
+    const ArrayExtent extent{0, 0, cache.extent_bytes(), blocks, BenchController::kNsid, 0};
     const ArrayView view{cache.view(),
                          extent,
                          cache.errors(),

@@ -29,6 +29,36 @@ def test_page_cache_under_sanitizers(sanitizers: str, tmp_path: Path) -> None:
     assert "all page cache tests passed" in done.stdout
 
 
+def build_warps(folder: Path, core: Path) -> Path:
+    compiler = os.environ.get("CXX") or "g++"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not there to build with")
+    program = folder / "warp_cache_test"
+    test = Path(__file__).with_name("warp_cache_test.cpp")
+    flags = ["-std=c++20", "-O1", "-DBAMQUERY_EXPLORE", "-DBAMQUERY_WARPS", f"-I{core}", f"-I{test.parent}"]
+    subprocess.run([compiler, *flags, test, "-o", program], check=True)
+    return program
+
+
+def test_warps_whose_lanes_diverge(tmp_path: Path) -> None:
+    program = build_warps(tmp_path, CORE)
+    done = subprocess.run([program, "100"], capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_warps_that_do_not_wait_for_each_other_are_found_out(tmp_path: Path) -> None:
+    core = tmp_path / "core"
+    shutil.copytree(CORE, core)
+    text = (core / "page_cache.hpp").read_text()
+    right = "group.sync();  // The lane that owns the pin releases for all."
+    assert text.count(right) == 1
+    (core / "page_cache.hpp").write_text(text.replace(right, ""))
+    program = build_warps(tmp_path, core)
+    done = subprocess.run([program, "100"], capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode != 0
+
+
 def explorer(folder: Path, core: Path) -> Path:
     compiler = os.environ.get("CXX") or "g++"
     if shutil.which(compiler) is None:

@@ -78,12 +78,14 @@ def optional(value: float | None) -> str:
 
 def describe(machine: dict[str, Any]) -> str:
     """The machine in one line."""
-    gpus = [values["name"] for values in machine["gpu"].values() if "name" in values]
-    links = [f"{values['gb_s']:g} GB/s PCIe" for values in machine["gpu"].values() if "gb_s" in values]
+    gpus = [found["name"] for found in machine["gpus"] if "name" in found]
+    links = [f"{found['gb_s']:g} GB/s PCIe" for found in machine["gpus"] if "gb_s" in found]
+    drivers = [f"driver {found['version']}" for found in machine["gpus"] if "version" in found]
     versions = [f"{name} {version}" for name, version in machine["versions"].items()]
     parts = [
         *gpus,
         *links,
+        *drivers,
         f"{machine['processor']}, {machine['cores']} cores",
         f"{machine['memory_bytes'] / 2**30:.0f} GiB",
         machine["system"],

@@ -89,7 +89,7 @@ def describe_machine() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
-        "gpu": {finding.check: finding.values for finding in gpus if finding.values},
+        "gpus": [{"check": finding.check, **finding.values} for finding in gpus if finding.values],
         "versions": _versions(),
     }
 

@@ -26,7 +26,7 @@ def test_block_as_a_user_asks(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert found["benchmark"] == "block"
     assert found["command"].startswith("bamquery bench block --device cpu")
     assert (found["right"], found["interrupted"], found["sweep"]) == (True, False, None)
-    assert {"processor", "cores", "memory_bytes", "system", "python", "gpu", "versions"} == set(
+    assert {"processor", "cores", "memory_bytes", "system", "python", "gpus", "versions"} == set(
         found["machine"]
     )
     (run,) = found["runs"]

@@ -8,6 +8,7 @@ import pytest
 
 from bamquery.driver.bench.report import Report, Run, to_json
 from bamquery.driver.bench.workload import BlockWorkload, CacheWorkload
+from bamquery.driver.doctor.machine import Finding, Level
 from tests.unit.driver.bench.test_report import BAD, GOOD
 
 SCRIPT = Path(__file__).parents[4] / "docs" / "benchmarks" / "io_tables.py"
@@ -49,3 +50,15 @@ def test_what_went_wrong_stands_out(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "**3 failed**" in output
     assert "**Interrupted.**" in output
     assert "- mapped: first error: out of range" in output
+
+
+def test_a_machine_with_two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def two(_: object) -> list[Finding]:
+        return [
+            Finding("CUDA", Level.OK, "", values={"name": name}) for name in ("NVIDIA H200", "NVIDIA L4")
+        ] + [Finding("PCIe of GPU 1", Level.OK, "", values={"gb_s": 63.02})]
+
+    monkeypatch.setattr("bamquery.driver.doctor.gpu.check_gpus", two)
+    monkeypatch.setattr("bamquery.driver.doctor.gpu.check_cuda", lambda _: [])
+    line = io_tables.describe(to_json(Report("block", "", "", []))["machine"])
+    assert line.startswith("NVIDIA H200, NVIDIA L4, 63.02 GB/s PCIe, ")

@@ -40,6 +40,8 @@ BENCHMARKS: Final = {
     "array": "Read elements of an array that is larger than memory would need to be.",
 }
 
+_TABLE_WIDTH: Final = 110
+
 Runner = Callable[[Any, Progress], list[Figures]]
 
 _CPU_RUNNERS: Final[dict[str, Runner]] = {
@@ -100,8 +102,8 @@ def runner_of(workload: Setup) -> Runner:
 
 def _show(report: Report) -> None:
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=200)  # a pipe has no edge to wrap at
+    # A narrow terminal wraps lines; a table that is cut off would not say what was measured.
+    console = Console(highlight=False, width=max(console.width, _TABLE_WIDTH))
     if any(run.figures for run in report.runs):
         console.print(table_of(report))
     for line in notes_of(report):

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any, Final
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -126,12 +127,14 @@ def table_of(report: Report) -> Table:
         title=title_of(report.runs[0].workload) if report.runs else "nothing was measured",
         title_justify="left",
         title_style="bold",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
     )
     if report.sweep:
-        table.add_column(report.sweep, justify="right")
-    table.add_column("path")
-    headers = ["rate", "GB/s", "p50 µs", "p99 µs", "p99.9 µs", "cores", "cores per GB/s"]
-    for header in [*headers, *(["hits"] if hits else []), "errors", "bytes"]:
+        table.add_column(report.sweep, justify="right", no_wrap=True)
+    table.add_column("path", no_wrap=True)
+    headers = ["rate", "GB/s", "p50 µs", "p99 µs", "cores", "per GB/s"]
+    for header in [*headers, *(["hits"] if hits else []), "bytes"]:
         table.add_column(header, justify="right", no_wrap=True)
     for run in report.runs:
         for figures in run.figures:
@@ -150,12 +153,14 @@ def notes_of(report: Report) -> list[str]:
 
 def _cells(figures: Figures, *, hits: bool) -> Sequence[str | Text]:
     latency = figures.latency
-    times = [latency.p50, latency.p99, latency.p999] if latency else [None] * 3
-    verified = {
+    times = [latency.p50, latency.p99] if latency else [None] * 2
+    verdict = {
         True: Text("verified", style="green"),
         False: Text("WRONG", style="red"),
         None: Text("not compared", style="dim"),
     }[figures.verified]
+    if figures.errors:
+        verdict = Text(f"{figures.errors} failed", style="red")
     hit_ratio = figures.counters.get("hit_ratio")
     return [
         figures.path,
@@ -165,8 +170,7 @@ def _cells(figures: Figures, *, hits: bool) -> Sequence[str | Text]:
         _number(figures.cpu_cores),
         _number(figures.cores_per_gigabyte),
         *(["" if hit_ratio is None else f"{100 * hit_ratio:.1f} %"] if hits else []),
-        Text(str(figures.errors), style="red" if figures.errors else ""),
-        verified,
+        verdict,
     ]
 
 

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,9 @@ def test_tables_show_what_was_measured() -> None:
     assert "47.1" in text
     assert "132" in text
     assert "verified" in text
-    assert "WRONG" in text
+    assert "3 failed" in text
+    wrong = text_of(Report("block", "", "", [Run(BlockWorkload(), [replace(GOOD, verified=False)])]))
+    assert "WRONG" in wrong
     assert "hits" not in text
 
 

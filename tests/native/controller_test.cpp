@@ -1,110 +1,19 @@
-// The software controller: statuses, faults, namespaces that come and go, and its end.
+// The software controller, entry by entry: statuses, faults, profiles, files.
 // Usage: controller_test FOLDER [SEED SECONDS, of the stress]
 
 #include "controller_test.hpp"
 
 #include <sys/stat.h>
-#include <sys/wait.h>
 
-#include <atomic>
-#include <thread>
+#include <algorithm>
 #include <vector>
 
+#include "command_check.hpp"
 #include "drive_profile.hpp"
-#include "held_commands.hpp"
+#include "raw_queue.hpp"
 
 namespace bamquery::test {
 namespace {
-
-// Drives one queue pair by hand, entry by entry, as no well-behaved submitter would.
-class RawQueue {
- public:
-  explicit RawQueue(QueueShape wanted, int controller_threads = 0)
-      : memory(wanted), controller(memory, threads(controller_threads)) {
-    nsid = controller.add_namespace(Namespace::memory(kBytes, kBlock));
-    controller.start();
-  }
-
-  std::byte* landing(std::uint32_t slot = 0) const {
-    return memory.landing().data() + slot * memory.shape().slot_bytes;
-  }
-  std::span<std::byte> contents() const { return controller.find_namespace(nsid)->bytes(); }
-
-  SubmissionEntry entry(Opcode opcode, std::uint64_t lba, std::uint32_t blocks) const {
-    SubmissionEntry made{};
-    made.opcode = static_cast<std::uint8_t>(opcode);
-    made.command_id = 77;
-    made.nsid = nsid;
-    made.prp1 = reinterpret_cast<std::uint64_t>(landing());
-    if (blocks * kBlock > 2 * kPrpPageBytes) {
-      made.prp2 = reinterpret_cast<std::uint64_t>(memory.prp_lists().data());
-    } else {
-      made.prp2 = made.prp1 + kPrpPageBytes;
-    }
-    made.lba = lba;
-    made.block_count = static_cast<std::uint16_t>(blocks - 1);
-    return made;
-  }
-
-  void submit(const SubmissionEntry& made) {
-    memory.submissions(0)[tail_] = made;
-    tail_ = (tail_ + 1) % memory.shape().depth;
-    ring(tail_);
-  }
-  void ring(std::uint32_t tail) {
-    AtomicRef<std::uint32_t, Scope::kSystem>(*memory.tail_doorbell(0)).store(tail, kRelease);
-  }
-
-  // The next completion, if it is there.
-  std::optional<Outcome> completion(bool consume = true) {
-    CompletionEntry& place = memory.completions(0)[head_ % memory.shape().depth];
-    const Outcome outcome{AtomicRef<std::uint64_t, Scope::kSystem>(place.outcome).load(kAcquire)};
-    if (outcome.phase() != (head_ / memory.shape().depth % 2 == 0)) return std::nullopt;
-    ++head_;
-    if (consume) give_back();
-    return outcome;
-  }
-  void give_back() {
-    AtomicRef<std::uint32_t, Scope::kSystem>(*memory.head_doorbell(0))
-        .store(head_ % memory.shape().depth, kRelease);
-  }
-
-  Outcome outcome() {
-    std::optional<Outcome> found;
-    await([&] {
-      controller.service(0, 1'000'000);
-      return (found = completion()).has_value();
-    });
-    return *found;
-  }
-  Status execute(const SubmissionEntry& made) {
-    submit(made);
-    const Outcome found = outcome();
-    CHECK(found.command_id() == made.command_id && found.submission_queue() == 1);
-    CHECK(found.submission_head() == tail_);
-    return found.status();
-  }
-  Status execute(Opcode opcode, std::uint64_t lba, std::uint32_t blocks) {
-    return execute(entry(opcode, lba, blocks));
-  }
-
-  static constexpr std::uint64_t kBytes = 1 << 20;
-  static constexpr std::uint64_t kBlocks = kBytes / kBlock;
-
-  QueueMemory memory;
-  SoftwareController controller;
-  std::uint32_t nsid = 0;
-
- private:
-  std::uint32_t tail_ = 0;
-  std::uint32_t head_ = 0;
-};
-
-FaultRule rule(FaultKind kind) {
-  FaultRule made;
-  made.kind = kind;
-  return made;
-}
 
 void reads_and_writes() {
   RawQueue queue(shape(1, 4, 65536));
@@ -226,13 +135,6 @@ void follows_scattered_and_chained_lists() {
     CHECK(segments[page].bytes == 4096);
   }
 }
-
-// ThreadSanitizer's runtime does not survive a jump out of a SIGBUS handler.
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kSurvivesTruncation = false;
-#else
-constexpr bool kSurvivesTruncation = true;
-#endif
 
 void refuses_too_much() {
   QueueMemory memory(shape(1, 4, 4096));
@@ -389,7 +291,14 @@ void profiles_take_their_time() {
   RawQueue queue(shape(1, 64, 4096));
   DriveProfile slow{"slow", 2'000'000, 5'000'000, 1000, 1000, 1e9, 1e9};
   queue.controller.set_profile(slow, 1);
+  FaultRule error = rule(FaultKind::kError);  // which keeps its place behind the wait
+  error.status = status::kUnrecoveredRead;
+  queue.controller.set_faults({error}, 1);
   std::uint64_t before = now_ns();
+  CHECK(queue.execute(Opcode::kRead, 0, 8) == status::kUnrecoveredRead);
+  CHECK(now_ns() - before >= 2'000'000);
+  queue.controller.set_faults({}, 1);
+  before = now_ns();
   CHECK(queue.execute(Opcode::kRead, 0, 8).ok());
   CHECK(now_ns() - before >= 2'000'000);
   before = now_ns();
@@ -400,7 +309,7 @@ void profiles_take_their_time() {
   for (int i = 0; i < 20; ++i) queue.submit(queue.entry(Opcode::kRead, 0, 8));
   for (int i = 0; i < 20; ++i) CHECK(queue.outcome().status().ok());
   CHECK(now_ns() - before >= 20'000'000);
-  CHECK(queue.controller.statistics().counts.held == 22);
+  CHECK(queue.controller.statistics().counts.held == 23);
 
   // The model alone: bound by commands when small, by bytes when large, in proportion to the drives.
   for (const DriveProfile& profile : drive_profiles()) {
@@ -486,192 +395,6 @@ void impossible_namespaces(const std::string& folder) {
   CHECK(refused([&] { queue.controller.remove_namespace(9, in_seconds(1)); }));
 }
 
-// A client that reads as fast as it can; returns how its commands ended.
-void read_on(const Pool& pool, SoftwareController& controller, std::atomic<std::uint32_t>& nsid,
-             const std::atomic<bool>& enough,
-             const std::function<void(std::uint32_t, Status, std::byte*)>& saw) {
-  Lease lease(pool, controller);
-  CHECK(lease.begun().ok());
-  while (!enough.load()) {
-    std::uint32_t slot = 0;
-    CHECK(lease.pair().acquire_slot(in_seconds(60), slot).ok());
-    const std::uint32_t asked = nsid.load();
-    CHECK(lease.pair().issue(slot, {Opcode::kRead, asked, 9, 4}).ok());
-    saw(asked, lease.pair().wait(slot, in_seconds(60)), lease.pair().landing(slot));
-    lease.pair().release_slot(slot);
-  }
-  CHECK(lease.end(in_seconds(60)).ok());
-}
-
-// Namespaces come and go while clients read: every answer is the content or "no such namespace".
-void files_come_and_go(const std::string& folder, int controller_threads) {
-  QueueMemory memory(shape(2, 16, 4096));
-  SoftwareController controller(memory, threads(controller_threads));
-  controller.start();
-  const auto activity = controller.activity();
-  const Pool pool(memory);
-  const std::string path = make_file(folder + "/goes", 1 << 16, 0x42);
-  std::atomic<std::uint32_t> nsid{controller.add_namespace(Namespace::mapped_file(path, 512, false))};
-  std::atomic<bool> enough{false};
-  std::atomic<std::uint64_t> good{0}, gone{0};
-  std::vector<std::thread> clients;
-  for (int i = 0; i < 2; ++i) {
-    clients.emplace_back([&] {
-      read_on(pool, controller, nsid, enough, [&](std::uint32_t, Status status, const std::byte* bytes) {
-        if (status.ok()) CHECK(bytes[0] == std::byte{0x42} && bytes[2047] == std::byte{0x42});
-        if (!status.ok()) CHECK(status == status::kInvalidNamespace);
-        (status.ok() ? good : gone).fetch_add(1);
-      });
-    });
-  }
-  for (int i = 0; i < 200; ++i) {
-    const std::uint32_t before = nsid.load();
-    const bool direct = i % 3 == 0;
-    if (i % 2 == 0) CHECK(controller.remove_namespace(before, in_seconds(60)));
-    nsid = controller.add_namespace(direct ? Namespace::direct_file(path, 512, false)
-                                           : Namespace::mapped_file(path, 512, false));
-    if (i % 2 != 0) CHECK(controller.remove_namespace(before, in_seconds(60)));
-    const std::uint64_t seen = good.load();
-    await([&] { return good.load() > seen; });
-  }
-  enough = true;
-  for (std::thread& client : clients) client.join();
-  CHECK(good.load() >= 200);
-}
-
-// The file shrinks and grows under readers: content or "unrecovered read", nothing else, and no SIGBUS.
-void truncated_under_load(const std::string& folder) {
-  QueueMemory memory(shape(2, 16, 4096));
-  SoftwareController controller(memory, threads(1));
-  controller.start();
-  const auto activity = controller.activity();
-  const Pool pool(memory);
-  const std::string path = make_file(folder + "/shrinks", 1 << 16, 0x42);
-  std::atomic<std::uint32_t> nsid{controller.add_namespace(Namespace::mapped_file(path, 512, false))};
-  std::atomic<bool> enough{false};
-  std::atomic<std::uint64_t> good{0}, lost{0};
-  std::vector<std::thread> clients;
-  for (int i = 0; i < 2; ++i) {
-    clients.emplace_back([&] {
-      read_on(pool, controller, nsid, enough, [&](std::uint32_t, Status status, const std::byte*) {
-        if (!status.ok()) CHECK(status == status::kUnrecoveredRead);
-        (status.ok() ? good : lost).fetch_add(1);
-      });
-    });
-  }
-  for (int i = 0; i < 50; ++i) {
-    CHECK(truncate(path.c_str(), i % 2 == 0 ? 0 : 1 << 16) == 0);
-    std::atomic<std::uint64_t>& expected = i % 2 == 0 ? lost : good;
-    const std::uint64_t seen = expected.load();
-    await([&] { return expected.load() > seen; });
-  }
-  enough = true;
-  for (std::thread& client : clients) client.join();
-}
-
-// Stopping answers what is there, held or not, and starting goes on where the rings are.
-void stops_under_load(int controller_threads) {
-  QueueMemory memory(shape(2, 16, 4096));
-  SoftwareController controller(memory, threads(controller_threads));
-  const std::uint32_t nsid = controller.add_namespace(Namespace::memory(1 << 20, 512));
-  FaultRule delay = rule(FaultKind::kDelay);
-  delay.delay_ns = 3600 * kSecond;
-  delay.probability = 0.2;
-  controller.set_faults({delay}, 3);
-  const auto activity = controller.activity();
-  const Pool pool(memory);
-  std::uint64_t deleted = 0;
-  for (int round = 0; round < 20; ++round) {
-    if (round == 19) controller.set_faults({}, 3);
-    controller.start();
-    Lease lease(pool, controller);
-    CHECK(lease.begun().ok());
-    std::vector<std::uint32_t> slots(15);
-    for (std::uint32_t& slot : slots) {
-      CHECK(lease.pair().acquire_slot(in_seconds(60), slot).ok());
-      CHECK(lease.pair().issue(slot, {Opcode::kRead, nsid, 1, 8}).ok());
-    }
-    if (round % 2 == 0 || round == 19) controller.service();
-    if (round < 19) CHECK(controller.stop(in_seconds(60)));
-    for (const std::uint32_t slot : slots) {
-      const Status status = lease.pair().wait(slot, in_seconds(60));
-      CHECK(status.ok() || (status == status::kQueueDeleted && round < 19));
-      deleted += status.ok() ? 0 : 1;
-      lease.pair().release_slot(slot);
-    }
-    CHECK(lease.end(in_seconds(60)).ok());
-  }
-  CHECK(deleted > 0);
-}
-
-// Threads sleep without activity, serve with it, and a forked child does not wait for them.
-void threads_park_and_wake() {
-  QueueMemory memory(shape(1, 16, 4096));
-  auto controller = std::make_unique<SoftwareController>(memory, threads(2));
-  CHECK(controller->threads() == 1);  // no more than queue pairs
-  const std::uint32_t nsid = controller->add_namespace(Namespace::memory(1 << 20, 512));
-  controller->start();
-  const Pool pool(memory);
-  Lease lease(pool, *controller);
-  const auto cpu = [&] { return controller->statistics().thread_seconds[0]; };
-  double parked = 0;
-  await([&] {
-    const double before = cpu();
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    parked = cpu();
-    return parked == before;  // not a microsecond
-  });
-  std::uint32_t slot = 0;
-  CHECK(lease.pair().acquire_slot(in_seconds(60), slot).ok());
-  CHECK(lease.pair().issue(slot, {Opcode::kRead, nsid, 1, 8}).ok());
-  controller->wake();
-  CHECK(lease.pair().wait(slot, in_seconds(60)).ok());
-  {
-    const auto activity = controller->activity();
-    std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    CHECK(lease.pair().issue(slot, {Opcode::kRead, nsid, 1, 8}).ok());
-    CHECK(lease.pair().wait(slot, in_seconds(60)).ok());
-  }
-  CHECK(cpu() > parked);
-  lease.pair().release_slot(slot);
-  CHECK(lease.end(in_seconds(60)).ok());
-#if !defined(__SANITIZE_THREAD__)  // which cannot fork while threads run
-  const pid_t child = fork();
-  if (child == 0) {
-    controller.reset();
-    _exit(7);
-  }
-  int how = 0;
-  CHECK(waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 7);
-#endif
-}
-
-// After a broken protocol the queues are deleted, created again, and work.
-void recreates_queues() {
-  QueueMemory memory(shape(1, 8, 4096));
-  SoftwareController controller(memory, threads(1));
-  const std::uint32_t nsid = controller.add_namespace(Namespace::memory(1 << 20, 512));
-  const auto activity = controller.activity();
-  for (int round = 0; round < 2; ++round) {
-    controller.start();
-    const Pool pool(memory);
-    Lease lease(pool, controller);
-    for (int i = 0; i < 20; ++i) {
-      if (i == 19) controller.set_faults({rule(FaultKind::kWrongHead)}, 1);
-      std::uint32_t slot = 0;
-      CHECK(lease.pair().acquire_slot(in_seconds(60), slot).ok());
-      CHECK(lease.pair().issue(slot, {Opcode::kRead, nsid, 1, 8}).ok());
-      const Status status = lease.pair().wait(slot, in_seconds(60));
-      CHECK((status == (i == 19 ? status::kQueueBroken : status::kSuccess)) || (i == 19 && status.ok()));
-      if (!loses_slot(status)) lease.pair().release_slot(slot);
-    }
-    CHECK(lease.pair().pair().broken());
-    controller.set_faults({}, 1);
-    CHECK(controller.stop(in_seconds(60)));
-    controller.recreate_queues();
-  }
-}
-
 }  // namespace
 }  // namespace bamquery::test
 
@@ -696,13 +419,7 @@ int main(int count, char** arguments) {
   files(folder, false);
   files(folder, true);
   impossible_namespaces(folder);
-  for (const int controller_threads : {0, 1}) {
-    files_come_and_go(folder, controller_threads);
-    stops_under_load(controller_threads);
-  }
-  if (kSurvivesTruncation) truncated_under_load(folder);
-  threads_park_and_wake();
-  recreates_queues();
+  under_load(folder);
   std::puts("all controller tests passed");
   return 0;
 }

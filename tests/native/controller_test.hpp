@@ -65,6 +65,19 @@ inline ControllerOptions threads(int count) {
   return options;
 }
 
+inline FaultRule rule(FaultKind kind) {
+  FaultRule made;
+  made.kind = kind;
+  return made;
+}
+
+// ThreadSanitizer's runtime does not survive a jump out of a SIGBUS handler.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kSurvivesTruncation = false;
+#else
+inline constexpr bool kSurvivesTruncation = true;
+#endif
+
 /// Pools of a memory's queue pairs for threads of this process.
 class Pool {
  public:
@@ -96,6 +109,9 @@ class Lease {
   Status begun_;
   std::optional<ServicedPair<Scope::kBlock>> pair_;
 };
+
+/// What happens to a controller while clients are at it. controller_load.cpp
+void under_load(const std::string& folder);
 
 /// Randomised: all kinds of faults, through the real rings, for so long. controller_stress.cpp
 void stress(const std::string& folder, std::uint64_t seed, double seconds);

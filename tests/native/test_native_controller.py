@@ -30,7 +30,7 @@ SOURCES = [
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("controller")
     flags = sanitizer(request.param, folder)
-    sources = [TESTS / "controller_test.cpp", TESTS / "controller_stress.cpp"]
+    sources = [TESTS / f"controller_{name}.cpp" for name in ("test", "load", "stress")]
     return build(
         folder / "controller_test", [*sources, *(NATIVE / f"{name}.cpp" for name in SOURCES)], flags=flags
     )

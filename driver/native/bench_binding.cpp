@@ -9,6 +9,7 @@
 #include "bench_block.hpp"
 #include "bench_cache.hpp"
 #include "bench_controller.hpp"
+#include "bench_order.hpp"
 #include "bindings.hpp"
 #include "buffers.hpp"
 
@@ -16,13 +17,6 @@ namespace py = pybind11;
 
 namespace bamquery {
 namespace {
-
-AccessOrder order_of(const std::string& name) {
-  if (name == "sequential") return AccessOrder::kSequential;
-  if (name == "random") return AccessOrder::kRandom;
-  if (name == "zipf") return AccessOrder::kZipf;
-  throw py::value_error("no such pattern: " + name);
-}
 
 py::dict as_dict(const ClientsResult& result) {
   py::dict latency;

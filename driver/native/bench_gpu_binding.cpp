@@ -5,19 +5,13 @@
 #include <string>
 
 #include "bench_gpu_job.hpp"
+#include "bench_order.hpp"
 #include "bindings.hpp"
 
 namespace py = pybind11;
 
 namespace bamquery {
 namespace {
-
-AccessOrder order_of(const std::string& name) {
-  if (name == "sequential") return AccessOrder::kSequential;
-  if (name == "random") return AccessOrder::kRandom;
-  if (name == "zipf") return AccessOrder::kZipf;
-  throw py::value_error("no such pattern: " + name);
-}
 
 py::bytes gpu_block_job(const std::string& pattern, double theta, std::uint64_t blocks, std::uint64_t clients,
                         std::uint64_t seed, std::uint64_t first_count, double run_seconds,

@@ -353,7 +353,7 @@ class FaultRule:
         status: int,
         delay: float,
         window: int,
-        bytes: int,
+        torn_at: int,
     ) -> None:
         """ValueError: no such kind, a delay or status that cannot be."""
 
@@ -373,7 +373,7 @@ class SoftwareController:
         streaming_stores: bool = False,
         executor_depth: int = 256,
     ) -> None: ...
-    def add_memory(self, bytes: int, block_bytes: int) -> int: ...
+    def add_memory(self, size: int, block_bytes: int) -> int: ...
     def add_file(self, path: str | Path, block_bytes: int, direct: bool, writable: bool) -> int: ...
     def memory(self, nsid: int) -> memoryview: ...
     def remove_namespace(self, nsid: int, deadline: float) -> bool: ...
@@ -486,7 +486,7 @@ def page_cache_bytes(*, page_count: int, page_bytes: int, block_bytes: int) -> i
 def page_cache_view(
     address: int, *, page_count: int, page_bytes: int, block_bytes: int
 ) -> tuple[bytes, int, int]:
-    """A PageCacheView of a cache at an address (a multiple of 4096), and where its counters lie: offset, size."""
+    """A PageCacheView of a cache at an address (a multiple of 4096); offset and size of its counters."""
 
 def page_cache_counters(stripes: bytes) -> dict[str, int]:
     """The sums of a cache's counters."""

@@ -66,5 +66,5 @@ class Fault:
             status=self.status,
             delay=self.delay,
             window=self.window,
-            bytes=self.bytes,
+            torn_at=self.bytes,
         )

@@ -186,7 +186,7 @@ void bind_software_controller(py::module_& module) {
   py::class_<SoftwareController, std::shared_ptr<SoftwareController>>(module, "SoftwareController")
       .def(py::init(&make_controller), py::arg("memory"), py::kw_only(), py::arg("threads") = -1,
            py::arg("streaming_stores") = false, py::arg("executor_depth") = 256, py::keep_alive<1, 2>())
-      .def("add_memory", &add_memory, py::arg("bytes"), py::arg("block_bytes"), Unlocked())
+      .def("add_memory", &add_memory, py::arg("size"), py::arg("block_bytes"), Unlocked())
       .def("add_file", &add_file, py::arg("path"), py::arg("block_bytes"), py::arg("direct"),
            py::arg("writable"))
       .def("memory", &memory_of, py::arg("nsid"))
@@ -239,7 +239,7 @@ void bind_controller(py::module_& module) {
   py::class_<FaultRule>(module, "FaultRule")
       .def(py::init(&make_rule), py::arg("kind"), py::kw_only(), py::arg("nsid"), py::arg("opcode"),
            py::arg("first_lba"), py::arg("blocks"), py::arg("probability"), py::arg("most"),
-           py::arg("status"), py::arg("delay"), py::arg("window"), py::arg("bytes"));
+           py::arg("status"), py::arg("delay"), py::arg("window"), py::arg("torn_at"));
   bind_software_controller(module);
   bind_client(module);
   module.def("drive_profiles", &profiles);

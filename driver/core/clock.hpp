@@ -72,8 +72,10 @@ class Clock {
     // Claimed and unlinked under one lock: who holds a bucket's lock sees no claimed slot in its chain.
     const uint32_t bucket = table_.bucket(key);
     if (!table_.try_lock(bucket)) return Look::kMoving;
-    // The key stays: it changes only in a claimed slot, and a claim since then fails ours.
-    const bool taken = table_.read_key(slot) == key && state.claim(seen);
+    // Looked at once more, and the key after that: a slot that is not claimed now, and has a page of this
+    // bucket, can only be claimed by who holds the lock. Before we held it the slot may have been claimed,
+    // have got a page of another bucket, and look just the same.
+    const bool taken = state.look().word == seen.word && table_.read_key(slot) == key && state.claim(seen);
     if (taken) table_.unlink(bucket, slot);
     table_.unlock(bucket);
     if (taken && seen.phase() == Phase::kValid) count(view_, slot, &CacheCounters::evictions);

@@ -18,7 +18,7 @@ using explore::Report;
 using explore::require;
 
 constexpr uint32_t kMostSlots = 2;
-constexpr uint32_t kPages = 3;
+constexpr uint32_t kPages = 8;   // With two buckets, 2, 6 and 7 are in one, the others in the other.
 constexpr uint32_t kBytes = 16;  // A page is a block, and as small as can be copied.
 const Lanes kAlone = Lanes::warp();
 
@@ -237,6 +237,12 @@ const Model kModels[] = {
     {"pages-come-and-go", true,
      [] {
        return explore_cache(1, {user({{0}, {1}}, kNoRoom), user({{1}, {0}}, kNoRoom)}, {.most_reads = 3});
+     }},
+    // Somebody looks at page 0's slot; meanwhile it gets page 7, of another bucket, and looks just the same.
+    {"slot-changes-under-a-look", true,
+     [] {
+       return explore_cache(2, {user({{0}, {2}, {6}, {7}}, kNoRoom), user({{1}}, kNoRoom)},
+                            {.most_reads = 2});
      }},
     {"dirty-page-makes-room", true,
      [] { return explore_cache(1, {user({{0, kWrite}, {1}})}, {.doublings = {{1, 1}}}); }},

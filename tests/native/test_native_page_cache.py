@@ -97,6 +97,12 @@ MUTATIONS = {
         "if (seen.phase() >= Phase::kLoading) {",
         "pages-come-and-go",
     ),
+    "claim what was looked at before the lock": (
+        "clock.hpp",
+        "state.look().word == seen.word && table_.read_key(slot) == key && state.claim(seen);",
+        "table_.read_key(slot) == key && state.claim(seen);",
+        "slot-changes-under-a-look",
+    ),
     "write to a page that is written back": (
         "page_cache.hpp",
         "if (seen.has(PageState::kCleaning)) {",

@@ -141,7 +141,8 @@ class QueuePair {
 
   /// For lanes that are known to be here and of this pair.
   BAMQUERY_CORE uint32_t sweep(Lanes lanes) const {
-    if (broken() || !try_lock(flags_.header().head_lock, lanes)) return 0;
+    // All lanes or none: each looks for itself, and one that goes on alone would wait for the others.
+    if (lanes.any(broken()) || !try_lock(flags_.header().head_lock, lanes)) return 0;
     const auto head_word = ref(flags_.header().head);  // Relaxed, as all that the lock keeps.
     const uint32_t first = head_word.load(kRelaxed);
     uint32_t head = first;

@@ -183,6 +183,7 @@ extern "C" __global__ void __launch_bounds__(256)
           holds = !loses_slot(status);
         }
       }
+      __syncwarp();  // What each lane acquired with its command's word is to be seen by all.
       mine.wrong += consume(job, ended && status.ok() && !writes, landing, block, landed);
       __syncwarp();  // All lanes have read the landing buffers that are written to next.
     }

@@ -45,8 +45,8 @@ MUTATIONS = {
     ),
     "two may consume completions at once": (
         "queue_pair.hpp",
-        "if (broken() || !try_lock(flags_.header().head_lock, lanes)) return 0;",
-        "if (broken()) return 0;",
+        "if (lanes.any(broken()) || !try_lock(flags_.header().head_lock, lanes)) return 0;",
+        "if (lanes.any(broken())) return 0;",
         "two-share",
         "",
     ),

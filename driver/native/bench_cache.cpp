@@ -10,6 +10,7 @@
 #include "errors.hpp"
 #include "page_guard.hpp"
 #include "queue_pool.hpp"
+#include "serviced_pair.hpp"
 #include "status_text.hpp"
 
 namespace bamquery {
@@ -18,34 +19,8 @@ namespace {
 constexpr std::uint64_t kMostErrors = 1000;
 constexpr std::size_t kGatherElements = 512;
 
-using LeasedPair = QueuePair<Scope::kBlock>;
-
-// What a controller without threads of its own needs: who waits for a command does its work.
-class ServingPair {
- public:
-  ServingPair(const LeasedPair& pair, BenchController& controller) : pair_(pair), controller_(controller) {}
-
-  Status acquire_slot(Deadline deadline, std::uint32_t& slot) { return pair_.acquire_slot(deadline, slot); }
-  void release_slot(std::uint32_t slot) { pair_.release_slot(slot); }
-  Status issue(std::uint32_t slot, const Request& request) { return pair_.issue(slot, request); }
-  Status wait(std::uint32_t slot, Deadline deadline) {
-    if (!controller_.served_by_clients()) return pair_.wait(slot, deadline);
-    Status status;
-    for (Backoff wait; !pair_.try_wait(slot, status); wait.pause()) {
-      controller_.serve(pair_.view());
-      pair_.sweep();
-      if (pair_.broken()) return pair_.abandon(slot, status::kQueueBroken);
-      if (deadline.passed()) return pair_.abandon(slot, status::kDeadlineMissed);
-    }
-    return status;
-  }
-  std::uint32_t sweep() { return pair_.sweep(); }
-  std::byte* landing(std::uint32_t slot) const { return pair_.landing(slot); }
-
- private:
-  LeasedPair pair_;
-  BenchController& controller_;
-};
+// Who waits for a command of a controller without threads does its work.
+using ServingPair = ServicedPair<Scope::kBlock>;
 
 // Runs `work(pair)` with a leased queue pair.
 void with_pair(BenchController& controller, ClientTally& tally,
@@ -57,7 +32,7 @@ void with_pair(BenchController& controller, ClientTally& tally,
     tally.fail("no queue pair: " + status_text(leased));
     return;
   }
-  ServingPair pair(lease.pair(), controller);
+  ServingPair pair(lease.pair(), controller.software());
   work(pair);
   const Status ended = lease.end(Deadline::in(controller.deadline_ns()));
   if (!ended.ok()) tally.fail("commands were left: " + status_text(ended));

@@ -90,6 +90,8 @@ void BenchController::stop() {
   (void)parts_->controller.stop(Deadline::in(kStopNs));
 }
 
+SoftwareController& BenchController::software() { return parts_->controller; }
+
 ControllerCounts BenchController::counts() const { return parts_->controller.statistics().counts; }
 
 std::string BenchController::direct_path() const {

@@ -11,6 +11,8 @@
 
 namespace bamquery {
 
+class SoftwareController;
+
 struct RingOptions {
   std::uint32_t pairs = 1;  ///< All of them to lease.
   std::uint32_t depth = 64;
@@ -35,6 +37,7 @@ class BenchController {
   ~BenchController();
 
   const QueuePoolView& pool() const { return pool_; }
+  SoftwareController& software();
   std::uint64_t deadline_ns() const { return deadline_ns_; }
 
   /// Whether clients are to call serve() while they wait.

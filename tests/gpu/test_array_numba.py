@@ -19,6 +19,11 @@ from bamquery.errors import NvmeError
 
 cuda = pytest.importorskip("numba.cuda")
 
+# Small grids are what is tested.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*under-utilization", "ignore:.*[Hh]ost array used in CUDA kernel"
+)
+
 BYTES = 1 << 20
 
 

@@ -109,7 +109,8 @@ CHILD = """
 import signal, sys
 from bamquery.driver.bench import live
 def said(self, path, seconds, operations, moved):
-    print("measuring", path, flush=True)
+    if operations:
+        print("measuring", path, flush=True)
 live.LiveProgress.__call__ = said
 # A shell's background job inherits an ignored SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -16,9 +16,9 @@ bench() { # benchmark, name of the JSON file, options
   timeout 120 "${bamquery[@]}" bench "$benchmark" "$@" --json "$out/io-$name.json" || echo "exit status $?"
 }
 
-bench block block-512 --block-size 512 --extent 16g --duration 2 --paths rings,zero-copy
-bench block block-4k --pairs 66 --extent 16g --duration 1
-bench block block-64k --block-size 64k --depth 8 --extent 16g --duration 1 --paths rings,zero-copy
+bench block block-512 --block-size 512 --extent 8g --duration 2 --paths rings,zero-copy
+bench block block-4k --pairs 66 --extent 8g --duration 1
+bench block block-64k --block-size 64k --depth 8 --extent 8g --duration 1 --paths rings,zero-copy
 bench block write-4k --mix write --pairs 66 --extent 8g --duration 1 --paths rings
 bench cache cache-warm --warm --cache-size 1g --extent 1g --duration 1
 bench cache cache-miss-512 --page-size 512 --cache-size 256m --extent 8g --duration 1
@@ -28,7 +28,7 @@ bench block stream --block-size 64k --depth 8 --pattern sequential --extent 4g -
 sync "$file"
 for device in cuda:0 cpu; do
   bench block "disk-4k-${device%:0}" --device "$device" --backing "$file" --direct --keep --extent 4g \
-    --pairs 8 --depth 64 --threads 4 --duration 2 --paths rings,io_uring
+    --pairs 8 --depth 64 --threads 8 --duration 2 --paths rings,io_uring
   bench block "disk-256k-${device%:0}" --device "$device" --backing "$file" --direct --keep --extent 4g \
     --block-size 256k --pattern sequential --pairs 4 --depth 16 --threads 4 --duration 2 --paths rings,io_uring
 done

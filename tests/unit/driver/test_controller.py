@@ -1,5 +1,6 @@
 """The software controller from Python: namespaces, faults, profiles, statistics, and how it ends."""
 
+import contextlib
 import os
 import random
 import signal
@@ -93,13 +94,17 @@ def test_files(stand: Stand, tmp_path: Path, direct: bool) -> None:
     assert path.read_bytes() == data[:BLOCK] + b"x" * BLOCK + data[2 * BLOCK :] + b"tail"
     stand.controller.remove_namespace(nsid)
     assert fails(stand.client.read, nsid, 0, 1).sc == 0x0B
-    assert str(path) not in "".join(os.readlink(f"/proc/self/fd/{fd}") for fd in open_files())
+    assert str(path) not in open_files()
     with pytest.raises(ValueError, match="no namespace"):
         stand.controller.remove_namespace(nsid)
 
 
 def open_files() -> list[str]:
-    return [fd for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")]
+    files = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile: that of the listing, at least
+            files.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return files
 
 
 def test_truncated_file_is_a_status(stand: Stand, tmp_path: Path) -> None:
@@ -281,8 +286,8 @@ client = QueueClient(controller)
 client.write(nsid, 0, b"x" * 512)
 if sys.argv[2] == "hang":
     controller.set_faults([Fault("delay", delay=3600)])
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     while True:
         client.write(nsid, 0, b"y" * 65536, deadline=3600)
 except KeyboardInterrupt:

@@ -13,10 +13,10 @@ bench() { # benchmark, name of the JSON file, options
   local benchmark=$1 name=$2
   shift 2
   echo "== bamquery bench $benchmark $*"
-  timeout 120 "${bamquery[@]}" bench "$benchmark" "$@" --json "$out/io-$name.json" || echo "exit status $?"
+  timeout 60 "${bamquery[@]}" bench "$benchmark" "$@" --json "$out/io-$name.json" || echo "exit status $?"
 }
 
-bench block block-512 --block-size 512 --extent 8g --duration 2 --paths rings,zero-copy
+bench block block-512 --block-size 512 --extent 8g --duration 2 --paths rings,zero-copy --sweep threads=12,13,14
 bench block block-4k --pairs 66 --extent 8g --duration 1
 bench block block-64k --block-size 64k --depth 8 --extent 8g --duration 1 --paths rings,zero-copy
 bench block write-4k --mix write --pairs 66 --extent 8g --duration 1 --paths rings
@@ -35,7 +35,9 @@ done
 bench block pairs --extent 1g --duration 0.3 --paths rings --sweep pairs=1..128 --plot "$out/io-pairs.png"
 bench block depth --pairs 66 --extent 1g --duration 0.3 --paths rings --sweep depth=2..1024 \
   --plot "$out/io-depth.png"
-bench cache cache-size --pattern zipf --extent 8g --duration 0.3 --sweep cache-size=1G..8G \
+bench block threads --block-size 512 --extent 4g --duration 0.5 --paths rings --sweep threads=1,2,4,8,12,14 \
+  --plot "$out/io-threads.png"
+bench cache cache-size --pattern zipf --extent 16g --duration 1 --sweep cache-size=1G..8G \
   --plot "$out/io-cache-size.png"
 bench block drives --block-size 512 --extent 1g --duration 0.5 --paths rings --drives 4 \
   --sweep profile=optane,znand,980pro --plot "$out/io-drives.png"

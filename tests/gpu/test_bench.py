@@ -1,10 +1,12 @@
 """What `bamquery bench` runs on a GPU, small: page cache, arrays and blocks, every byte compared."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from bamquery.driver.bench import gpu_block, gpu_pages
 from bamquery.driver.bench.gpu_array import run_array_gpu
 from bamquery.driver.bench.gpu_block import run_block_gpu
 from bamquery.driver.bench.gpu_cache import run_cache_gpu
@@ -18,14 +20,20 @@ from bamquery.driver.bench.workload import (
     PathName,
     Pattern,
 )
+from bamquery.driver.gpu import Gpu
 
 SECONDS = 0.2
 GPU = "cuda:0"
 
 
 @pytest.fixture(autouse=True)
-def gpu_is_there(gpu: object) -> None:
-    """The benchmarks open the GPU themselves."""
+def kernels_for_the_tool(
+    gpu: object, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The benchmarks open the GPU themselves, so `--racecheck` has to reach them there."""
+    if request.config.getoption("--racecheck", False):
+        for module in (gpu_block, gpu_pages):
+            monkeypatch.setattr(module, "Gpu", partial(Gpu, defines=("BAMQUERY_RACECHECK",)))
 
 
 def hear(_path: str, _seconds: float, _operations: int, _moved: int) -> None:

@@ -6,6 +6,8 @@ PYTHON ?= python3
 CXX ?= g++
 VENV := .venv
 BIN := $(VENV)/bin
+# What mypy reads of libcudf, 10 MB: without its libraries (1 GB) it cannot be imported, so it stays off the path.
+STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 # What the extension is made of; Python files are used in place (editable install).
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu)
@@ -48,6 +50,7 @@ $(BIN)/python: | check-tools
 
 $(VENV)/.installed-test: $(NATIVE) | $(BIN)/python
 	CXX=$(CXX) $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(VENV)/stubs $(STUBS)
 	@touch $@
 
 $(VENV)/.installed-demo: $(NATIVE) | $(BIN)/python

@@ -48,6 +48,8 @@ class Settings:
     """Worker threads of a query; None: as many as there are cores."""
     memory_limit: int | None = None
     """Bytes that operators may hold (hash tables, sorts); None: half of the machine's memory."""
+    gpu_memory_limit: int | None = None
+    """Bytes of GPU memory that columns and what they are made of may take; None: what the GPU has."""
     reader: str = "auto"
     """`mapped`: files through the page cache; `direct`: past it (O_DIRECT); `auto`: mapped."""
     block_size: int = 512
@@ -171,6 +173,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "device": _parse_device,
         "threads": _parse_threads,
         "memory_limit": parse_bytes,
+        "gpu_memory_limit": parse_bytes,
         "reader": _one_of("auto", "mapped", "direct"),
         "block_size": _parse_block_size,
         "zone_maps": _parse_boolean,

@@ -1,0 +1,65 @@
+"""Frames of pylibcudf columns: made from buffers, and known by their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.span import Span
+from pylibcudf.types import TypeId
+
+from bamquery.engine.cuda.types import device_type
+
+
+@dataclass(frozen=True)
+class CudaFrame:
+    """Columns by position in a GPU's memory, and a row count that survives having no columns.
+
+    Attributes:
+        columns: all of `rows` values, of the types that `device_type` gives for those of the plan's fields.
+        rows: less than 2**31, as libcudf counts them.
+    """
+
+    columns: tuple[plc.Column, ...]
+    rows: int
+
+    def table(self) -> plc.Table:
+        """The columns as libcudf's functions take them; there is at least one."""
+        return plc.Table(list(self.columns))
+
+
+def make_frame(columns: Sequence[plc.Column], rows: int) -> CudaFrame:
+    """A frame of columns that have `rows` values each."""
+    assert all(column.size() == rows for column in columns)
+    return CudaFrame(tuple(columns), rows)
+
+
+def column_from_buffers(
+    kind: pa.DataType,
+    rows: int,
+    data: Span,
+    *,
+    validity: Span | None = None,
+    null_count: int = 0,
+    offsets: Span | None = None,
+    offsets_width: int = 8,
+) -> plc.Column:
+    """A column over device memory, which the column keeps; nothing is copied.
+
+    Args:
+        kind: the Arrow type of the values; for a dictionary's indices, the index type.
+        rows: values.
+        data: values, one after the other; one byte each for booleans; the bytes of all strings for strings.
+        validity: a bit a row, 1 for a value, its bytes a multiple of 64; None: there are no nulls.
+        null_count: bits of `validity` that are 0.
+        offsets: for strings and binaries, `rows + 1` places in `data`, the first one 0.
+        offsets_width: bytes of each: 4, or 8, which libcudf takes for strings of any length.
+    """
+    children: list[plc.Column] = []
+    if offsets is not None:
+        width = plc.DataType(TypeId.INT64 if offsets_width == 8 else TypeId.INT32)
+        children.append(plc.Column(width, rows + 1, offsets, None, 0, 0, []))
+    mask = validity if null_count else None
+    return plc.Column(device_type(kind), rows, data, mask, null_count, 0, children)

@@ -1,0 +1,137 @@
+"""What all queries on one GPU share: its context, its memory and the stream on which libcudf works."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Final
+
+import rmm
+from rmm.pylibrmm.stream import Stream
+
+from bamquery.driver.gpu import Gpu
+from bamquery.engine.cuda.memory import device_pool, reported
+from bamquery.errors import GpuError
+
+_SPIN_S: Final = 200e-6
+_NAPS_S: Final = (20e-6, 1e-3)
+"""Shortest and longest pause between two looks."""
+
+_sessions: dict[tuple[int, int | None], CudaSession] = {}
+_gpus: dict[int, Gpu] = {}
+_lock = threading.RLock()
+
+
+class CudaSession:
+    """One GPU under one memory limit, for all queries of this process that want that; thread-safe.
+
+    Attributes:
+        gpu: the driver's view of it. All sessions of an ordinal have the same; hold `lock` to load kernels.
+        ordinal: its number, from 0 on.
+        limit: bytes that `memory` gives out at most; None: all there is.
+        memory: gives out stream-ordered memory from the GPU's pool. Pass it as `mr` wherever a libcudf
+            function takes one, so that the limit holds.
+        stream: where libcudf works; pass it as `stream`. Work on it follows in order, whichever thread asks.
+        driver_stream: the same stream as the driver's interface has it (`CUstream`), for launches and events.
+        lock: for what only one thread may do at a time with `gpu`.
+    """
+
+    def __init__(self, ordinal: int, limit: int | None) -> None:
+        """See `open_session`."""
+        with _lock:
+            if ordinal not in _gpus:
+                _gpus[ordinal] = Gpu(ordinal)
+        self.gpu: Final = _gpus[ordinal]
+        self.ordinal: Final = ordinal
+        self.limit: Final = limit
+        self.lock: Final = threading.RLock()
+        self.enter()
+        pool = device_pool(ordinal)
+        self.memory: Final = pool if limit is None else rmm.mr.LimitingResourceAdaptor(pool, limit)
+        # A blocking stream, unlike the driver's: cuDF, CuPy and torch use the default stream, so what they
+        # still do with a column that came from here ends before its memory is used again.
+        self.stream: Final = Stream()
+        self.driver_stream: Final = self.gpu.cuda.api.CUstream(self.stream.__cuda_stream__()[1])
+
+    @property
+    def name(self) -> str:
+        """As settings spell the device."""
+        return f"cuda:{self.ordinal}"
+
+    def enter(self) -> None:
+        """Make this thread's CUDA calls go to this GPU."""
+        self.gpu.enter()
+
+    def allocate(self, nbytes: int, what: str) -> rmm.DeviceBuffer:
+        """Memory with anything in it, ordered on `stream`.
+
+        Other streams wait for `stream` before they write to it (`follow`), and `stream` waits for them before
+        the buffer is let go of.
+
+        Raises:
+            MemoryLimitError: there is not so much left; names `what` and the setting to change.
+        """
+        self.enter()
+        with reported(what, self.limit, nbytes):
+            return rmm.DeviceBuffer(size=nbytes, stream=self.stream, mr=self.memory)
+
+    def wrap(self, driver_stream: Any) -> Stream:
+        """A stream of `gpu` as libcudf's functions take it."""
+        return Stream(_Handle(int(driver_stream)))
+
+    def follow(self, waiting: Any, first: Any) -> None:
+        """Let one driver stream wait, on the GPU, for what another has been given so far."""
+        self.enter()
+        cuda = self.gpu.cuda
+        event = cuda("make an event", "cuEventCreate", cuda.api.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        try:
+            cuda("record an event", "cuEventRecord", event, first)
+            cuda("wait for an event", "cuStreamWaitEvent", waiting, event, 0)
+        finally:
+            cuda.quietly("cuEventDestroy", event)  # CUDA keeps it until it has happened
+
+    def synchronize(self, driver_stream: Any = None) -> None:
+        """Wait until a stream, `stream` if None, has done all it was given. Ctrl-C works.
+
+        Raises:
+            GpuError: something on it failed.
+        """
+        self.enter()
+        cuda = self.gpu.cuda
+        stream = self.driver_stream if driver_stream is None else driver_stream
+        start = time.monotonic()
+        nap, longest = _NAPS_S
+        while True:
+            (status,) = cuda.api.cuStreamQuery(stream)
+            if not int(status):
+                return
+            if status != cuda.api.CUresult.CUDA_ERROR_NOT_READY:
+                raise GpuError(
+                    f"{self.name} failed: {cuda.explain(status)}; it takes no more work from this process"
+                )
+            if time.monotonic() - start > _SPIN_S:
+                time.sleep(nap)
+                nap = min(2 * nap, longest)
+
+
+class _Handle:
+    """A stream that somebody else owns, as CUDA's Python libraries pass it to each other."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return (0, self._handle)
+
+
+def open_session(ordinal: int, limit: int | None = None) -> CudaSession:
+    """The session of a GPU and a limit in bytes; made once, and kept until the process ends.
+
+    Raises:
+        GpuError: there is no such GPU, or something on the way to it is missing.
+    """
+    with _lock:
+        session = _sessions.get((ordinal, limit))
+        if session is None:
+            session = _sessions[ordinal, limit] = CudaSession(ordinal, limit)
+        return session

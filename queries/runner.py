@@ -14,6 +14,7 @@ from pathlib import Path
 from bamquery.errors import BamQueryError
 from bamquery.queries.cold import drop_caches, files_below
 from bamquery.queries.export import export, export_path, require_copy
+from bamquery.queries.footprint import footprint
 from bamquery.queries.questions import COLUMNS, NAMES, Question, questions
 from bamquery.queries.systems import Answer, BamQuerySystem, Io, System, baseline
 from bamquery.storage.database import Database
@@ -36,7 +37,8 @@ class Plan:
         table: a table with the columns of the questions.
         names: of the questions.
         against: baselines to compare with.
-        parquet: a Parquet file with the table's rows, or None to export one beside the database.
+        parquet: a Parquet file or a folder of them with the table's rows, or None to export some beside the
+            database.
         repeat: how often each system answers each question.
         cold: drop caches before each answer and count opening as part of it.
         settings: for `bamquery.connect`.
@@ -54,11 +56,21 @@ class Plan:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one system took for one question, and what it said."""
+    """One system and one question.
+
+    Attributes:
+        system: as people call it.
+        seconds: of each answer that counts.
+        answer: the last.
+        moved: bytes that an answer moves; None where that is unknown.
+        first: seconds of the answer before, which does not count; None with cold caches, where all are first.
+    """
 
     system: str
     seconds: tuple[float, ...]
     answer: Answer
+    moved: int | None = None
+    first: float | None = None
 
     @property
     def best(self) -> float:
@@ -85,6 +97,12 @@ class QuestionResult:
         """BamQuery's bytes."""
         return self.timings[0].answer.io
 
+    def amplification(self, timing: Timing) -> float | None:
+        """Bytes that a system moved over the bytes that the question needs; None where either is unknown."""
+        if timing.moved is None or self.io is None or not self.io.needed:
+            return None
+        return timing.moved / self.io.needed
+
     @property
     def wrong(self) -> tuple[str, ...]:
         """Systems with another answer than the reference's."""
@@ -105,6 +123,9 @@ class RunResult:
         questions: one result each.
         dropped: how caches were dropped; empty if they were not.
         wrong_count: what BamQuery counted where the reference counted another number of long trips.
+        device: where BamQuery ran: cpu, cuda:0.
+        notes: what its profile says of that choice, and of what did not run as asked.
+        memory: what BamQuery held after its last answer, see `footprint`; empty with cold caches.
     """
 
     plan: Plan
@@ -114,6 +135,9 @@ class RunResult:
     questions: tuple[QuestionResult, ...]
     dropped: str
     wrong_count: int | None
+    device: str
+    notes: tuple[str, ...]
+    memory: Mapping[str, int]
 
     @property
     def right(self) -> bool:
@@ -148,28 +172,47 @@ def run(plan: Plan, progress: Progress | None = None) -> RunResult:
             if plan.parquet is None:
                 export(snapshot, COLUMNS, parquet, progress)
     require_copy(parquet, COLUMNS)
-    systems: list[System] = [BamQuerySystem(plan.database, plan.table, plan.settings)]
+    own = BamQuerySystem(plan.database, plan.table, plan.settings)
+    systems: list[System] = [own]
     systems += [baseline(name, parquet) for name in plan.against]
     reference = reference_system(parquet)
     dropped = ""
-    timings: dict[str, list[Timing]] = {asked_.name: [] for asked_ in asked}
+    timings: list[list[Timing]] = []
+    memory: dict[str, int] = {}
     for system in systems:
-        for question in asked:
-            if plan.cold:
-                timing, dropped = _time_cold(system, question, plan.repeat)
-            else:
-                timing = _time_warm(system, question, plan.repeat)
-            timings[question.name].append(timing)
+        if plan.cold:
+            cold = [_time_cold(system, question, plan.repeat) for question in asked]
+            timings.append([timing for timing, _ in cold])
+            dropped = cold[-1][1]
+        else:
+            with opened(system):
+                timings.append([_time_warm(system, question, plan.repeat) for question in asked])
+                if system is own:
+                    memory = footprint(own.device)
     with opened(reference):
         matching = reference.count()
         results = tuple(
-            QuestionResult(question, tuple(timings[question.name]), reference.ask(question).value, matching)
-            for question in asked
+            QuestionResult(
+                question,
+                tuple(of_system[place] for of_system in timings),
+                reference.ask(question).value,
+                matching,
+            )
+            for place, question in enumerate(asked)
         )
-    with opened(systems[0]):
-        counted = systems[0].count()
+    with opened(own):
+        counted = own.count()
     return RunResult(
-        plan, rows, version, reference.name, results, dropped, None if counted == matching else counted
+        plan,
+        rows,
+        version,
+        reference.name,
+        results,
+        dropped,
+        None if counted == matching else counted,
+        own.device,
+        own.notes,
+        memory,
     )
 
 
@@ -200,14 +243,15 @@ def opened(system: System) -> Iterator[None]:
 
 def _time_warm(system: System, question: Question, repeat: int) -> Timing:
     """Times of one open system, after an answer that is not counted."""
-    with opened(system):
+    start = time.perf_counter()
+    system.ask(question)
+    first = time.perf_counter() - start
+    seconds = []
+    for _ in range(repeat):
+        start = time.perf_counter()
         answer = system.ask(question)
-        seconds = []
-        for _ in range(repeat):
-            start = time.perf_counter()
-            answer = system.ask(question)
-            seconds.append(time.perf_counter() - start)
-    return Timing(system.name, tuple(seconds), answer)
+        seconds.append(time.perf_counter() - start)
+    return Timing(system.name, tuple(seconds), answer, system.moved(question), first)
 
 
 def _time_cold(system: System, question: Question, repeat: int) -> tuple[Timing, str]:
@@ -220,4 +264,5 @@ def _time_cold(system: System, question: Question, repeat: int) -> tuple[Timing,
         with opened(system):
             answer = system.ask(question)
             seconds.append(time.perf_counter() - start)
-    return Timing(system.name, tuple(seconds), answer), dropped
+            moved = system.moved(question)
+    return Timing(system.name, tuple(seconds), answer, moved), dropped

@@ -53,6 +53,13 @@ class System(Protocol):
         """Run one query."""
         ...
 
+    def moved(self, question: Question) -> int | None:
+        """Bytes that an answer moves from files or host memory; None where it cannot be known.
+
+        Asked after a question was timed, while the system is open.
+        """
+        ...
+
     def count(self) -> int:
         """How many trips are long."""
         ...
@@ -73,6 +80,11 @@ class BamQuerySystem:
         self._table = table
         self._settings = settings
         self._connection: Connection | None = None
+        self._read: dict[str, int] = {}
+        self.device = ""
+        """Where the last query ran."""
+        self.notes: tuple[str, ...] = ()
+        """What its profile says of the choice and of what did not run as asked."""
 
     def open(self) -> None:
         """Connect."""
@@ -83,8 +95,15 @@ class BamQuerySystem:
         assert self._connection is not None, "opened first"
         relation = self._connection.sql(question.sql(self._table))
         value = relation.to_arrow().column(0)[0].as_py()
-        io = relation.profile.io
+        profile = relation.profile
+        io = profile.io
+        self.device, self.notes = profile.device, tuple(profile.notes)
+        self._read[question.name] = io.bytes_read
         return Answer(value, Io(io.bytes_needed, io.bytes_read, io.amplification))
+
+    def moved(self, question: Question) -> int:
+        """Bytes of all completed read commands, as the profile has them."""
+        return self._read[question.name]
 
     def count(self) -> int:
         """Long trips."""
@@ -102,10 +121,10 @@ class BamQuerySystem:
 
 
 def baseline(name: str, parquet: Path) -> System:
-    """One of BASELINES over a Parquet file.
+    """One of BASELINES over a Parquet file, or a folder of such files.
 
     Raises:
-        BamQueryError: there is no such baseline, or its library is not installed.
+        BamQueryError: there is no such baseline, or its library is not installed, or it cannot be used.
     """
     folded = name.strip().casefold()
     if folded not in BASELINES:
@@ -113,13 +132,23 @@ def baseline(name: str, parquet: Path) -> System:
             f'nothing called "{name}" to compare with, only {", ".join(BASELINES)}.'
             f"{suggestion(name, BASELINES)}"
         )
-    try:
-        importlib.import_module(folded)
-    except ImportError as error:
-        raise BamQueryError(
-            f"comparing with {BASELINES[folded]} needs {folded}, which is not installed: "
-            'pip install "bamquery[bench]"'
-        ) from error
-    module = importlib.import_module(f"bamquery.queries.baselines.{folded}")
+    found = BASELINES[folded]
+    for library in found.libraries:
+        try:
+            importlib.import_module(library)
+        except ImportError as error:
+            raise BamQueryError(
+                f"comparing with {found.label} needs {library}, which is not installed"
+                f"{' for an NVIDIA GPU' if found.gpu else ''}: "
+                f'pip install "bamquery[{found.extra}]"'
+            ) from error
+        except Exception as error:
+            if not found.gpu:
+                raise
+            # cuDF looks for a GPU when it is imported, and raises what CUDA says.
+            raise BamQueryError(
+                f"comparing with {found.label} needs an NVIDIA GPU that {library} can use: {error}"
+            ) from error
+    module = importlib.import_module(f"bamquery.queries.baselines.{found.module}")
     make: Callable[[Path], System] = module.System
     return make(parquet)

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars
 
+from bamquery.queries.parquet_files import parquet_files
 from bamquery.queries.questions import LONG_MILES, Question
 from bamquery.queries.systems import Answer
 
@@ -23,8 +24,8 @@ class System:
         self._trips: Any = None
 
     def open(self) -> None:
-        """Read the file's metadata."""
-        self._trips = polars.scan_parquet(self.files[0])
+        """Read metadata."""
+        self._trips = polars.scan_parquet(parquet_files(self.files[0]))
 
     def ask(self, question: Question) -> Answer:
         """Average the quotients of the long trips."""
@@ -32,13 +33,16 @@ class System:
         amount = reduce(lambda left, right: left - right, others, first)
         return Answer(self._long().select((amount / polars.col("trip_distance")).mean()).collect().item())
 
+    def moved(self, _question: Question) -> None:
+        """Unknown: pages that cannot match may be skipped."""
+
     def count(self) -> int:
         """Long trips."""
         count: int = self._long().select(polars.len()).collect().item()
         return count
 
     def close(self) -> None:
-        """Forget the file."""
+        """Forget the files."""
         self._trips = None
 
     def _long(self) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow.dataset
 
 from bamquery.queries.arrow import compute
+from bamquery.queries.parquet_files import column_bytes, parquet_files
 from bamquery.queries.questions import LONG_MILES, Question
 from bamquery.queries.systems import Answer
 
@@ -26,8 +27,8 @@ class System:
         self._trips: Any = None
 
     def open(self) -> None:
-        """Read the file's metadata."""
-        self._trips = _dataset.dataset(self.files[0])
+        """Read metadata."""
+        self._trips = _dataset.dataset([str(file) for file in parquet_files(self.files[0])])
 
     def ask(self, question: Question) -> Answer:
         """Scan for the quotients and average them; nulls do not count, as in SQL."""
@@ -38,13 +39,18 @@ class System:
         )
         return Answer(compute.mean(quotients["quotient"]).as_py())
 
+    def moved(self, question: Question) -> int:
+        """Bytes of the columns in row groups that may hold long trips."""
+        files = parquet_files(self.files[0])
+        return column_bytes(files, question.columns, ("trip_distance", LONG_MILES))
+
     def count(self) -> int:
         """Long trips."""
         count: int = self._trips.count_rows(filter=self._long())
         return count
 
     def close(self) -> None:
-        """Forget the file."""
+        """Forget the files."""
         self._trips = None
 
     @staticmethod

@@ -1,0 +1,49 @@
+"""cuDF over a Parquet copy: whole columns are read, decoded and filtered on the GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import cudf
+
+from bamquery.queries.baselines.cudf_frames import finished, long_trips, mean_of, prepare
+from bamquery.queries.parquet_files import column_bytes, parquet_files
+from bamquery.queries.questions import Question
+from bamquery.queries.systems import Answer
+
+
+class System:
+    """`cudf.read_parquet(columns=...)`, then a filter and a mean."""
+
+    name = "cuDF read_parquet"
+
+    def __init__(self, parquet: Path) -> None:
+        """Nothing is opened yet."""
+        self.files = [parquet]
+
+    def open(self) -> None:
+        """Find the GPU."""
+        prepare(self.name)
+
+    def ask(self, question: Question) -> Answer:
+        """Read the question's columns, filter, average."""
+        with finished(self.name, f"{question.name.upper()}'s columns"):
+            value = mean_of(long_trips(self._read(question.columns)), question)
+        return Answer(value)
+
+    def moved(self, question: Question) -> int:
+        """Bytes that the columns take in the files: all of them are read."""
+        return column_bytes(parquet_files(self.files[0]), question.columns)
+
+    def count(self) -> int:
+        """Long trips."""
+        with finished(self.name, "trip_distance"):
+            return len(long_trips(self._read(("trip_distance",))))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _read(self, columns: tuple[str, ...]) -> Any:
+        files = [str(file) for file in parquet_files(self.files[0])]
+        return cudf.read_parquet(files, columns=list(columns))

@@ -37,7 +37,7 @@ def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: 
         StorageError: the path is something else, or cannot be made a database.
     """
     chosen = Settings().with_values({"device": device, **settings})
-    open_device(chosen.device)
+    open_device(chosen.device, chosen.gpu_memory_limit)
     return Connection(Session(Database.open(path), chosen))
 
 

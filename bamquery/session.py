@@ -86,7 +86,7 @@ class Session:
         """
         with self._lock:
             settings = self._settings.with_value(name, value)
-            open_device(settings.device)
+            open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
     def catalog(self, relations: Mapping[str, Source]) -> StatementCatalog:
@@ -100,7 +100,7 @@ class Session:
             UnsupportedError: the device cannot run it.
         """
         assert self.database is not None  # raises where it is closed
-        device, notes = open_device(self._settings.device)
+        device, notes = open_device(self._settings.device, self._settings.gpu_memory_limit)
         result = Result(plan, device, self._settings, notes)
         self.register(result)
         return result

@@ -22,7 +22,7 @@ from bamquery.engine.cpu.kernels import (
     where,
 )
 
-_SPACES: Final = (
+SPACES: Final = (
     "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 )
 """Unicode's category Zs: what DuckDB's trim removes; tabs and newlines stay."""
@@ -127,6 +127,6 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "starts_with": _matching("starts_with"),
         "contains": _matching("match_substring"),
         "substring": _substring,
-        "trim": lambda arguments, kind: compute("utf8_trim", arguments[0], options=pc.TrimOptions(_SPACES)),
+        "trim": lambda arguments, kind: compute("utf8_trim", arguments[0], options=pc.TrimOptions(SPACES)),
     }
 )

@@ -63,3 +63,17 @@ def column_from_buffers(
         children.append(plc.Column(width, rows + 1, offsets, None, 0, 0, []))
     mask = validity if null_count else None
     return plc.Column(device_type(kind), rows, data, mask, null_count, 0, children)
+
+
+def column_bytes(column: plc.Column) -> int:
+    """Device memory that the column's rows occupy; for a slice of strings as if all had equal lengths."""
+    rows = column.size()
+    mask = -(-rows // 8) if column.null_mask() is not None else 0
+    if column.type().id() != TypeId.STRING:
+        return rows * plc.types.size_of(column.type()) + mask
+    data = column.data()
+    if not column.num_children() or data is None:
+        return mask
+    offsets = column.child(0)
+    width = plc.types.size_of(offsets.type())
+    return data.size * rows // max(offsets.size() - 1, 1) + width * (rows + 1) + mask

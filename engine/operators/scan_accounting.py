@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from bamquery.engine.operators.scan_chunks import Piece
 from bamquery.storage.fragment import Fragment
-from bamquery.storage.types import value_bits
+from bamquery.storage.types import is_string_like, value_bits
 
 
 def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 0) -> int:
     """Bytes of `rows` rows of a column in plain Arrow: the least that looking at them can take.
 
     Values, 1/8 byte a row where the fragment's column has nulls, and for strings one offset a row and
-    the `string_bytes` themselves. Of a dictionary column the indexes.
+    the `string_bytes` themselves. Of a dictionary column the indexes, whatever a device makes of it.
     """
     position = fragment.column_index(column)
+    kind = fragment.schema.field(position).type
     nulls = 0 if fragment.layout.columns[position].validity is None else _bytes(rows)
-    return nulls + _bytes(rows * value_bits(fragment.schema.field(position).type)) + string_bytes
+    return nulls + _bytes(rows * value_bits(kind)) + (string_bytes if is_string_like(kind) else 0)
 
 
 def whole_piece_bytes(piece: Piece, column: str) -> int:

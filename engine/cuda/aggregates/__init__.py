@@ -1,0 +1,1 @@
+"""Aggregate functions: from rows to states, from states to fewer states, from states to values."""

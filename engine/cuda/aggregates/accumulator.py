@@ -1,0 +1,49 @@
+"""The shape of an aggregate function on this device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.kernels import INT64, Kernels
+
+Parts: TypeAlias = tuple[plc.Column, ...]
+"""An aggregate's state: a few columns with one value a group."""
+
+DOUBLE: Final[Any] = pa.float64()
+
+
+class Accumulator(ABC):
+    """One aggregate call. `merge` is associative, in the order of the states."""
+
+    @abstractmethod
+    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+        """States of the groups after these rows; `column` is the argument, nulls included."""
+
+    @abstractmethod
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """States of the groups, each from those of its number."""
+
+    @abstractmethod
+    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+        """The aggregate's value in each group.
+
+        Raises:
+            ExecutionError: it does not fit the type.
+        """
+
+
+def added(kernels: Kernels, counts: plc.Column, codes: Codes) -> plc.Column:
+    """Sums of int64 numbers, 0 for a group without any."""
+    sums = codes.reduced(kernels, counts, plc.aggregation.sum(), INT64)
+    return kernels.filled(sums, kernels.number(0))
+
+
+def joined_parts(kernels: Kernels, parts: Sequence[Parts]) -> Parts:
+    """One aggregate's parts of several states, one after the other."""
+    return tuple(kernels.joined(columns) for columns in zip(*parts, strict=True))

@@ -1,0 +1,197 @@
+"""sum and avg: exact for integers and decimals, in doubles for floats.
+
+Exact sums are kept as limbs of 32 bits in 64-bit integers, so that adding up to 2**31 of them cannot
+overflow before the carries are passed on. A group without values has nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.binaryop import BinaryOperator
+from pylibcudf.types import TypeId
+
+from bamquery.engine.cuda import decimals
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
+from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, Side, viewed
+from bamquery.engine.cuda.types import device_type
+from bamquery.errors import ExecutionError
+from bamquery.type_names import type_name
+
+_LIMB: Final = 0xFFFFFFFF
+_LIMB_BITS: Final = 32
+
+
+class FloatSum(Accumulator):
+    """Sum of floats in doubles."""
+
+    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+        """The sum."""
+        return self.merge(kernels, (kernels.convert(column, FLOAT64),), codes)
+
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """The sums."""
+        return (codes.reduced(kernels, parts[0], plc.aggregation.sum(), FLOAT64),)
+
+    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+        """The sums."""
+        return parts[0]
+
+
+class FloatAverage(FloatSum):
+    """Mean of floats: sum / count in doubles."""
+
+    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+        """Sum and count."""
+        sums = FloatSum.merge(self, kernels, (kernels.convert(column, FLOAT64),), codes)
+        return (*sums, codes.counted(kernels, column))
+
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """The sums of both."""
+        return (*super().merge(kernels, parts[:1], codes), added(kernels, parts[1], codes))
+
+    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+        """Null where the count is 0, as the sum is."""
+        sums, counts = parts
+        return kernels.binary(BinaryOperator.DIV, sums, kernels.convert(counts, FLOAT64), FLOAT64)
+
+
+class ExactSum(Accumulator):
+    """Sum of integers or decimals in decimal128 with 38 digits."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+
+    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+        """Limbs."""
+        zeros = _zeros_like(kernels, column)
+        return self.merge(kernels, (*_split(kernels, column), zeros), codes)
+
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """The sums."""
+        sums = [codes.reduced(kernels, limb, plc.aggregation.sum(), INT64) for limb in parts]
+        return tuple(_carried(kernels, sums))
+
+    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+        """The sums.
+
+        Raises:
+            ExecutionError: one has more than 38 digits.
+        """
+        return _assembled(kernels, parts, self._kind)
+
+
+class ExactAverage(ExactSum):
+    """Mean of integers or decimals: the exact sum / count in double."""
+
+    def __init__(self, scale: int) -> None:
+        super().__init__(pa.decimal128(38, scale))
+        self._scale = scale
+
+    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+        """Limbs and count."""
+        limbs = (*_split(kernels, column), _zeros_like(kernels, column))
+        return (*ExactSum.merge(self, kernels, limbs, codes), codes.counted(kernels, column))
+
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """The sums of both."""
+        return (*super().merge(kernels, parts[:-1], codes), added(kernels, parts[-1], codes))
+
+    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+        """Null where the count is 0, as the sum is; the sum is exact up to 2**53, as is its divisor."""
+        *limbs, counts = parts
+        total = kernels.convert(limbs[-1], FLOAT64)
+        for limb in reversed(limbs[:-1]):
+            shifted = _double(kernels, BinaryOperator.MUL, total, kernels.number(2.0**_LIMB_BITS, DOUBLE))
+            total = _double(kernels, BinaryOperator.ADD, shifted, kernels.convert(limb, FLOAT64))
+        unit = kernels.number(10.0**self._scale, DOUBLE)
+        divisor = _double(kernels, BinaryOperator.MUL, kernels.convert(counts, FLOAT64), unit)
+        return _double(kernels, BinaryOperator.DIV, total, divisor)
+
+
+def _double(kernels: Kernels, operator: BinaryOperator, a: Side, b: Side) -> plc.Column:
+    return kernels.binary(operator, a, b, FLOAT64)
+
+
+def _integer(kernels: Kernels, operator: BinaryOperator, column: plc.Column, number: int) -> plc.Column:
+    return kernels.binary(operator, column, kernels.number(number), INT64)
+
+
+def _zeros_like(kernels: Kernels, column: plc.Column) -> plc.Column:
+    """Room for the last carry: 0 where there is a value."""
+    zeros = kernels.repeated(kernels.number(0), column.size())
+    if not column.null_count():
+        return zeros
+    return kernels.where(kernels.is_valid(column), zeros, kernels.null(pa.int64()))
+
+
+def _split(kernels: Kernels, column: plc.Column) -> list[plc.Column]:
+    """Values as limbs, the lowest first, the highest with the sign."""
+    kind = column.type().id()
+    if kind == TypeId.DECIMAL128:
+        low, high = _words(kernels, column)
+        return [*_halves(kernels, low, signed=False), *_halves(kernels, high, signed=True)]
+    if kind in (TypeId.INT64, TypeId.UINT64):
+        return _halves(kernels, viewed(column, INT64), signed=kind == TypeId.INT64)
+    return [kernels.convert(column, INT64)]
+
+
+def _words(kernels: Kernels, column: plc.Column) -> list[plc.Column]:
+    """The low and the high 64 bits of decimals."""
+    rows = column.size()
+    stored = plc.Column(INT64, 2 * rows, column.data(), None, 0, 2 * column.offset(), [])
+    words = [kernels.gather([stored], kernels.positions(rows, start, 2))[0] for start in (0, 1)]
+    if not column.null_count():
+        return words
+    valid = kernels.is_valid(column)
+    return [kernels.where(valid, word, kernels.null(pa.int64())) for word in words]
+
+
+def _halves(kernels: Kernels, words: plc.Column, *, signed: bool) -> list[plc.Column]:
+    shift = BinaryOperator.SHIFT_RIGHT if signed else BinaryOperator.SHIFT_RIGHT_UNSIGNED
+    return [
+        _integer(kernels, BinaryOperator.BITWISE_AND, words, _LIMB),
+        _integer(kernels, shift, words, _LIMB_BITS),
+    ]
+
+
+def _carried(kernels: Kernels, limbs: Sequence[plc.Column]) -> list[plc.Column]:
+    """The same numbers with all limbs but the highest within 32 bits."""
+    carried = list(limbs)
+    for low in range(len(carried) - 1):
+        carry = _integer(kernels, BinaryOperator.SHIFT_RIGHT, carried[low], _LIMB_BITS)
+        carried[low + 1] = kernels.binary(BinaryOperator.ADD, carried[low + 1], carry, INT64)
+        carried[low] = _integer(kernels, BinaryOperator.BITWISE_AND, carried[low], _LIMB)
+    return carried
+
+
+def _assembled(kernels: Kernels, limbs: Sequence[plc.Column], kind: Any) -> plc.Column:
+    groups = limbs[0].size()
+    if not groups:
+        return kernels.nulls(0, kind)
+    present = kernels.is_valid(limbs[0])
+    known = [kernels.filled(limb, kernels.number(0)) for limb in limbs]
+    zeros = kernels.repeated(kernels.number(0), groups)
+    low0, low1, high0, high1, sign = _carried(kernels, [*known, *[zeros] * (5 - len(known))])
+    low, high = _word(kernels, low0, low1), _word(kernels, high0, high1)
+    both = plc.reshape.interleave_columns(
+        plc.Table([low, high]), stream=kernels.stream, mr=kernels.memory
+    )  # little-endian: the low word first
+    whole = plc.Column(INT128, groups, both.data(), None, 0, 0, [])
+    # What is above 128 bits may only repeat the sign.
+    repeated = _integer(kernels, BinaryOperator.SHIFT_RIGHT, high, 63)
+    outside = kernels.either(
+        kernels.test(BinaryOperator.NOT_EQUAL, sign, repeated), decimals.too_long(kernels, whole, 38)
+    )
+    if kernels.any_true(outside):
+        raise ExecutionError(f"{type_name(kind)} overflow: a sum has more than 38 digits")
+    return kernels.where(present, viewed(whole, device_type(kind)), kernels.null(kind))
+
+
+def _word(kernels: Kernels, low: plc.Column, high: plc.Column) -> plc.Column:
+    shifted = _integer(kernels, BinaryOperator.SHIFT_LEFT, high, _LIMB_BITS)
+    return kernels.binary(BinaryOperator.BITWISE_OR, low, shifted, INT64)

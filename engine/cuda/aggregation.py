@@ -1,0 +1,158 @@
+"""GROUP BY on this device: partial states of chunks, merged, then made into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
+from bamquery.engine.cuda.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
+from bamquery.engine.cuda.grouping import Codes, group_rows
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.memory import reported
+from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.types import value_type
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class CudaGroups:
+    """States of some groups.
+
+    Attributes:
+        keys: the groups' keys, distinct.
+        groups: how many.
+        parts: the state of each aggregate, in the calls' order.
+    """
+
+    keys: tuple[plc.Column, ...]
+    groups: int
+    parts: tuple[Parts, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held on the GPU."""
+        return sum(map(column_bytes, self.columns()))
+
+    def columns(self) -> list[plc.Column]:
+        """Keys, then the parts of all aggregates."""
+        return [*self.keys, *(part for parts in self.parts for part in parts)]
+
+    def with_columns(self, columns: Sequence[plc.Column], groups: int) -> CudaGroups:
+        """Others groups' states, of the same form, from their columns."""
+        place = len(self.keys)
+        parts: list[Parts] = []
+        for own in self.parts:
+            parts.append(tuple(columns[place : place + len(own)]))
+            place += len(own)
+        return CudaGroups(tuple(columns[: len(self.keys)]), groups, tuple(parts))
+
+
+class CudaAggregation:
+    """Keys and aggregate calls; see `bamquery.engine.device.Aggregation`.
+
+    States keep their groups in order of first appearance, but for those that `split` gives.
+    """
+
+    def __init__(self, kernels: Kernels, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> None:
+        self._kernels = kernels
+        self._keys = tuple(keys)
+        self._calls = tuple(calls)
+        self._accumulators = tuple(_accumulator(call) for call in self._calls)
+
+    def partial(self, frame: CudaFrame) -> CudaGroups:
+        """The state of one frame's rows."""
+        return self._on_gpu(lambda: self._partial(frame))
+
+    def merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
+        """One state of several, in the rows' order."""
+        if len(states) == 1:
+            return states[0]
+        return self._on_gpu(lambda: self._merge(states))
+
+    def split(self, state: CudaGroups, count: int) -> list[CudaGroups]:
+        """The groups by their keys' hashes."""
+        return self._on_gpu(lambda: self._split(state, count))
+
+    def final(self, state: CudaGroups) -> CudaFrame:
+        """Keys, then aggregates."""
+        return self._on_gpu(lambda: self._final(state))
+
+    def _on_gpu(self, compute: Callable[[], Answer]) -> Answer:
+        session = self._kernels.session
+        session.enter()
+        with reported("GROUP BY" if self._keys else "an aggregate", session.limit):
+            return compute()
+
+    def _partial(self, frame: CudaFrame) -> CudaGroups:
+        kernels = self._kernels
+        grouping = group_rows(kernels, evaluate_columns(kernels, self._keys, frame), frame.rows)
+        parts: list[Parts] = []
+        for call, accumulator in zip(self._calls, self._accumulators, strict=True):
+            argument, codes = _inputs(kernels, call, frame, grouping.codes)
+            parts.append(accumulator.partial(kernels, argument, codes))
+        return CudaGroups(grouping.keys, grouping.codes.groups, tuple(parts))
+
+    def _merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
+        kernels = self._kernels
+        keys = [kernels.joined([s.keys[i] for s in states]) for i in range(len(self._keys))]
+        grouping = group_rows(kernels, keys, sum(state.groups for state in states))
+        parts = tuple(
+            accumulator.merge(
+                kernels, joined_parts(kernels, [state.parts[i] for state in states]), grouping.codes
+            )
+            for i, accumulator in enumerate(self._accumulators)
+        )
+        return CudaGroups(grouping.keys, grouping.codes.groups, parts)
+
+    def _split(self, state: CudaGroups, count: int) -> list[CudaGroups]:
+        kernels = self._kernels
+        if not state.groups:
+            return [state] * count
+        table, starts = plc.partitioning.hash_partition(
+            plc.Table(state.columns()),
+            list(range(len(state.keys))),
+            count,
+            stream=kernels.stream,
+            mr=kernels.memory,
+        )
+        starts = list(starts)[:count]
+        ends = [*starts[1:], state.groups]
+        return [
+            state.with_columns([kernels.cut(column, start, end) for column in table.columns()], end - start)
+            for start, end in zip(starts, ends, strict=True)
+        ]
+
+    def _final(self, state: CudaGroups) -> CudaFrame:
+        columns = list(state.keys)
+        for accumulator, parts in zip(self._accumulators, state.parts, strict=True):
+            columns.append(accumulator.final(self._kernels, parts))
+        return make_frame(columns, state.groups)
+
+
+def _inputs(
+    kernels: Kernels, call: AggregateCall, frame: CudaFrame, codes: Codes
+) -> tuple[plc.Column, Codes]:
+    """The argument (nulls where there is none) over the rows that count, and their groups."""
+    if call.filter is not None and frame.rows:
+        (mask,) = evaluate_columns(kernels, [call.filter], frame)
+        codes, _ = codes.among(kernels, mask)
+        # Before the argument is computed: it must not fail for rows that the filter drops.
+        frame = kernels.kept(frame, mask)
+    if not call.arguments:
+        return kernels.nulls(frame.rows, pa.null()), codes
+    (argument,) = evaluate_columns(kernels, call.arguments, frame)
+    return argument, codes
+
+
+def _accumulator(call: AggregateCall) -> Accumulator:
+    assert not call.distinct, "operators make arguments distinct"
+    argument = call.arguments[0].type if call.arguments else pa.null()
+    return ACCUMULATORS[call.function](value_type(argument), value_type(call.type))

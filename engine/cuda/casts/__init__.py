@@ -1,0 +1,1 @@
+"""Casts with DuckDB's semantics, by the type they give."""

@@ -1,0 +1,175 @@
+"""Casts between booleans, integers, floats and decimals.
+
+Floats become integers half to even, decimals half away from zero, floats become decimals half away from
+zero after scaling in binary: as DuckDB does each.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.binaryop import BinaryOperator
+from pylibcudf.unary import UnaryOperator
+
+from bamquery.engine.cuda import decimals
+from bamquery.engine.cuda.casts.outcome import Outcome
+from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, INT128, UINT64, Kernels, Side, viewed
+from bamquery.engine.cuda.rounding import half_away_from_zero, is_finite
+from bamquery.engine.cuda.types import device_type
+from bamquery.plan.types import integer_range
+
+_DOUBLE: Any = pa.float64()
+_EXACT_DIGITS = 18
+"""Digits of decimals that 64 bits hold."""
+
+
+def from_boolean(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """False is 0, true is 1."""
+    if pa.types.is_decimal(kind):
+        return integer_to_decimal(kernels, kernels.convert(column, INT64), pa.int64(), kind)
+    return Outcome(kernels.convert(column, device_type(kind)))
+
+
+def to_boolean(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Whatever is not 0 is true, NaN included."""
+    if pa.types.is_decimal(own):
+        zero, column = decimals.integer(kernels, 0), decimals.unscaled(column)
+    else:
+        zero = kernels.number(0, own)
+    return Outcome(kernels.test(BinaryOperator.NOT_EQUAL, column, zero))
+
+
+def _outside(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> plc.Column | None:
+    """Where integers of one type are no integers of another."""
+    low, high = integer_range(kind)
+    own_low, own_high = integer_range(own)
+    failed = None
+    if low > own_low:
+        failed = kernels.test(BinaryOperator.LESS, column, kernels.number(low, own))
+    if high < own_high:
+        above = kernels.test(BinaryOperator.GREATER, column, kernels.number(high, own))
+        failed = above if failed is None else kernels.either(failed, above)
+    return None if failed is None else kernels.filled(failed)
+
+
+def integer_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Fails out of range."""
+    failed = _outside(kernels, column, own, kind)
+    return Outcome(kernels.convert(column, device_type(kind)), failed)
+
+
+def integer_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """The nearest float."""
+    return Outcome(kernels.convert(column, device_type(kind)))
+
+
+def decimal_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """The unscaled value, which is exact up to 2**53, divided once; beyond that the last bit may differ."""
+    whole = decimals.unscaled(column)
+    if own.precision <= _EXACT_DIGITS:
+        whole = kernels.convert(whole, INT64)
+    doubles = kernels.convert(whole, FLOAT64)
+    if own.scale:
+        unit = kernels.number(10.0**own.scale, _DOUBLE)
+        doubles = kernels.binary(BinaryOperator.DIV, doubles, unit, FLOAT64)
+    return Outcome(kernels.convert(doubles, device_type(kind)))
+
+
+def float_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Fails where a finite number would become infinite."""
+    narrowed = kernels.convert(column, device_type(kind))
+    if own.bit_width <= kind.bit_width:
+        return Outcome(narrowed)
+    still = is_finite(kernels, kernels.convert(narrowed, FLOAT64))
+    failed = kernels.both(is_finite(kernels, column), kernels.invert(still))
+    return Outcome(narrowed, kernels.filled(failed))
+
+
+def float_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Nearest integer, half to even; fails out of range and for NaN."""
+    low, high = integer_range(kind)
+    rounded = kernels.unary(UnaryOperator.RINT, kernels.convert(column, FLOAT64))
+    # The bounds below are exact as floats: `high` itself is not, with 64 bits.
+    fits = kernels.both(
+        kernels.test(BinaryOperator.GREATER_EQUAL, rounded, kernels.number(float(low), _DOUBLE)),
+        kernels.test(BinaryOperator.LESS, rounded, kernels.number(float(high + 1), _DOUBLE)),
+    )
+    stored = _zero_unless(kernels, fits, rounded)
+    failed = kernels.filled(kernels.invert(fits))
+    return Outcome(kernels.convert(stored, device_type(kind)), failed)
+
+
+def _zero_unless(kernels: Kernels, fits: plc.Column, values: plc.Column) -> plc.Column:
+    """Doubles where they fit, 0 where they do not, null where they are null."""
+    zeros = kernels.where(kernels.filled(fits), values, kernels.number(0.0, _DOUBLE))
+    if not values.null_count():
+        return zeros
+    return kernels.where(kernels.is_valid(values), zeros, kernels.null(_DOUBLE))
+
+
+def integer_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Fails where the integer has more digits than the type keeps before the point."""
+    return _fit(kernels, kernels.convert(column, INT128), 0, 20, kind)
+
+
+def decimal_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Nearest integer, half away from zero; fails out of range."""
+    whole = decimals.rounded_quotient(kernels, decimals.unscaled(column), own.scale)
+    low, high = (decimals.integer(kernels, bound) for bound in integer_range(kind))
+    failed = kernels.either(
+        kernels.test(BinaryOperator.LESS, whole, low), kernels.test(BinaryOperator.GREATER, whole, high)
+    )
+    return Outcome(kernels.convert(whole, device_type(kind)), kernels.filled(failed))
+
+
+def decimal_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Rounded half away from zero to the new scale; fails where it has too many digits."""
+    whole = decimals.unscaled(column)
+    if kind.scale >= own.scale:
+        return _fit(kernels, whole, own.scale, own.precision, kind)
+    rounded = decimals.rounded_quotient(kernels, whole, own.scale - kind.scale)
+    digits = own.precision - (own.scale - kind.scale) + 1  # rounding may add one
+    return _fit(kernels, rounded, kind.scale, digits, kind)
+
+
+def _fit(kernels: Kernels, whole: plc.Column, scale: int, digits: int, kind: Any) -> Outcome:
+    """Unscaled decimals of at most so many digits and no larger scale than the type's, in it."""
+    added = kind.scale - scale
+    failed = None
+    if digits + added > kind.precision:
+        failed = kernels.filled(decimals.too_long(kernels, whole, max(kind.precision - added, 0)))
+    if added == 38:  # the factor has 39 digits itself, and no digit but 0 is left
+        whole = kernels.binary(BinaryOperator.MUL, whole, decimals.integer(kernels, 0), INT128)
+    else:
+        whole = decimals.times_power(kernels, whole, added)
+    return Outcome(viewed(whole, device_type(kind)), failed)
+
+
+def float_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
+    """Scaled, then rounded half away from zero; fails for what has too many digits, infinity and NaN."""
+    unit = kernels.number(10.0**kind.scale, _DOUBLE)
+    scaled = kernels.binary(BinaryOperator.MUL, kernels.convert(column, FLOAT64), unit, FLOAT64)
+    scaled = half_away_from_zero(kernels, scaled)
+    magnitude = kernels.unary(UnaryOperator.ABS, scaled)
+    fits = kernels.test(BinaryOperator.LESS, magnitude, kernels.number(10.0**kind.precision, _DOUBLE))
+    stored = _zero_unless(kernels, fits, scaled)
+    return Outcome(viewed(_wide(kernels, stored), device_type(kind)), kernels.filled(kernels.invert(fits)))
+
+
+def _wide(kernels: Kernels, values: plc.Column) -> plc.Column:
+    """Whole doubles as 128-bit integers; nothing is rounded, since each step drops or keeps bits."""
+    shift = kernels.number(2.0**64, _DOUBLE)
+    magnitude = kernels.unary(UnaryOperator.ABS, values)
+    high = kernels.unary(UnaryOperator.FLOOR, _double(kernels, BinaryOperator.DIV, magnitude, shift))
+    low = _double(kernels, BinaryOperator.SUB, magnitude, _double(kernels, BinaryOperator.MUL, high, shift))
+    words = [kernels.convert(kernels.convert(part, UINT64), INT128) for part in (low, high)]
+    upper = kernels.binary(BinaryOperator.MUL, words[1], decimals.integer(kernels, 2**64), INT128)
+    whole = kernels.binary(BinaryOperator.ADD, words[0], upper, INT128)
+    negative = kernels.binary(BinaryOperator.LESS, values, kernels.number(0.0, _DOUBLE), BOOL)
+    return kernels.where(negative, decimals.negate(kernels, whole), whole)
+
+
+def _double(kernels: Kernels, operator: BinaryOperator, a: Side, b: Side) -> plc.Column:
+    return kernels.binary(operator, a, b, FLOAT64)

@@ -1,0 +1,215 @@
+"""A GPU as a device: frames are pylibcudf columns, kernels are libcudf's."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pylibcudf as plc
+from numpy.typing import NDArray
+from pylibcudf.types import TypeId
+
+from bamquery.engine.cuda import refusals, transfer
+from bamquery.engine.cuda.aggregation import CudaAggregation
+from bamquery.engine.cuda.column_reader import CudaColumnReader
+from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
+from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.memory import reported
+from bamquery.engine.cuda.session import CudaSession, open_session
+from bamquery.engine.cuda.sorting import sort_frame
+from bamquery.engine.cuda.upload import upload
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.nodes import Field, SortKey
+from bamquery.plan.types import value_type
+
+if TYPE_CHECKING:
+    from bamquery.storage.fragment_reader import FragmentReader
+
+Answer = TypeVar("Answer")
+
+_MOST_ROWS: Final = 2**31 - 1
+
+
+@functools.cache
+def open_cuda_device(ordinal: int, gpu_memory_limit: int | None) -> CudaDevice:
+    """The device of a GPU under a limit in bytes; made once.
+
+    Raises:
+        GpuError: there is no such GPU, or something on the way to it is missing.
+    """
+    return CudaDevice(open_session(ordinal, gpu_memory_limit))
+
+
+class CudaDevice:
+    """See `bamquery.engine.device.Device`; all queries on a GPU share its session.
+
+    Attributes:
+        session: the GPU's, under a memory limit.
+        kernels: libcudf's functions there.
+    """
+
+    def __init__(self, session: CudaSession) -> None:
+        self.session: Final = session
+        self.kernels: Final = Kernels(session)
+
+    @property
+    def name(self) -> str:
+        """`cuda:<n>`."""
+        return self.session.name
+
+    def expression_refusals(self, expression: Expression) -> list[str]:
+        """Why it cannot compute the expression."""
+        return refusals.expression_refusals(expression)
+
+    def aggregate_refusals(self, call: AggregateCall) -> list[str]:
+        """Why it cannot compute the aggregate."""
+        return refusals.aggregate_refusals(call)
+
+    def type_refusals(self, kind: pa.DataType) -> list[str]:
+        """Why it cannot hold columns of the type."""
+        return refusals.type_refusals(kind)
+
+    def from_arrow(self, batch: pa.RecordBatch) -> CudaFrame:
+        """The batch's columns, copied."""
+        return self._on_gpu("a table in memory", lambda: transfer.from_arrow(self.session, batch))
+
+    def to_arrow(self, frame: CudaFrame, fields: Sequence[Field]) -> pa.RecordBatch:
+        """The frame's columns, copied, with the fields' names and types."""
+        return self._on_gpu("a copy to the host", lambda: transfer.to_arrow(self.session, frame, fields))
+
+    def empty(self, fields: Sequence[Field]) -> CudaFrame:
+        """No rows."""
+        return self._on_gpu(
+            "a frame",
+            lambda: make_frame([self.kernels.nulls(0, value_type(field.type)) for field in fields], 0),
+        )
+
+    def single_row(self) -> CudaFrame:
+        """One row without columns."""
+        return make_frame((), 1)
+
+    def row_count(self, frame: CudaFrame) -> int:
+        """Rows."""
+        return frame.rows
+
+    def nbytes(self, frame: CudaFrame) -> int:
+        """Memory that its rows occupy."""
+        return sum(map(column_bytes, frame.columns))
+
+    def string_bytes(self, frame: CudaFrame) -> int:
+        """Bytes of strings and binaries; those of a dictionary's too, which are looked up here."""
+        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
+        if not texts:
+            return 0
+        return self._on_gpu("the size of strings", lambda: sum(map(self._string_bytes, texts)))
+
+    def select(self, frame: CudaFrame, columns: Sequence[int]) -> CudaFrame:
+        """Those columns."""
+        return make_frame([frame.columns[i] for i in columns], frame.rows)
+
+    def join_columns(self, frames: Sequence[CudaFrame]) -> CudaFrame:
+        """Columns side by side."""
+        assert len({frame.rows for frame in frames}) == 1
+        return make_frame([column for frame in frames for column in frame.columns], frames[0].rows)
+
+    def concatenate(self, frames: Sequence[CudaFrame]) -> CudaFrame:
+        """Rows of all, in order.
+
+        Raises:
+            ExecutionError: there are more than libcudf's columns have room for.
+        """
+        if len(frames) == 1:
+            return frames[0]
+        rows = sum(frame.rows for frame in frames)
+        if rows > _MOST_ROWS:
+            raise ExecutionError(
+                f"{rows:,} rows do not fit one column on a GPU, which has up to {_MOST_ROWS:,}: "
+                "take the answer in batches, add a LIMIT, or SET device = 'cpu'"
+            )
+        columns = zip(*(frame.columns for frame in frames), strict=True)
+        return self._on_gpu(
+            "joining rows", lambda: make_frame([self.kernels.joined(own) for own in columns], rows)
+        )
+
+    def slice(self, frame: CudaFrame, offset: int, length: int) -> CudaFrame:
+        """Some rows, without a copy."""
+        start = min(offset, frame.rows)
+        end = min(start + length, frame.rows)
+        if (start, end) == (0, frame.rows):
+            return frame
+        return self._on_gpu(
+            "a slice",
+            lambda: make_frame([self.kernels.cut(c, start, end) for c in frame.columns], end - start),
+        )
+
+    def take(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+        """The rows at those positions."""
+        return self._on_gpu("chosen rows", lambda: self._take(frame, positions))
+
+    def evaluate(self, expressions: Sequence[Expression], frame: CudaFrame) -> CudaFrame:
+        """One column per expression."""
+        return self._on_gpu(
+            "an expression",
+            lambda: make_frame(evaluate_columns(self.kernels, expressions, frame), frame.rows),
+        )
+
+    def filter(self, frame: CudaFrame, predicate: Expression) -> CudaFrame:
+        """Rows for which the predicate is true."""
+        if not frame.rows:
+            return frame
+        return self._on_gpu("a filter", lambda: self.kernels.kept(frame, self._mask(predicate, frame)))
+
+    def matching(self, predicate: Expression, frame: CudaFrame) -> NDArray[np.int64]:
+        """Positions of the rows for which the predicate is true."""
+        if not frame.rows:
+            return np.zeros(0, np.int64)
+        return self._on_gpu("a filter", lambda: self._matching(predicate, frame))
+
+    def sort(self, frame: CudaFrame, keys: Sequence[SortKey], limit: int | None = None) -> CudaFrame:
+        """The rows, or the first `limit` of them, in stable order."""
+        return self._on_gpu("ORDER BY", lambda: sort_frame(self.kernels, frame, keys, limit))
+
+    def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CudaAggregation:
+        """Keys and aggregates, prepared."""
+        return CudaAggregation(self.kernels, keys, aggregates)
+
+    def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
+        """The fragment's columns, read by the host and copied."""
+        return CudaColumnReader(self.session, reader)
+
+    def _on_gpu(self, what: str, compute: Callable[[], Answer]) -> Answer:
+        self.session.enter()
+        with reported(what, self.session.limit):
+            return compute()
+
+    def _mask(self, predicate: Expression, frame: CudaFrame) -> plc.Column:
+        (mask,) = evaluate_columns(self.kernels, [predicate], frame)
+        return mask
+
+    def _matching(self, predicate: Expression, frame: CudaFrame) -> NDArray[np.int64]:
+        mask = self._mask(predicate, frame)
+        (places,) = self.kernels.keep([self.kernels.positions(frame.rows)], mask)
+        batch = transfer.to_arrow(
+            self.session, make_frame([places], places.size()), [Field("position", pa.int32())]
+        )
+        return np.asarray(batch.column(0)).astype(np.int64)
+
+    def _take(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+        if not frame.columns:
+            return make_frame((), len(positions))
+        narrow = pa.array(np.asarray(positions, np.int32))
+        places = upload(self.session, narrow)
+        self.session.synchronize()  # before the array is let go of
+        return make_frame(self.kernels.gather(frame.columns, places), len(positions))
+
+    def _string_bytes(self, column: plc.Column) -> int:
+        kernels = self.kernels
+        sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
+        total = kernels.reduce(kernels.convert(sizes, INT64), plc.aggregation.sum(), INT64)
+        found = total.to_py(stream=kernels.stream)
+        return int(found or 0)

@@ -1,0 +1,154 @@
+"""Rows to groups: equal keys get one number, dense and in order of first appearance.
+
+Nulls are equal to each other, NaNs too, and -0.0 to 0.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.aggregation import Aggregation
+from pylibcudf.groupby import GroupBy, GroupByRequest
+from pylibcudf.types import NullOrder, NullPolicy, Order, TypeId
+
+from bamquery.engine.cuda.kernels import Kernels
+
+_FLOATS = (TypeId.FLOAT32, TypeId.FLOAT64)
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Which group each of some rows is in.
+
+    Attributes:
+        column: int32 group number of each row; None: all rows are in group 0.
+        rows: how many rows.
+        groups: how many groups there are, also such without rows.
+    """
+
+    column: plc.Column | None
+    rows: int
+    groups: int
+
+    def reduced(
+        self, kernels: Kernels, values: plc.Column, aggregation: Aggregation, kind: plc.DataType
+    ) -> plc.Column:
+        """The aggregation of each group's values in a type, one row a group; null for one without values.
+
+        Not for counts, which are 0 then; see `counted`.
+        """
+        if self.column is None:
+            if not self.rows:
+                return _empty_groups(kernels, values, kind)
+            return kernels.repeated(kernels.reduce(values, aggregation, kind), 1)
+        if not self.rows:
+            return _empty_groups(kernels, values, kind, self.groups)
+        found, codes = self._grouped(kernels, values, aggregation)
+        return self._spread(kernels, kernels.convert(found, kind), codes)
+
+    def counted(self, kernels: Kernels, values: plc.Column | None = None) -> plc.Column:
+        """Rows of each group, or its values that are not null, as int64."""
+        if self.column is None:
+            count = self.rows if values is None else self.rows - values.null_count()
+            return kernels.repeated(kernels.number(count), 1)
+        if not self.rows:
+            return kernels.repeated(kernels.number(0), self.groups)
+        counted = self.column if values is None else values
+        found, codes = self._grouped(kernels, counted, plc.aggregation.count(NullPolicy.EXCLUDE))
+        wide = self._spread(kernels, kernels.convert(found, plc.DataType(TypeId.INT64)), codes)
+        return kernels.filled(wide, kernels.number(0))
+
+    def of_rows(self, kernels: Kernels, values: plc.Column) -> plc.Column:
+        """A value of each group, on each row of it."""
+        if self.column is None:
+            zeros = kernels.repeated(kernels.number(0, pa.int32()), self.rows)
+            return kernels.gather([values], zeros)[0]
+        return kernels.gather([values], self.column)[0]
+
+    def among(
+        self, kernels: Kernels, mask: plc.Column, *columns: plc.Column
+    ) -> tuple[Codes, list[plc.Column]]:
+        """These codes, and the columns, on the rows where the mask is true."""
+        own = [] if self.column is None else [self.column]
+        kept = kernels.keep([*own, *columns, mask], mask)
+        rows = kept[-1].size()
+        codes = Codes(None if self.column is None else kept[0], rows, self.groups)
+        return codes, kept[len(own) : -1]
+
+    def _grouped(
+        self, kernels: Kernels, values: plc.Column, aggregation: Aggregation
+    ) -> tuple[plc.Column, plc.Column]:
+        assert self.column is not None
+        grouping = GroupBy(plc.Table([self.column]))
+        keys, results = grouping.aggregate(
+            [GroupByRequest(values, [aggregation])], stream=kernels.stream, mr=kernels.memory
+        )
+        return results[0].columns()[0], keys.columns()[0]
+
+    def _spread(self, kernels: Kernels, found: plc.Column, codes: plc.Column) -> plc.Column:
+        """What was found for some groups, in any order, in the groups' order; null for the others."""
+        nothing = plc.Column.all_null_like(found, self.groups, stream=kernels.stream, mr=kernels.memory)
+        spread = plc.copying.scatter(
+            plc.Table([found]), codes, plc.Table([nothing]), stream=kernels.stream, mr=kernels.memory
+        )
+        return spread.columns()[0]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Rows in groups.
+
+    Attributes:
+        codes: which group each row is in.
+        keys: for each key column, its value in each group.
+    """
+
+    codes: Codes
+    keys: tuple[plc.Column, ...]
+
+
+def group_rows(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Grouping:
+    """Number the rows by their keys; without keys all rows, even none, are one group."""
+    if not keys:
+        return Grouping(Codes(None, rows, 1), ())
+    if not rows:
+        return Grouping(Codes(kernels.nulls(0, pa.int32()), 0, 0), tuple(keys))
+    canonical = [_canonical(kernels, key) for key in keys]
+    distinct, sorted_codes = plc.transform.encode(
+        plc.Table(canonical), stream=kernels.stream, mr=kernels.memory
+    )
+    groups = distinct.num_rows()
+    in_order = Codes(kernels.convert(sorted_codes, plc.DataType(TypeId.INT32)), rows, groups)
+    first = in_order.reduced(
+        kernels, kernels.positions(rows), plc.aggregation.min(), plc.DataType(TypeId.INT32)
+    )
+    order = plc.sorting.stable_sorted_order(
+        plc.Table([first]), [Order.ASCENDING], [NullOrder.AFTER], stream=kernels.stream, mr=kernels.memory
+    )
+    number = _inverted(kernels, order, groups)
+    codes = Codes(in_order.of_rows(kernels, number), rows, groups)
+    return Grouping(codes, tuple(kernels.gather(distinct.columns(), order)))
+
+
+def _inverted(kernels: Kernels, order: plc.Column, groups: int) -> plc.Column:
+    """Where each position is in an order of all of them."""
+    places = kernels.positions(groups)
+    spread = plc.copying.scatter(
+        plc.Table([places]), order, plc.Table([places]), stream=kernels.stream, mr=kernels.memory
+    )
+    return spread.columns()[0]
+
+
+def _canonical(kernels: Kernels, key: plc.Column) -> plc.Column:
+    """The column with one NaN and one zero for all."""
+    if key.type().id() not in _FLOATS:
+        return key
+    return plc.replace.normalize_nans_and_zeros(key, stream=kernels.stream, mr=kernels.memory)
+
+
+def _empty_groups(kernels: Kernels, values: plc.Column, kind: plc.DataType, groups: int = 1) -> plc.Column:
+    nothing = kernels.convert(values, kind) if values.type().id() != kind.id() else values
+    return plc.Column.all_null_like(nothing, groups, stream=kernels.stream, mr=kernels.memory)

@@ -1,0 +1,254 @@
+"""Typed doors to libcudf on one session's stream and memory, which the rest of this folder goes through.
+
+A datum is a column (one value a row of the frame) or a constant of Arrow's (the same value on every row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.aggregation import Aggregation
+from pylibcudf.binaryop import BinaryOperator, binary_operation
+from pylibcudf.copying import OutOfBoundsPolicy
+from pylibcudf.types import TypeId
+from pylibcudf.unary import UnaryOperator
+
+from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.upload import upload
+
+Constant: TypeAlias = "pa.Scalar[Any]"
+Datum: TypeAlias = "plc.Column | pa.Scalar[Any]"
+Side: TypeAlias = "plc.Column | plc.Scalar"
+"""One of a binary operation's two."""
+
+BOOL: Final = plc.DataType(TypeId.BOOL8)
+INT64: Final = plc.DataType(TypeId.INT64)
+UINT64: Final = plc.DataType(TypeId.UINT64)
+FLOAT64: Final = plc.DataType(TypeId.FLOAT64)
+INT128: Final = plc.DataType(TypeId.DECIMAL128, 0)
+"""libcudf's decimals without a fraction are its 128-bit integers."""
+
+_MOST_SCALARS: Final = 4096
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A function's argument.
+
+    Attributes:
+        kind: its Arrow type, a dictionary's values' for dictionaries.
+        datum: its value.
+    """
+
+    kind: pa.DataType
+    datum: Datum
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same on every row."""
+        return not isinstance(self.datum, plc.Column)
+
+    @property
+    def literal(self) -> Any:
+        """A constant's value for Python; None for null."""
+        assert not isinstance(self.datum, plc.Column), "the binder passes literals only"
+        return self.datum.as_py()
+
+
+class Kernels:
+    """libcudf's functions, as this folder calls them; thread-safe, as its session is."""
+
+    def __init__(self, session: CudaSession) -> None:
+        self.session: Final = session
+        self.stream: Final = session.stream
+        self.memory: Final = session.memory
+        self._scalars: dict[tuple[pa.DataType, Constant], plc.Scalar] = {}
+
+    # Constants.
+
+    def scalar(self, constant: Constant) -> plc.Scalar:
+        """A constant in the GPU's memory."""
+        kind = constant.type
+        # Equal floats may differ in their sign, or be no numbers and so equal nothing.
+        known = not constant.is_valid or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+        found = self._scalars.get((kind, constant)) if known else None
+        if found is None:
+            values: Any = pa.array([constant]) if constant.is_valid else pa.nulls(1, kind)
+            found = upload(self.session, values).to_scalar(stream=self.stream, mr=self.memory)
+            self.session.synchronize()  # the array's copy is done
+            if known and len(self._scalars) < _MOST_SCALARS:
+                self._scalars[kind, constant] = found
+        return found
+
+    def number(self, value: float, kind: pa.DataType | None = None) -> plc.Scalar:
+        """A number of a type, int64 if none is given."""
+        constant: Constant = pa.scalar(value, kind or pa.int64())
+        return self.scalar(constant)
+
+    def truth(self, value: bool) -> plc.Scalar:
+        """True or false."""
+        constant: Constant = pa.scalar(value, pa.bool_())
+        return self.scalar(constant)
+
+    def null(self, kind: pa.DataType) -> plc.Scalar:
+        """A null of a type."""
+        constant: Any = pa.scalar(None, kind)
+        return self.scalar(constant)
+
+    def side(self, datum: Datum) -> Side:
+        """A datum as binary operations take it."""
+        return datum if isinstance(datum, plc.Column) else self.scalar(datum)
+
+    def repeated(self, scalar: plc.Scalar, rows: int) -> plc.Column:
+        """A column of one value."""
+        return plc.Column.from_scalar(scalar, rows, stream=self.stream, mr=self.memory)
+
+    def column(self, datum: Datum, rows: int) -> plc.Column:
+        """The datum as a column of `rows` values."""
+        return datum if isinstance(datum, plc.Column) else self.repeated(self.scalar(datum), rows)
+
+    def nulls(self, rows: int, kind: pa.DataType) -> plc.Column:
+        """`rows` nulls."""
+        if not rows:
+            return plc.column_factories.make_empty_column(
+                device_type(kind), stream=self.stream, mr=self.memory
+            )
+        return self.repeated(self.null(kind), rows)
+
+    def positions(self, rows: int, start: int = 0, step: int = 1) -> plc.Column:
+        """Start, start + step, ... as int32."""
+        first, width = self.number(start, pa.int32()), self.number(step, pa.int32())
+        return plc.filling.sequence(rows, first, width, stream=self.stream)
+
+    # Arithmetic and tests.
+
+    def binary(self, operator: BinaryOperator, a: Side, b: Side, kind: plc.DataType) -> plc.Column:
+        """`a operator b`; null where either is null. One of them is a column."""
+        return binary_operation(a, b, operator, kind, stream=self.stream, mr=self.memory)
+
+    def test(self, operator: BinaryOperator, a: Side, b: Side) -> plc.Column:
+        """As `binary`, for what gives booleans."""
+        return self.binary(operator, a, b, BOOL)
+
+    def unary(self, operator: UnaryOperator, column: plc.Column) -> plc.Column:
+        """`operator column`; null where it is null."""
+        return plc.unary.unary_operation(column, operator, stream=self.stream, mr=self.memory)
+
+    def convert(self, column: plc.Column, kind: plc.DataType) -> plc.Column:
+        """A cast of libcudf's own, which wraps and truncates what does not fit."""
+        same = column.type().id() == kind.id() and column.type().scale() == kind.scale()
+        return column if same else plc.unary.cast(column, kind, stream=self.stream, mr=self.memory)
+
+    def invert(self, mask: plc.Column) -> plc.Column:
+        """True for false."""
+        return self.unary(UnaryOperator.NOT, mask)
+
+    def both(self, a: Side, b: Side) -> plc.Column:
+        """Kleene's and."""
+        return self.test(BinaryOperator.NULL_LOGICAL_AND, a, b)
+
+    def either(self, a: Side, b: Side) -> plc.Column:
+        """Kleene's or."""
+        return self.test(BinaryOperator.NULL_LOGICAL_OR, a, b)
+
+    def is_null(self, column: plc.Column) -> plc.Column:
+        """Whether each value is null."""
+        return plc.unary.is_null(column, stream=self.stream, mr=self.memory)
+
+    def is_valid(self, column: plc.Column) -> plc.Column:
+        """Whether each value is not null."""
+        return plc.unary.is_valid(column, stream=self.stream, mr=self.memory)
+
+    def is_nan(self, column: plc.Column) -> plc.Column:
+        """Whether each float is not a number; false for nulls."""
+        return self.filled(plc.unary.is_nan(column, stream=self.stream, mr=self.memory))
+
+    def filled(self, column: plc.Column, value: plc.Scalar | None = None) -> plc.Column:
+        """The values, with one (false, if none is given) for nulls."""
+        if not column.null_count():
+            return column
+        other = self.truth(False) if value is None else value
+        return plc.replace.replace_nulls(column, other, stream=self.stream, mr=self.memory)
+
+    def where(self, mask: plc.Column, chosen: Side, otherwise: Side) -> plc.Column:
+        """`chosen` where the mask is true, `otherwise` where it is false or null."""
+        a, b = self._branch(chosen, mask.size()), self._branch(otherwise, mask.size())
+        return plc.copying.copy_if_else(a, b, mask, stream=self.stream, mr=self.memory)
+
+    def _branch(self, side: Side, rows: int) -> Side:
+        """What libcudf chooses from: of decimals columns only."""
+        if isinstance(side, plc.Scalar) and side.type().id() == TypeId.DECIMAL128:
+            return self.repeated(side, rows)
+        return side
+
+    def null_where(self, mask: plc.Column, column: plc.Column, kind: pa.DataType) -> plc.Column:
+        """The values of a type, null where the mask is true."""
+        return self.where(mask, self.null(kind), column)
+
+    def any_true(self, mask: plc.Column) -> bool:
+        """Whether any value is true; the host waits."""
+        if not mask.size():
+            return False
+        found = self.reduce(mask, plc.aggregation.any(), BOOL)
+        return bool(found.to_py(stream=self.stream))
+
+    def reduce(self, column: plc.Column, aggregation: Aggregation, kind: plc.DataType) -> plc.Scalar:
+        """One value of all."""
+        return plc.reduce.reduce(column, aggregation, kind, stream=self.stream, mr=self.memory)
+
+    # Rows.
+
+    def gather(
+        self, columns: Sequence[plc.Column], positions: plc.Column, *, nullify: bool = False
+    ) -> list[plc.Column]:
+        """Values at positions (not null); null for positions out of bounds, if `nullify`."""
+        policy = OutOfBoundsPolicy.NULLIFY if nullify else OutOfBoundsPolicy.DONT_CHECK
+        table = plc.Table(list(columns))
+        return list(
+            plc.copying.gather(table, positions, policy, stream=self.stream, mr=self.memory).columns()
+        )
+
+    def keep(self, columns: Sequence[plc.Column], mask: plc.Column) -> list[plc.Column]:
+        """The rows where the mask is true."""
+        table = plc.Table(list(columns))
+        kept = plc.stream_compaction.apply_boolean_mask(table, mask, stream=self.stream, mr=self.memory)
+        return list(kept.columns())
+
+    def kept(self, frame: CudaFrame, mask: plc.Column) -> CudaFrame:
+        """The frame's rows where the mask is true, also of a frame without columns."""
+        columns = self.keep(frame.columns or [mask], mask)
+        return make_frame(columns if frame.columns else (), columns[0].size())
+
+    def cut(self, column: plc.Column, start: int, end: int) -> plc.Column:
+        """Rows from `start` to before `end`, without a copy."""
+        if start == 0 and end == column.size():
+            return column
+        return plc.copying.slice(column, [start, end], stream=self.stream)[0]
+
+    def joined(self, columns: Sequence[plc.Column]) -> plc.Column:
+        """Values of one or more columns of one type."""
+        if len(columns) == 1:
+            return columns[0]
+        return plc.concatenate.concatenate(list(columns), stream=self.stream, mr=self.memory)
+
+
+Implementation: TypeAlias = Callable[[Kernels, Sequence[Operand], pa.DataType], plc.Column]
+"""A scalar function: arguments (at least one a column) and the result's type."""
+
+
+def viewed(column: plc.Column, kind: plc.DataType) -> plc.Column:
+    """The column's stored values as a type of the same width, without a copy."""
+    return plc.Column(
+        kind, column.size(), column.data(), column.null_mask(), column.null_count(), column.offset(), []
+    )
+
+
+def rows_of(arguments: Sequence[Operand]) -> int:
+    """Rows of the first argument that is a column."""
+    return next(a.datum.size() for a in arguments if isinstance(a.datum, plc.Column))

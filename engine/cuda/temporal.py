@@ -1,0 +1,138 @@
+"""date_part, date_trunc, epoch and days. Timestamps with a zone are instants and are read in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.binaryop import BinaryOperator
+from pylibcudf.types import TypeId
+
+from bamquery.engine.cuda.calendar import (
+    UNITS_PER_SECOND,
+    first_day_of_month,
+    first_day_of_year,
+    iso_week,
+    iso_weekday,
+    months_of,
+    units_per_day,
+    year_of,
+)
+from bamquery.engine.cuda.failures import fail_call
+from bamquery.engine.cuda.integers import Integers, rounded_quotient
+from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of, viewed
+from bamquery.engine.cuda.types import device_type
+from bamquery.plan.types import integer_range
+
+_DAY_PARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyType(
+    {
+        "year": year_of,
+        "quarter": lambda days: months_of(days) % 12 // 3 + 1,
+        "month": lambda days: months_of(days) % 12 + 1,
+        "day": lambda days: days - first_day_of_month(months_of(days)) + 1,
+        "dayofweek": lambda days: iso_weekday(days) % 7,
+        "isodow": iso_weekday,
+        "dayofyear": lambda days: days - first_day_of_year(days) + 1,
+        "week": iso_week,
+    }
+)
+_TIME_PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
+    {"hour": (3600, 24), "minute": (60, 60), "second": (1, 60)}
+)
+"""Seconds of the unit, and how many of it there are."""
+
+_DAY_STARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyType(
+    {
+        "year": first_day_of_year,
+        "quarter": lambda days: first_day_of_month(months_of(days) // 3 * 3),
+        "month": lambda days: first_day_of_month(months_of(days)),
+        "week": lambda days: days - iso_weekday(days) + 1,
+    }
+)
+
+
+def as_dates_or_times(kernels: Kernels, values: Integers, kind: pa.DataType) -> plc.Column:
+    """Stored integers, which fit, as a date, time or timestamp column."""
+    if pa.types.is_date32(kind):
+        narrow = kernels.convert(values.column, plc.DataType(TypeId.INT32))
+        return viewed(narrow, device_type(kind))
+    return viewed(values.column, device_type(kind))
+
+
+def _values(kernels: Kernels, arguments: Sequence[Operand], place: int) -> Integers:
+    return Integers.stored(kernels, kernels.column(arguments[place].datum, rows_of(arguments)))
+
+
+def _date_part(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    unit = arguments[0].literal
+    values = _values(kernels, arguments, 1)
+    if unit is None:
+        return kernels.nulls(values.column.size(), kind)
+    per_day = units_per_day(arguments[1].kind)
+    if unit in _TIME_PARTS:
+        size, count = _TIME_PARTS[unit]
+        seconds = values % per_day // max(per_day // 86_400, 1)
+        return (seconds // size % count).column
+    return _DAY_PARTS[unit](values // per_day).column
+
+
+def _date_trunc(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    unit = arguments[0].literal
+    values = _values(kernels, arguments, 1)
+    if unit is None:
+        return kernels.nulls(values.column.size(), kind)
+    per_day = units_per_day(kind)
+    if unit in _TIME_PARTS:
+        step = max(per_day * _TIME_PARTS[unit][0] // 86_400, 1)
+        return as_dates_or_times(kernels, values - values % per_day % step, kind)
+    days = values // per_day
+    start = _DAY_STARTS[unit](days) if unit in _DAY_STARTS else days
+    least, _ = integer_range(pa.int32() if per_day == 1 else pa.int64())
+    failed = start < least // per_day + 1
+    if kernels.any_true(failed):
+        fail_call(kernels, "date_trunc", arguments, kind, failed)
+    return as_dates_or_times(kernels, start * per_day, kind)
+
+
+def _epoch(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    values = _values(kernels, arguments, 0)
+    unit: str = getattr(arguments[0].kind, "unit", "day")
+    double: Any = pa.float64()
+    if pa.types.is_date32(arguments[0].kind):
+        return _by_number(kernels, BinaryOperator.MUL, values, kernels.number(86_400.0, double))
+    if unit == "ns":  # through microseconds, as DuckDB
+        values, unit = rounded_quotient(values, 1000), "us"
+    per_second = kernels.number(float(UNITS_PER_SECOND[unit]), double)
+    return _by_number(kernels, BinaryOperator.DIV, values, per_second)
+
+
+def _by_number(
+    kernels: Kernels, operator: BinaryOperator, values: Integers, number: plc.Scalar
+) -> plc.Column:
+    return kernels.binary(operator, kernels.convert(values.column, FLOAT64), number, FLOAT64)
+
+
+def _add_days(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    later = _values(kernels, arguments, 0) + _values(kernels, arguments, 1)
+    failed = later.outside(*integer_range(pa.int32()))
+    if kernels.any_true(failed):
+        fail_call(kernels, "add_days", arguments, kind, failed)
+    return as_dates_or_times(kernels, later, kind)
+
+
+def _days_between(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    return (_values(kernels, arguments, 0) - _values(kernels, arguments, 1)).column
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "date_part": _date_part,
+        "date_trunc": _date_trunc,
+        "epoch": _epoch,
+        "add_days": _add_days,
+        "days_between": _days_between,
+    }
+)

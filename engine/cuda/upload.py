@@ -1,0 +1,40 @@
+"""Arrow arrays into the GPU's memory: one copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.copying import OutOfBoundsPolicy
+
+from bamquery.engine.cuda.arrow_layout import outbound
+from bamquery.engine.cuda.session import CudaSession
+
+
+def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
+    """A column of the array's values. A dictionary's values are looked up on the GPU.
+
+    The copy may still run when this returns: the array must live until the session's stream has done it.
+    """
+    if isinstance(array, pa.DictionaryArray):
+        return _looked_up(session, array)
+    return plc.Column.from_arrow(outbound(array), stream=session.stream, mr=session.memory)
+
+
+def _looked_up(session: CudaSession, array: pa.DictionaryArray[Any, Any]) -> plc.Column:
+    """One value a row; a null index is a place beyond the dictionary, where there is nothing."""
+    if not len(array.dictionary):
+        nothing: Any = pa.nulls(len(array), array.dictionary.type)
+        return upload(session, nothing)
+    indices: Any = array.indices.cast(pa.int32())
+    if indices.null_count:
+        indices = indices.fill_null(len(array.dictionary))
+    places = upload(session, indices)
+    # Before a temporary array's copy is done the array must not go.
+    session.synchronize()
+    table = plc.Table([upload(session, array.dictionary)])
+    found = plc.copying.gather(
+        table, places, OutOfBoundsPolicy.NULLIFY, stream=session.stream, mr=session.memory
+    )
+    return found.columns()[0]

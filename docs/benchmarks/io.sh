@@ -28,7 +28,7 @@ bench block stream --block-size 64k --depth 8 --pattern sequential --extent 4g -
 sync "$file"
 for device in cuda:0 cpu; do
   bench block "disk-4k-${device%:0}" --device "$device" --backing "$file" --direct --keep --extent 4g \
-    --pairs 8 --depth 64 --threads 8 --duration 2 --paths rings,io_uring
+    --pairs 8 --threads 8 --duration 1.5 --paths rings,io_uring --sweep depth=32,64,128,256
   bench block "disk-256k-${device%:0}" --device "$device" --backing "$file" --direct --keep --extent 4g \
     --block-size 256k --pattern sequential --pairs 4 --depth 16 --threads 4 --duration 2 --paths rings,io_uring
 done

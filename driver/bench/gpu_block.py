@@ -14,6 +14,7 @@ from bamquery.driver.bench.block import run_block_cpu
 from bamquery.driver.bench.gpu_backing import GpuBacking, gpu_backing
 from bamquery.driver.bench.workload import (
     SECTOR_BYTES,
+    Access,
     BlockWorkload,
     Figures,
     Interrupted,
@@ -35,7 +36,8 @@ _TALLY = np.dtype([(name, np.uint64) for name in ("operations", "wrong", "failed
 _MOST_WARPS = 7
 """That move blocks, of each thread block; one more sweeps completions."""
 _LARGE_BLOCK = 16 << 10
-"""From here on a warp goes on with each block that lands, instead of waiting for one for each lane."""
+"""From here on, or where a drive is behind it, a warp goes on with each block that lands, and else waits for
+one for each lane."""
 _NAP_NS = 200
 _ZERO_COPY_SHAPE = (6, 256)
 """Thread blocks for each multiprocessor, and threads of each."""
@@ -93,7 +95,9 @@ class _Shape:
     @classmethod
     def of(cls, workload: BlockWorkload) -> _Shape:
         slots = workload.depth - 1
-        if workload.block_bytes >= _LARGE_BLOCK:
+        # A drive answers some commands much later than others of the same time.
+        uneven = workload.backing.access is Access.DIRECT or workload.profile is not None
+        if workload.block_bytes >= _LARGE_BLOCK or uneven:
             warps = min(_MOST_WARPS, slots)
             return cls(warps, min(32, slots // warps), 1)
         lanes = min(32, slots)

@@ -21,9 +21,10 @@ struct ArrayView {
 
 /// Access to an ArrayView's elements, 1, 2, 4 or 8 bytes at multiples of their size.
 ///
-/// Any thread may call, alone or with others, from divergent code and after others have left: the lanes that
-/// are there act together, and one of them reads a page for all that want it. An element is never torn;
-/// elements are in no order with each other. Nothing is held from one call to the next.
+/// Any thread may call, from divergent code and after others have left: it acts alone. A warp whose lanes are
+/// all there may call as one (`Lanes::warp()`): one of them then reads a page for all that want it, and
+/// misses go out together. An element is never torn; elements are in no order with each other. Nothing is
+/// held from one call to the next.
 ///
 /// An access that fails is recorded and says its status; a value that could not be read is T{}.
 template <typename T, typename Queue>
@@ -35,24 +36,27 @@ class Array {
   BAMQUERY_CORE uint64_t size() const { return view_.count; }
 
   BAMQUERY_CORE Status read(uint64_t index, T& value) {
-    return access(Lanes::active(), true, Access::kRead, index, value);
+    return access(Lone{}, true, Access::kRead, index, value);
   }
 
   BAMQUERY_CORE Status write(uint64_t index, T value) {
-    return access(Lanes::active(), true, Access::kWrite, index, value);
+    return access(Lone{}, true, Access::kWrite, index, value);
   }
 
-  /// The same for a group that is known to be here as a whole; lanes that do not want an element take part.
-  BAMQUERY_CORE Status read(Lanes group, bool wanted, uint64_t index, T& value) {
+  /// The same for a group; lanes that do not want an element take part.
+  template <typename Group>
+  BAMQUERY_CORE Status read(Group group, bool wanted, uint64_t index, T& value) {
     return access(group, wanted, Access::kRead, index, value);
   }
-  BAMQUERY_CORE Status write(Lanes group, bool wanted, uint64_t index, T value) {
+  template <typename Group>
+  BAMQUERY_CORE Status write(Group group, bool wanted, uint64_t index, T value) {
     return access(group, wanted, Access::kWrite, index, value);
   }
 
   /// out[i] = (*this)[indices[i]] for the i that fall to this group: it is number `part` of `parts`. Returns
   /// the first failure that this lane saw.
-  BAMQUERY_CORE Status gather(Lanes group, uint64_t part, uint64_t parts, const uint64_t* indices, T* out,
+  template <typename Group>
+  BAMQUERY_CORE Status gather(Group group, uint64_t part, uint64_t parts, const uint64_t* indices, T* out,
                               uint64_t count) {
     Status result = status::kSuccess;
     for (uint64_t first = part * group.count(); first < count; first += parts * group.count()) {
@@ -87,7 +91,8 @@ class Array {
   BAMQUERY_CORE Element operator[](uint64_t index) { return {*this, index}; }
 
  private:
-  BAMQUERY_CORE Status access(Lanes group, bool wanted, Access access, uint64_t index, T& value) {
+  template <typename Group>
+  BAMQUERY_CORE Status access(Group group, bool wanted, Access access, uint64_t index, T& value) {
     Status status = status::kSuccess;
     if (access == Access::kRead) value = T{};
     if (wanted) status = check(access, index);

@@ -41,15 +41,9 @@ class Clock {
  private:
   enum class Look : uint8_t { kTaken, kDirty, kPinned, kMoving, kSpared };
 
-  /// Lanes that look at once share one addition.
   BAMQUERY_CORE uint32_t next_place() const {
-    const Lanes lanes = Lanes::active();
-    uint32_t first = 0;
     // Relaxed: any place will do.
-    if (lanes.leads()) {
-      first = AtomicRef<uint32_t, Scope::kDevice>(*view_.hand).fetch_add(lanes.count(), kRelaxed);
-    }
-    return (lanes.broadcast(first, lanes.leader()) + lanes.rank()) % view_.page_count;
+    return AtomicRef<uint32_t, Scope::kDevice>(*view_.hand).fetch_add(1, kRelaxed) % view_.page_count;
   }
 
   BAMQUERY_CORE Look take(uint32_t slot, bool insists) const {

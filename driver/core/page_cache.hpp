@@ -36,23 +36,25 @@ class PageCache {
       : view_(view), errors_(errors), table_(view.slots, view.heads, view.nexts, view.page_count) {}
 
   /// Pins the page that each lane wants (PageId::none(): none). Lanes that want the same page share one pin,
-  /// which the first of them owns. All lanes of the group call, for the same access.
-  template <typename Queue>
-  BAMQUERY_CORE PagePin acquire_many(Lanes group, const PageId& page, Access access, Queue& queue,
+  /// which the first of them owns. All lanes of the group (Lanes::warp() or Lone{}) call, for the same
+  /// access.
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE PagePin acquire_many(Group group, const PageId& page, Access access, Queue& queue,
                                      uint64_t timeout_ns) {
-    const Lanes same = group.match(page.wanted() ? page.key() : 0);
-    return acquire(group, page.wanted() && same.leads(), same.leader(), page, access, queue, timeout_ns);
+    const uint32_t first = lowest_bit(group.match(page.wanted() ? page.key() : 0));
+    return acquire(group, page.wanted() && first == group.rank(), first, page, access, queue, timeout_ns);
   }
 
   /// The same where all lanes of the group want one page.
-  template <typename Queue>
-  BAMQUERY_CORE PagePin acquire_one(Lanes group, const PageId& page, Access access, Queue& queue,
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE PagePin acquire_one(Group group, const PageId& page, Access access, Queue& queue,
                                     uint64_t timeout_ns) {
-    return acquire(group, group.leads(), group.leader(), page, access, queue, timeout_ns);
+    return acquire(group, group.leads(), 0, page, access, queue, timeout_ns);
   }
 
   /// Ends a lane's use of its page. All lanes of the group call that are still there.
-  BAMQUERY_CORE void release(Lanes group, const PagePin& pin, Access access) {
+  template <typename Group>
+  BAMQUERY_CORE void release(Group group, const PagePin& pin, Access access) {
     group.sync();  // The lane that owns the pin releases for all.
     if (pin.owned) state(pin.slot).unpin(access);
   }
@@ -60,8 +62,8 @@ class PageCache {
   /// Writes back every page that is dirty now, lanes side by side; `part` of `parts` groups share the work.
   /// Returns the first failure that this lane saw; its page stays dirty. Writers may go on meanwhile: what
   /// they write to a page after its write-back waits for the next. All lanes of the group call.
-  template <typename Queue>
-  BAMQUERY_CORE Status flush(Lanes group, uint32_t part, uint32_t parts, Queue& queue, Deadline deadline) {
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE Status flush(Group group, uint32_t part, uint32_t parts, Queue& queue, Deadline deadline) {
     Status result = status::kSuccess;
     const uint64_t stride = uint64_t{parts} * group.count();
     for (uint64_t first = uint64_t{part} * group.count(); first < view_.page_count; first += stride) {
@@ -90,8 +92,8 @@ class PageCache {
   };
 
   /// Lanes that lead find their page, and share it with those whose leader they are.
-  template <typename Queue>
-  BAMQUERY_CORE PagePin acquire(Lanes group, bool leads, uint32_t leader, const PageId& page, Access access,
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE PagePin acquire(Group group, bool leads, uint32_t leader, const PageId& page, Access access,
                                 Queue& queue, uint64_t timeout_ns) {
     Status status = status::kSuccess;
     uint32_t slot = kNoPageSlot;
@@ -106,8 +108,8 @@ class PageCache {
   }
 
   /// Goes on until every lane has its page, or knows why not.
-  template <typename Queue>
-  BAMQUERY_CORE_SLOW Status acquire_slowly(Lanes group, Step step, const PageId& page, Access access,
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE_SLOW Status acquire_slowly(Group group, Step step, const PageId& page, Access access,
                                            Queue& queue, Deadline deadline, uint32_t& slot, Status status) {
     uint32_t failed_cleans = 0;
     for (Backoff wait;; wait.pause()) {
@@ -132,14 +134,14 @@ class PageCache {
       }
       if (step == Step::kAwait) step = await(slot, access, status);
       if (!group.any(step != Step::kDone)) break;
+      if (wait.looks() % 16 == 15) sweep(group, queue);
       if (step == Step::kFind || step == Step::kAwait) {
         if (deadline.passed()) {
           if (step == Step::kAwait) state(slot).unpin(access);
           status = status::kDeadlineMissed;
           step = Step::kDone;
-        } else {
-          if (wait.looks() % 16 == 15) sweep(queue);
-          if (step == Step::kFind) step = look(page, access, slot, status);
+        } else if (step == Step::kFind) {
+          step = look(page, access, slot, status);
         }
       }
     }
@@ -275,8 +277,8 @@ class PageCache {
   }
 
   /// Writes each lane's page back, if it is dirty.
-  template <typename Queue>
-  BAMQUERY_CORE Status clean(Lanes group, bool wanted, uint32_t slot, Queue& queue, Deadline deadline) {
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE Status clean(Group group, bool wanted, uint32_t slot, Queue& queue, Deadline deadline) {
     Status status = status::kSuccess;
     for (Backoff wait; group.any(wanted);) {
       bool mine = false;

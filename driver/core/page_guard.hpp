@@ -9,22 +9,22 @@ namespace bamquery {
 /// Keeps a page where it is as long as the guard lives: it is loaded, and neither evicted nor, under a
 /// WriteGuard, written back.
 ///
-/// Each lane of a group has its own guard, for its own page (`many`) or for one that all share (`one`). The
-/// group's lanes make the guards together, and end them together: a lane that leaves the kernel early may
-/// leave the others behind, a lane that goes on must not.
+/// Each lane of a group (`Lanes::warp()` or `Lone{}`) has its own guard, for its own page (`many`) or for one
+/// that all share (`one`). The group's lanes make the guards together, and end them together: a lane that
+/// leaves early may leave the others behind, a lane that goes on must not.
 template <Access kAccess>
 class PageGuard {
  public:
-  template <typename Queue>
-  BAMQUERY_CORE static PageGuard one(PageCache& cache, Lanes group, const PageId& page, Queue& queue,
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE static PageGuard one(PageCache& cache, Group group, const PageId& page, Queue& queue,
                                      uint64_t timeout_ns) {
-    return {cache, group, cache.acquire_one(group, page, kAccess, queue, timeout_ns)};
+    return {cache, Group::kTogether, cache.acquire_one(group, page, kAccess, queue, timeout_ns)};
   }
 
-  template <typename Queue>
-  BAMQUERY_CORE static PageGuard many(PageCache& cache, Lanes group, const PageId& page, Queue& queue,
+  template <typename Group, typename Queue>
+  BAMQUERY_CORE static PageGuard many(PageCache& cache, Group group, const PageId& page, Queue& queue,
                                       uint64_t timeout_ns) {
-    return {cache, group, cache.acquire_many(group, page, kAccess, queue, timeout_ns)};
+    return {cache, Group::kTogether, cache.acquire_many(group, page, kAccess, queue, timeout_ns)};
   }
 
   PageGuard(const PageGuard&) = delete;
@@ -32,7 +32,7 @@ class PageGuard {
   PageGuard& operator=(PageGuard&&) = delete;
   BAMQUERY_CORE PageGuard(PageGuard&& other)
       : cache_(other.cache_),
-        group_(other.group_),
+        together_(other.together_),
         pin_(other.pin_),
         page_(other.page_),
         bytes_(other.bytes_) {
@@ -42,7 +42,8 @@ class PageGuard {
 
   /// Ends the guard early.
   BAMQUERY_CORE void release() {
-    if (cache_ != nullptr) cache_->release(group_, pin_, kAccess);
+    if (cache_ != nullptr && together_) cache_->release(Lanes::warp(), pin_, kAccess);
+    if (cache_ != nullptr && !together_) cache_->release(Lone{}, pin_, kAccess);
     cache_ = nullptr;
     bytes_ = 0;
   }
@@ -89,8 +90,8 @@ class PageGuard {
   }
 
  private:
-  BAMQUERY_CORE PageGuard(PageCache& cache, Lanes group, const PagePin& pin)
-      : cache_(&cache), group_(group), pin_(pin) {
+  BAMQUERY_CORE PageGuard(PageCache& cache, bool together, const PagePin& pin)
+      : cache_(&cache), together_(together), pin_(pin) {
     if (pin.status.ok() && pin.slot != kNoPageSlot) {
       page_ = cache.page(pin.slot);
       bytes_ = cache.bytes(pin.slot);
@@ -98,7 +99,7 @@ class PageGuard {
   }
 
   PageCache* cache_;
-  Lanes group_;
+  bool together_;
   PagePin pin_;
   byte* page_ = nullptr;
   uint32_t bytes_ = 0;

@@ -9,6 +9,7 @@
 #define BAMQUERY_CORE __device__ inline
 // Off the fast path: a call of its own, so that it costs the fast path no registers.
 #define BAMQUERY_CORE_SLOW __device__ __noinline__
+#define BAMQUERY_UNROLL _Pragma("unroll")
 
 #else
 
@@ -22,6 +23,7 @@
 
 #define BAMQUERY_CORE inline
 #define BAMQUERY_CORE_SLOW inline
+#define BAMQUERY_UNROLL
 
 #endif
 
@@ -62,11 +64,10 @@ namespace warps {
 uint32_t lane();
 uint32_t thread();
 uint32_t threads();
-uint32_t active();
-void sync(uint32_t mask);
-uint32_t ballot(uint32_t mask, bool yes);
-uint64_t broadcast(uint32_t mask, uint64_t value, uint32_t from);
-uint32_t match(uint32_t mask, uint64_t value);
+void sync();
+uint32_t ballot(bool yes);
+uint64_t broadcast(uint64_t value, uint32_t from);
+uint32_t match(uint64_t value);
 void sync_block();
 }  // namespace warps
 #endif
@@ -90,8 +91,9 @@ BAMQUERY_CORE uint64_t now_ns() {
 /// so far in this wait.
 BAMQUERY_CORE void pause([[maybe_unused]] uint32_t tries) {
 #if defined(__CUDACC__)
-  // Longer naps cost latency, none at all starve the warps that do work.
-  if (tries > 8) __nanosleep(tries < 64 ? 32 : 256);
+  // Longer naps cost latency, none at all starve the warps that do work. Who has waited as long as any
+  // command takes waits for others in a crowd: the fewer look, the sooner those get on.
+  if (tries > 8) __nanosleep(tries < 64 ? 32 : tries < 512 ? 256 : tries < 4096 ? 1024 : 4096);
 #elif defined(BAMQUERY_EXPLORE)
   explore::pause();
 #else
@@ -121,14 +123,34 @@ class Backoff {
   uint32_t looks_ = 0;
 };
 
-/// Moves 16 bytes between addresses that are multiples of 16, in one access on a GPU.
-BAMQUERY_CORE void copy_vector(byte* to, const byte* from) {
+/// 16 bytes, at addresses that are multiples of 16: one access on a GPU.
 #if defined(__CUDACC__)
-  *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
+using Vector = uint4;
 #else
-  __builtin_memcpy(to, from, 16);
+struct Vector {
+  uint64_t words[2];
+};
+#endif
+
+BAMQUERY_CORE Vector load_vector(const byte* from) {
+#if defined(__CUDACC__)
+  return *reinterpret_cast<const Vector*>(from);
+#else
+  Vector vector;
+  __builtin_memcpy(&vector, from, sizeof vector);
+  return vector;
 #endif
 }
+
+BAMQUERY_CORE void store_vector(byte* to, const Vector& vector) {
+#if defined(__CUDACC__)
+  *reinterpret_cast<Vector*>(to) = vector;
+#else
+  __builtin_memcpy(to, &vector, sizeof vector);
+#endif
+}
+
+BAMQUERY_CORE void copy_vector(byte* to, const byte* from) { store_vector(to, load_vector(from)); }
 
 /// When a wait gives up.
 struct Deadline {
@@ -138,33 +160,36 @@ struct Deadline {
   BAMQUERY_CORE bool passed() const { return now_ns() >= at_ns; }
 };
 
-/// Lanes of a warp that act together. On a CPU a thread is a warp of one lane.
+/// Number of the lowest bit that is set; there must be one.
+BAMQUERY_CORE uint32_t lowest_bit(uint32_t word) {
+#if defined(__CUDACC__)
+  return static_cast<uint32_t>(__ffs(static_cast<int>(word)) - 1);
+#else
+  return static_cast<uint32_t>(__builtin_ctz(word));
+#endif
+}
+
+/// How many bits are set.
+BAMQUERY_CORE uint32_t bit_count(uint32_t word) {
+#if defined(__CUDACC__)
+  return static_cast<uint32_t>(__popc(static_cast<int>(word)));
+#else
+  return static_cast<uint32_t>(__builtin_popcount(word));
+#endif
+}
+
+/// All lanes of a warp, acting together: all of them must make each call. On a CPU a thread is a warp of one.
 ///
-/// All lanes of `mask` must make each call, and no others.
+/// A group is either that or `Lone`, and nothing between them, on purpose. Lanes that merely happen to be
+/// here
+/// (__activemask, and with it cooperative groups' coalesced_threads) may be joined by others before they
+/// exchange anything, since lanes converge again behind any branch; the machine code then takes one lane's
+/// mask for everybody's, a lane goes on without its partners, and those wait for ever. Seen on an H200 with
+/// NVRTC 13.0: the slot clock's hand was moved by the lanes that were there.
 struct Lanes {
-  uint32_t mask;
+  static constexpr bool kTogether = true;
 
-  /// The lanes that are here now, in divergent code too. Which lanes that is may differ at the next call.
-  BAMQUERY_CORE static Lanes active() {
-#if defined(__CUDACC__)
-    return {__activemask()};
-#elif defined(BAMQUERY_WARPS)
-    return {warps::active()};
-#else
-    return {1};
-#endif
-  }
-
-  /// All lanes of the warp; only where no lane has left.
-  BAMQUERY_CORE static Lanes warp() {
-#if defined(__CUDACC__)
-    return {0xffffffffu};
-#elif defined(BAMQUERY_WARPS)
-    return {0xffffffffu};
-#else
-    return {1};
-#endif
-  }
+  BAMQUERY_CORE static constexpr Lanes warp() { return {}; }
 
   /// This lane's number in its warp.
   BAMQUERY_CORE static uint32_t lane() {
@@ -179,64 +204,50 @@ struct Lanes {
 #endif
   }
 
-  BAMQUERY_CORE uint32_t count() const {
-#if defined(__CUDACC__)
-    return static_cast<uint32_t>(__popc(static_cast<int>(mask)));
+  BAMQUERY_CORE static constexpr uint32_t count() {
+#if defined(__CUDACC__) || defined(BAMQUERY_WARPS)
+    return 32;
 #else
-    return static_cast<uint32_t>(__builtin_popcount(mask));
+    return 1;
 #endif
   }
 
-  /// How many lanes of the group come before this one.
-  BAMQUERY_CORE uint32_t rank() const {
-#if defined(__CUDACC__)
-    return static_cast<uint32_t>(__popc(static_cast<int>(mask & ((1u << lane()) - 1))));
-#else
-    return static_cast<uint32_t>(__builtin_popcount(mask & ((1u << lane()) - 1)));
-#endif
-  }
+  /// This lane's number in the group, and the bit that stands for it in a ballot.
+  BAMQUERY_CORE static uint32_t rank() { return lane(); }
 
-  /// Lane number of the group's first lane.
-  BAMQUERY_CORE uint32_t leader() const {
-#if defined(__CUDACC__)
-    return static_cast<uint32_t>(__ffs(static_cast<int>(mask)) - 1);
-#else
-    return static_cast<uint32_t>(__builtin_ctz(mask));
-#endif
-  }
+  /// Whether this is lane 0.
+  BAMQUERY_CORE static bool leads() { return rank() == 0; }
 
-  BAMQUERY_CORE bool leads() const { return lane() == leader(); }
-
-  /// Bit i: lane i of the warp is in the group and says yes.
-  BAMQUERY_CORE uint32_t ballot(bool yes) const {
+  /// Bit i: the lane of rank i says yes.
+  BAMQUERY_CORE static uint32_t ballot(bool yes) {
 #if defined(__CUDACC__)
-    return __ballot_sync(mask, yes);
+    return __ballot_sync(0xffffffffu, yes);
 #elif defined(BAMQUERY_WARPS)
-    return warps::ballot(mask, yes);
+    return warps::ballot(yes);
 #else
     return yes ? 1 : 0;
 #endif
   }
 
-  BAMQUERY_CORE bool any(bool yes) const { return ballot(yes) != 0; }
-  BAMQUERY_CORE bool all(bool yes) const { return ballot(!yes) == 0; }
+  BAMQUERY_CORE static bool any(bool yes) { return ballot(yes) != 0; }
+  BAMQUERY_CORE static bool all(bool yes) { return ballot(!yes) == 0; }
 
   /// How many lanes say yes before the first that does not.
-  BAMQUERY_CORE uint32_t run(bool yes) const {
+  BAMQUERY_CORE static uint32_t run(bool yes) {
     const uint32_t no = ballot(!yes);
-    return Lanes{mask & ((no & (0u - no)) - 1)}.count();
+    return no == 0 ? count() : lowest_bit(no);
   }
 
-  /// The value that lane number `from` has.
+  /// The value that the lane of rank `from` has.
   template <typename T>
-  BAMQUERY_CORE T broadcast(T value, [[maybe_unused]] uint32_t from) const {
+  BAMQUERY_CORE static T broadcast(T value, [[maybe_unused]] uint32_t from = 0) {
 #if defined(__CUDACC__)
-    return __shfl_sync(mask, value, static_cast<int>(from));
+    return __shfl_sync(0xffffffffu, value, static_cast<int>(from));
 #elif defined(BAMQUERY_WARPS)
     static_assert(sizeof(T) <= sizeof(uint64_t));
     uint64_t bits = 0;
     __builtin_memcpy(&bits, &value, sizeof value);
-    bits = warps::broadcast(mask, bits, from);
+    bits = warps::broadcast(bits, from);
     __builtin_memcpy(&value, &bits, sizeof value);
     return value;
 #else
@@ -244,27 +255,54 @@ struct Lanes {
 #endif
   }
 
-  /// Lanes of the group whose value is this lane's.
+  /// As a ballot: the lanes whose value is this lane's.
   template <typename T>
-  BAMQUERY_CORE Lanes match([[maybe_unused]] T value) const {
+  BAMQUERY_CORE static uint32_t match([[maybe_unused]] T value) {
 #if defined(__CUDACC__)
-    return {__match_any_sync(mask, value)};
+    return __match_any_sync(0xffffffffu, value);
 #elif defined(BAMQUERY_WARPS)
-    return {warps::match(mask, value)};
+    return warps::match(value);
 #else
-    return {1};
+    return 1;
 #endif
   }
 
-  /// Waits for all lanes of the group, and orders their memory accesses among each other.
-  BAMQUERY_CORE void sync() const {
+  /// Waits for all lanes, and orders their memory accesses among each other.
+  BAMQUERY_CORE static void sync() {
 #if defined(__CUDACC__)
-    __syncwarp(mask);
+    __syncwarp();
 #elif defined(BAMQUERY_WARPS)
-    warps::sync(mask);
+    warps::sync();
 #endif
   }
 };
+
+/// One lane for itself, whatever the others of its warp do: a group like `Lanes`, of one.
+struct Lone {
+  static constexpr bool kTogether = false;
+
+  BAMQUERY_CORE static constexpr uint32_t count() { return 1; }
+  BAMQUERY_CORE static constexpr uint32_t rank() { return 0; }
+  BAMQUERY_CORE static constexpr bool leads() { return true; }
+  BAMQUERY_CORE static constexpr uint32_t ballot(bool yes) { return yes ? 1 : 0; }
+  BAMQUERY_CORE static constexpr bool any(bool yes) { return yes; }
+  BAMQUERY_CORE static constexpr bool all(bool yes) { return yes; }
+  BAMQUERY_CORE static constexpr uint32_t run(bool yes) { return yes ? 1 : 0; }
+  template <typename T>
+  BAMQUERY_CORE static constexpr T broadcast(T value, uint32_t = 0) {
+    return value;
+  }
+  template <typename T>
+  BAMQUERY_CORE static constexpr uint32_t match(T) {
+    return 1;
+  }
+  BAMQUERY_CORE static constexpr void sync() {}
+};
+
+/// Of the lanes of a ballot, how many come before that of rank `rank`.
+BAMQUERY_CORE uint32_t count_before(uint32_t ballot, uint32_t rank) {
+  return bit_count(ballot & ((1u << rank) - 1));
+}
 
 /// The threads that hold a leased queue pair together: a thread block, or one CPU thread.
 struct BlockThreads {

@@ -14,15 +14,6 @@ enum class CommandState : uint32_t {
   kQuarantined,  ///< Given up by its holder: nobody's until its completion comes.
 };
 
-/// Number of the lowest bit that is set; there must be one.
-BAMQUERY_CORE uint32_t lowest_bit(uint32_t word) {
-#if defined(__CUDACC__)
-  return static_cast<uint32_t>(__ffs(static_cast<int>(word)) - 1);
-#else
-  return static_cast<uint32_t>(__builtin_ctz(word));
-#endif
-}
-
 /// State of a slot's command, status, and tag as one word.
 struct CommandWord {
   uint32_t word;

@@ -34,6 +34,11 @@ BAMQUERY_CORE constexpr bool loses_slot(Status status) {
 /// What any thread of the scope may do with a queue pair. Lanes may diverge and leave at any time, except
 /// that a slot's holder waits for its command, or abandons it.
 ///
+/// Each call that can be made by a whole warp together takes a group, `Lanes::warp()` or `Lone{}`: a warp
+/// looks at 32 completions at once, and rings one doorbell for 32 commands. Lanes that have nothing to do in
+/// it
+/// (`wanted` is false) still call. Without a group, a lane acts alone.
+///
 /// Landing buffers are read and written by the slot's holder, while no command of the slot is pending. What
 /// the controller stored there before its completion is seen after wait(): the sweeper's acquire of the
 /// completion at system scope, its release of the command word and the holder's acquire at kScope add up,
@@ -46,8 +51,7 @@ class QueuePair {
   BAMQUERY_CORE QueuePair(const QueuePairView& view, byte* flags, uint32_t patience = 0)
       : view_(view), flags_(flags, view.depth, view.slots), patience_(patience) {}
 
-  /// Takes a free slot; lanes that are here together share the search, so that a warp may take 32 at once.
-  /// Looks at least once. kNoSlot at the deadline, kQueueBroken.
+  /// Takes a free slot. Looks at least once. kNoSlot at the deadline, kQueueBroken.
   BAMQUERY_CORE Status acquire_slot(Deadline deadline, uint32_t& slot) const {
     for (Backoff wait;; wait.pause()) {
       if (broken()) return status::kQueueBroken;
@@ -67,48 +71,66 @@ class QueuePair {
     free_slot(slot);
   }
 
-  /// Starts a command of the caller's slot, of which none is pending. Lanes that are here together ring one
-  /// doorbell. Returns at once; if not with success, no command was issued, the slot stays the caller's, and
-  /// wait() says the same: kTooLarge for more than slot_bytes, kInvalidField for a transfer of nothing or a
-  /// flush of something, kQueueBroken.
-  BAMQUERY_CORE Status issue(uint32_t slot, const Request& request) const {
+  /// Starts a command of each lane's slot, of which none is pending. Returns at once; if not with success, no
+  /// command was issued, the slot stays the caller's, and wait() says the same: kTooLarge for more than
+  /// slot_bytes, kInvalidField for a transfer of nothing or a flush of something, kQueueBroken.
+  template <typename Group>
+  BAMQUERY_CORE Status issue(Group group, bool wanted, uint32_t slot, const Request& request) const {
     const uint64_t bytes = static_cast<uint64_t>(request.blocks) * view_.block_bytes;
-    const auto command = ref(flags_.command(slot));
-    const Status refused = refusal(request, bytes);
-    // Relaxed: the word is ours, and who completes the command hears of it from the controller, which hears
-    // of it by the doorbell.
-    const uint32_t tag = next_tag(CommandWord{command.load(kRelaxed)}.tag(), view_.depth);
-    const CommandState state = refused.ok() ? CommandState::kPending : CommandState::kDone;
-    command.store(CommandWord::make(state, refused, tag).word, kRelaxed);
-    if (!refused.ok()) return refused;
-    const Lanes lanes = together();
+    const Status refused = wanted ? refusal(request, bytes) : status::kSuccess;
+    uint32_t tag = 0;
+    if (wanted) {
+      const auto command = ref(flags_.command(slot));
+      // Relaxed: the word is ours, and who completes the command hears of it from the controller, which hears
+      // of it by the doorbell.
+      tag = next_tag(CommandWord{command.load(kRelaxed)}.tag(), view_.depth);
+      const CommandState state = refused.ok() ? CommandState::kPending : CommandState::kDone;
+      command.store(CommandWord::make(state, refused, tag).word, kRelaxed);
+    }
+    const bool issues = wanted && refused.ok();
+    const uint32_t issuers = group.ballot(issues);
+    if (issuers == 0) return refused;
     uint32_t ticket = 0;
-    if (lanes.leads()) {
+    if (group.leads()) {
       // Acquire and release: whoever takes a place after us knows what we know of the ring, so the one whose
       // turn it is at a place again knows that the controller has fetched the entry there.
-      ticket = ref(flags_.header().ticket).fetch_add(lanes.count(), kAcquireRelease);
+      ticket = ref(flags_.header().ticket).fetch_add(bit_count(issuers), kAcquireRelease);
     }
-    lanes.sync();  // What the leader acquired is to hold for all.
-    ticket = lanes.broadcast(ticket, lanes.leader()) + lanes.rank();
-    write_entry(view_.submissions[ticket & (view_.depth - 1)], slot, tag, request, bytes);
-    // Release: the entry is written. Whoever moves the tail over it passes that on to the controller.
-    ref(flags_.mark(ticket)).store(QueueFlags::marked(ticket), kRelease);
-    lanes.sync();
-    move_tail(lanes);
-    return status::kSuccess;
+    group.sync();  // What the leader acquired is to hold for all.
+    ticket = group.broadcast(ticket) + count_before(issuers, group.rank());
+    if (issues) {
+      write_entry(view_.submissions[ticket & (view_.depth - 1)], slot, tag, request, bytes);
+      // Release: the entry is written. Whoever moves the tail over it passes that on to the controller.
+      ref(flags_.mark(ticket)).store(QueueFlags::marked(ticket), kRelease);
+    }
+    group.sync();
+    move_tail(group);
+    return refused;
+  }
+  BAMQUERY_CORE Status issue(uint32_t slot, const Request& request) const {
+    return issue(Lone{}, true, slot, request);
   }
 
-  /// Waits for the slot's command and returns how it ended; again for a command that has ended. At the
-  /// deadline, or if the queue breaks, the slot is lost to the caller: see loses_slot().
-  BAMQUERY_CORE Status wait(uint32_t slot, Deadline deadline) const {
-    Status status;
-    for (Backoff wait; !try_wait(slot, status); wait.pause()) {
+  /// Waits for the commands of the lanes' slots and returns how each lane's ended; again for a command that
+  /// has ended. At the deadline, or if the queue breaks, the slot is lost to the caller: see loses_slot().
+  template <typename Group>
+  BAMQUERY_CORE Status wait(Group group, bool wanted, uint32_t slot, Deadline deadline) const {
+    Status status = status::kSuccess;
+    bool pending = wanted;
+    for (Backoff wait;; wait.pause()) {
+      if (pending) pending = !try_wait(slot, status);
+      if (!group.any(pending)) return status;
       if (wait.looks() < patience_) continue;
-      sweep();
-      if (broken()) return abandon(slot, status::kQueueBroken);
-      if (deadline.passed()) return abandon(slot, status::kDeadlineMissed);
+      sweep(group);
+      const Status reason = broken() ? status::kQueueBroken : status::kDeadlineMissed;
+      if (pending && (reason == status::kQueueBroken || deadline.passed())) {
+        status = abandon(slot, reason);
+        pending = false;
+      }
     }
-    return status;
+  }
+  BAMQUERY_CORE Status wait(uint32_t slot, Deadline deadline) const {
+    return wait(Lone{}, true, slot, deadline);
   }
 
   /// One look: true if the slot's command has ended, with its status.
@@ -135,29 +157,26 @@ class QueuePair {
     return word.status();
   }
 
-  /// Consumes completions while there are any, all active lanes side by side; returns how many, 0 also if
-  /// somebody else is at it.
-  BAMQUERY_CORE uint32_t sweep() const { return sweep(together()); }
-
-  /// For lanes that are known to be here and of this pair.
-  BAMQUERY_CORE uint32_t sweep(Lanes lanes) const {
+  /// Consumes completions while there are any; returns how many, 0 also if somebody else is at it.
+  template <typename Group>
+  BAMQUERY_CORE uint32_t sweep(Group group) const {
     // All lanes or none: each looks for itself, and one that goes on alone would wait for the others.
-    if (lanes.any(broken()) || !try_lock(flags_.header().head_lock, lanes)) return 0;
+    if (group.any(broken()) || !try_lock(flags_.header().head_lock, group)) return 0;
     const auto head_word = ref(flags_.header().head);  // Relaxed, as all that the lock keeps.
     const uint32_t first = head_word.load(kRelaxed);
     uint32_t head = first;
     bool sound = true;
     for (bool more = true; more && sound;) {
-      const uint32_t mine = head + lanes.rank();
+      const uint32_t mine = head + group.rank();
       const Outcome outcome = look(mine);
-      const uint32_t run = lanes.run(outcome.phase() == phase(mine));
+      const uint32_t run = group.run(outcome.phase() == phase(mine));
       if (run == 0) break;
-      sound = deliver(lanes, run, outcome);
+      sound = deliver(group, run, outcome);
       head += run;
-      more = run == lanes.count();
+      more = run == group.count();
     }
-    lanes.sync();  // Every lane has read its entries.
-    if (lanes.leads()) {
+    group.sync();  // Every lane has read its entries.
+    if (group.leads()) {
       if (!sound) ref(flags_.header().broken).store(1, kRelaxed);  // It vouches for nothing.
       if (head != first) {
         head_word.store(head, kRelaxed);
@@ -165,30 +184,30 @@ class QueuePair {
         doorbell(view_.head_doorbell).store(head & (view_.depth - 1), kRelease);
       }
     }
-    unlock(flags_.header().head_lock, lanes);
+    unlock(flags_.header().head_lock, group);
     return head - first;
   }
+  BAMQUERY_CORE uint32_t sweep() const { return sweep(Lone{}); }
 
-  /// Waits until nothing is pending; active lanes share the work. Nobody may issue meanwhile. At the
-  /// deadline, or if the queue breaks, what is pending goes into quarantine: kDeadlineMissed, kQueueBroken.
+  /// Waits until nothing is pending. Nobody may issue meanwhile. At the deadline, or if the queue breaks,
+  /// what is pending goes into quarantine: kDeadlineMissed, kQueueBroken.
   BAMQUERY_CORE Status drain(Deadline deadline) const {
-    const Lanes lanes = together();
     for (Backoff wait;; wait.pause()) {
       bool pending = false;
-      for (uint32_t slot = lanes.rank(); slot < view_.slots; slot += lanes.count()) {
+      for (uint32_t slot = 0; slot < view_.slots; ++slot) {
         Status status;
         pending |= !try_wait(slot, status);
       }
-      if (!lanes.any(pending)) return status::kSuccess;
-      sweep(lanes);
+      if (!pending) return status::kSuccess;
+      sweep();
       const Status reason = broken() ? status::kQueueBroken : status::kDeadlineMissed;
-      if (!lanes.any(reason == status::kQueueBroken || deadline.passed())) continue;
+      if (!(reason == status::kQueueBroken) && !deadline.passed()) continue;
       bool lost = false;
-      for (uint32_t slot = lanes.rank(); slot < view_.slots; slot += lanes.count()) {
+      for (uint32_t slot = 0; slot < view_.slots; ++slot) {
         Status status;
         lost |= !try_wait(slot, status) && loses_slot(abandon(slot, reason));
       }
-      if (lanes.any(lost)) return reason;
+      if (lost) return reason;
     }
   }
 
@@ -212,12 +231,6 @@ class QueuePair {
     return AtomicRef<uint32_t, Scope::kSystem>(*word);
   }
 
-  // The lanes that are here now with the same queue pair.
-  BAMQUERY_CORE Lanes together() const {
-    if constexpr (kScope == Scope::kBlock) return Lanes::active();  // A block leases one.
-    return Lanes::active().match(reinterpret_cast<uint64_t>(flags_.base()));
-  }
-
   BAMQUERY_CORE Status refusal(const Request& request, uint64_t bytes) const {
     if (bytes > view_.slot_bytes) return status::kTooLarge;
     if ((bytes == 0) != (request.opcode == Opcode::kFlush)) return status::kInvalidField;
@@ -225,44 +238,40 @@ class QueuePair {
   }
 
   // Acquire: what the former holder did. Release: see unlock().
-  BAMQUERY_CORE static bool try_lock(uint32_t& lock, Lanes lanes) {
+  template <typename Group>
+  BAMQUERY_CORE static bool try_lock(uint32_t& lock, Group group) {
     uint32_t before = 0;
-    if (lanes.leads()) before = ref(lock).exchange(1, kAcquireRelease);
-    lanes.sync();  // What the leader acquired is to hold for all.
-    return lanes.broadcast(before, lanes.leader()) == 0;
+    if (group.leads()) before = ref(lock).exchange(1, kAcquireRelease);
+    group.sync();  // What the leader acquired is to hold for all.
+    return group.broadcast(before) == 0;
   }
 
   // Release: what we did under the lock. Acquire: what those did, before they tried, who could not lock.
-  BAMQUERY_CORE static void unlock(uint32_t& lock, Lanes lanes) {
-    lanes.sync();
-    if (lanes.leads()) ref(lock).exchange(0, kAcquireRelease);
-    lanes.sync();
+  template <typename Group>
+  BAMQUERY_CORE static void unlock(uint32_t& lock, Group group) {
+    group.sync();
+    if (group.leads()) ref(lock).exchange(0, kAcquireRelease);
+    group.sync();
   }
 
-  // One look at each word of free bits; lanes that are here together take theirs in one step.
+  // One look at each word of free bits. Warps begin at different words and lanes take different bits, so that
+  // those who come at once seldom want the same.
   BAMQUERY_CORE bool take_free_slot(uint32_t& slot) const {
-    for (uint32_t i = 0; i < flags_.free_words(); ++i) {
-      const auto word = ref(flags_.free_slots(i));
-      uint32_t seen = word.load(kRelaxed);  // Relaxed: a hint.
-      while (seen != 0) {
-        const Lanes lanes = Lanes::active().match(reinterpret_cast<uint64_t>(&flags_.free_slots(i)));
-        uint32_t got = 0;
-        if (lanes.leads()) {
-          uint32_t wanted = 0;
-          for (uint32_t n = lanes.count(), rest = seen; n != 0 && rest != 0; --n, rest &= rest - 1) {
-            wanted |= rest & (0u - rest);
-          }
-          // Acquire: the former holders' use of the landing buffers is over.
-          got = word.fetch_and(~wanted, kAcquire) & wanted;
-        }
-        lanes.sync();
-        got = lanes.broadcast(got, lanes.leader());
-        for (uint32_t n = lanes.rank(); n != 0; --n) got &= got - 1;
-        if (got != 0) {
-          slot = 32 * i + lowest_bit(got);
+    const uint32_t words = flags_.free_words();
+    const uint32_t first = BlockThreads::rank() / 32 % words;
+    for (uint32_t i = 0; i < words; ++i) {
+      const uint32_t at = first + i < words ? first + i : first + i - words;
+      const auto word = ref(flags_.free_slots(at));
+      // Relaxed: a hint.
+      for (uint32_t seen = word.load(kRelaxed); seen != 0; seen = word.load(kRelaxed)) {
+        uint32_t rest = seen;
+        for (uint32_t n = Lanes::lane() % bit_count(seen); n != 0; --n) rest &= rest - 1;
+        const uint32_t bit = rest & (0u - rest);
+        // Acquire: the former holders' use of the landing buffer is over.
+        if ((word.fetch_and(~bit, kAcquire) & bit) != 0) {
+          slot = 32 * at + lowest_bit(bit);
           return true;
         }
-        seen = word.load(kRelaxed);
       }
     }
     return false;
@@ -295,27 +304,28 @@ class QueuePair {
   }
 
   // Tells the controller of all entries that are marked without a gap.
-  BAMQUERY_CORE void move_tail(Lanes lanes) const {
+  template <typename Group>
+  BAMQUERY_CORE void move_tail(Group group) const {
     const auto tail_word = ref(flags_.header().tail);  // Relaxed, as all that the lock keeps.
     bool more = true;
     while (more) {
       // Who holds the lock looks again after unlocking, and then sees the marks that we set before we tried:
       // both are exchanges of one word.
-      if (!try_lock(flags_.header().tail_lock, lanes)) return;
+      if (!try_lock(flags_.header().tail_lock, group)) return;
       const uint32_t first = tail_word.load(kRelaxed);
       uint32_t tail = first;
-      for (uint32_t run = lanes.count(); run == lanes.count(); tail += run) {
-        run = lanes.run(is_marked(tail + lanes.rank()));
+      for (uint32_t run = group.count(); run == group.count(); tail += run) {
+        run = group.run(is_marked(tail + group.rank()));
       }
-      lanes.sync();  // What all lanes acquired is to hold for the leader.
-      if (lanes.leads() && tail != first) {
+      group.sync();  // What all lanes acquired is to hold for the leader.
+      if (group.leads() && tail != first) {
         tail_word.store(tail, kRelaxed);
         count(flags_.header().doorbells, 1);
         // Release: entries are written before the controller may fetch them.
         doorbell(view_.tail_doorbell).store(tail & (view_.depth - 1), kRelease);
       }
-      unlock(flags_.header().tail_lock, lanes);
-      more = lanes.any(is_marked(tail));
+      unlock(flags_.header().tail_lock, group);
+      more = group.any(is_marked(tail));
     }
   }
 
@@ -334,9 +344,10 @@ class QueuePair {
   BAMQUERY_CORE bool phase(uint32_t counter) const { return (counter & view_.depth) == 0; }
 
   // Raises the words of the first `run` lanes' commands; false if any of their completions cannot be.
-  BAMQUERY_CORE bool deliver(Lanes lanes, uint32_t run, Outcome outcome) const {
+  template <typename Group>
+  BAMQUERY_CORE bool deliver(Group group, uint32_t run, Outcome outcome) const {
     QueueHeader& header = flags_.header();
-    const bool mine = lanes.rank() < run;
+    const bool mine = group.rank() < run;
     const uint32_t fetched = ref(header.submission_head).load(kRelaxed);
     const uint32_t tail =
         ref(header.tail).load(kRelaxed);  // As new as the completion: by way of the doorbell.
@@ -346,14 +357,14 @@ class QueuePair {
                            outcome.submission_head() < view_.depth && step <= tail - fetched;
     bool late = false;
     const bool sound = !mine || (plausible && complete(outcome, late));
-    const uint32_t errors = lanes.ballot(mine && !outcome.status().ok());
-    const uint32_t late_ones = lanes.ballot(late);
-    if (lanes.rank() == run - 1) {
+    const uint32_t errors = group.ballot(mine && !outcome.status().ok());
+    const uint32_t late_ones = group.ballot(late);
+    if (group.rank() == run - 1) {
       ref(header.submission_head).store(fetched + step, kRelaxed);
-      count(header.errors, bits(errors));
-      count(header.late, bits(late_ones));
+      count(header.errors, bit_count(errors));
+      count(header.late, bit_count(late_ones));
     }
-    return lanes.all(sound);
+    return group.all(sound);
   }
 
   // False if no such command is outstanding.
@@ -367,10 +378,6 @@ class QueuePair {
     late = seen.state() == CommandState::kQuarantined && seen.tag() == tag;
     if (late) release_slot(slot);
     return late;
-  }
-
-  BAMQUERY_CORE static uint32_t bits(uint32_t mask) {
-    return Lanes{mask}.count() * static_cast<uint32_t>(mask != 0);
   }
 
   // A statistic that a lock keeps; relaxed, for who reads it meanwhile.

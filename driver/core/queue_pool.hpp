@@ -54,10 +54,7 @@ class BlockLease {
   BAMQUERY_CORE Status end(Deadline deadline) {
     BlockThreads::sync();
     const QueuePair<Scope::kBlock> mine = pair();
-    if (BlockThreads::rank() < 32) {
-      const Status drained = mine.drain(deadline);
-      if (BlockThreads::rank() == 0) notice() = drained.code;
-    }
+    if (BlockThreads::rank() == 0) notice() = mine.drain(deadline).code;
     BlockThreads::sync();
     const Status drained{static_cast<uint16_t>(notice())};
     take_slots_back(mine);

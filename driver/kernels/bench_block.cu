@@ -165,10 +165,9 @@ extern "C" __global__ void __launch_bounds__(256)
       if (starts) {
         request = {writes ? Opcode::kWrite : Opcode::kRead, job.nsid, block * lbas, lbas};
         due = Deadline::in(job.deadline_ns);
-        pair.issue(slot, request);  // Where it is refused, the wait says so.
         pending = true;
       }
-      __syncwarp();
+      pair.issue(Lanes::warp(), starts, slot, request);  // Where it is refused, the wait says so.
       if (!__any_sync(~0u, pending)) break;
       Status status = status::kSuccess;
       const bool ended = await_batch(job, pair, slot, pending, due, status);

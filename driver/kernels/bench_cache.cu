@@ -162,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
       }
       const uint64_t sector = id.number * (view.page_bytes / kContentSectorBytes);
       for (uint32_t lanes = Lanes::warp().ballot(good); lanes != 0; lanes &= lanes - 1) {
-        const uint32_t lane = Lanes{lanes}.leader();
+        const uint32_t lane = lowest_bit(lanes);
         const uint64_t page = Lanes::warp().broadcast(reinterpret_cast<uint64_t>(guard.data()), lane);
         mine.wrong +=
             compare(job, reinterpret_cast<const byte*>(page), Lanes::warp().broadcast(guard.bytes(), lane),

@@ -23,6 +23,10 @@ class ServicedPair {
 
   void release_slot(std::uint32_t slot) const { pair_.release_slot(slot); }
   Status issue(std::uint32_t slot, const Request& request) const { return pair_.issue(slot, request); }
+  template <typename Group>
+  Status issue(Group group, bool wanted, std::uint32_t slot, const Request& request) const {
+    return pair_.issue(group, wanted, slot, request);
+  }
   bool try_wait(std::uint32_t slot, Status& status) const { return pair_.try_wait(slot, status); }
   std::byte* landing(std::uint32_t slot) const { return pair_.landing(slot); }
 
@@ -31,8 +35,16 @@ class ServicedPair {
     service(0);
     return pair_.sweep();
   }
+  template <typename Group>
+  std::uint32_t sweep(Group) const {
+    return sweep();
+  }
 
   /// As QueuePair::wait().
+  template <typename Group>
+  Status wait(Group, bool wanted, std::uint32_t slot, Deadline deadline) const {
+    return wanted ? wait(slot, deadline) : status::kSuccess;
+  }
   Status wait(std::uint32_t slot, Deadline deadline) const {
     Status status;
     if (wait_until(slot, deadline, status)) return status;

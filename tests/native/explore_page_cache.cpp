@@ -53,12 +53,16 @@ class ModelQueue {
   }
   void release_slot(uint32_t) { AtomicRef<uint32_t, Scope::kDevice>(state_.command_slot).store(0, kRelease); }
   byte* landing(uint32_t) { return reinterpret_cast<byte*>(state_.landing); }
-  Status issue(uint32_t, const Request& request) {
+  template <typename Group>
+  Status issue(Group, bool wanted, uint32_t, const Request& request) {
+    if (!wanted) return status::kSuccess;
     page_ = request.lba;
     reads_ = request.opcode == Opcode::kRead;
     return status::kSuccess;
   }
-  Status wait(uint32_t, Deadline) {
+  template <typename Group>
+  Status wait(Group, bool wanted, uint32_t, Deadline) {
+    if (!wanted) return status::kSuccess;
     const bool may_fail = state_.failures != 0 && reads_ == (state_.failing == Opcode::kRead);
     const bool fails = explore::choose(may_fail ? 2 : 1) == 1;
     check_one_slot(page_);
@@ -76,7 +80,10 @@ class ModelQueue {
     }
     return status::kSuccess;
   }
-  uint32_t sweep() { return 0; }
+  template <typename Group>
+  uint32_t sweep(Group) {
+    return 0;
+  }
 
  private:
   void check_one_slot(uint64_t page) const {

@@ -72,16 +72,22 @@ class FakeQueue {
     return status::kNoSlot;
   }
   void release_slot(uint32_t slot) { taken_[slot].store(false, std::memory_order_release); }
-  Status issue(uint32_t slot, const Request& request) {
-    requests_[slot] = request;
+  template <typename Group>
+  Status issue(Group, bool wanted, uint32_t slot, const Request& request) {
+    if (wanted) requests_[slot] = request;
     return status::kSuccess;
   }
-  Status wait(uint32_t slot, Deadline) {
+  template <typename Group>
+  Status wait(Group, bool wanted, uint32_t slot, Deadline) {
+    if (!wanted) return status::kSuccess;
     const Status status = drive_.execute(requests_[slot], landing(slot));
     if (status == status::kDeadlineMissed) release_slot(slot);  // As if the late completion had come.
     return status;
   }
-  uint32_t sweep() { return 0; }
+  template <typename Group>
+  uint32_t sweep(Group) {
+    return 0;
+  }
   byte* landing(uint32_t slot) { return landings_[slot].data(); }
 
  private:

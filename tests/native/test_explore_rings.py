@@ -31,22 +31,22 @@ def test_larger_models(explorer: Path) -> None:
 MUTATIONS = {
     "a mark set while the lock was held is not looked for": (
         "queue_pair.hpp",
-        "more = lanes.any(is_marked(tail));",
+        "more = group.any(is_marked(tail));",
         "more = false;",
         "two-share",
         "stuck",
     ),
     "the tail's lock is no lock": (
         "queue_pair.hpp",
-        "if (!try_lock(flags_.header().tail_lock, lanes)) return;",
+        "if (!try_lock(flags_.header().tail_lock, group)) return;",
         "",
         "two-share",
         "",
     ),
     "two may consume completions at once": (
         "queue_pair.hpp",
-        "if (lanes.any(broken()) || !try_lock(flags_.header().head_lock, lanes)) return 0;",
-        "if (lanes.any(broken())) return 0;",
+        "if (group.any(broken()) || !try_lock(flags_.header().head_lock, group)) return 0;",
+        "if (group.any(broken())) return 0;",
         "two-share",
         "",
     ),

@@ -1,4 +1,4 @@
-"""Queue pairs driven by warps of many lanes, simulated: divergence, early exits, batches, many pairs."""
+"""Queue pairs driven by warps of many lanes, simulated: divergence, early exits, whole warps, many pairs."""
 
 import shutil
 from pathlib import Path
@@ -28,21 +28,29 @@ def test_many_random_warps(tmp_path: Path) -> None:
 
 
 MUTATIONS = {
-    "lanes with different queue pairs count as one group": (
-        "return Lanes::active().match(reinterpret_cast<uint64_t>(flags_.base()));",
-        "return Lanes::active();",
-    ),
     "lanes of a batch take one place": (
-        "ticket = lanes.broadcast(ticket, lanes.leader()) + lanes.rank();",
-        "ticket = lanes.broadcast(ticket, lanes.leader());",
+        "ticket = group.broadcast(ticket) + count_before(issuers, group.rank());",
+        "ticket = group.broadcast(ticket);",
+    ),
+    "lanes that issue nothing take places": (
+        "fetch_add(bit_count(issuers), kAcquireRelease);",
+        "fetch_add(group.count(), kAcquireRelease);",
+    ),
+    "a warp waits for the first of its commands only": (
+        "if (!group.any(pending)) return status;",
+        "if (!group.all(pending)) return status;",
+    ),
+    "lanes look at the queue's health each for itself": (
+        "if (group.any(broken()) || !try_lock(",
+        "if (broken() || group.leads() || !try_lock(",
     ),
     "the tail passes entries that are not written": (
-        "run = lanes.run(is_marked(tail + lanes.rank()));",
-        "run = lanes.any(is_marked(tail + lanes.rank())) ? lanes.count() : 0;",
+        "run = group.run(is_marked(tail + group.rank()));",
+        "run = group.any(is_marked(tail + group.rank())) ? group.count() : 0;",
     ),
     "completions that are not there are consumed": (
-        "const uint32_t run = lanes.run(outcome.phase() == phase(mine));",
-        "const uint32_t run = lanes.any(outcome.phase() == phase(mine)) ? lanes.count() : 0;",
+        "const uint32_t run = group.run(outcome.phase() == phase(mine));",
+        "const uint32_t run = group.any(outcome.phase() == phase(mine)) ? group.count() : 0;",
     ),
 }
 

@@ -1,4 +1,4 @@
-// The page cache and arrays used by warps whose lanes diverge, meet and leave at random.
+// The page cache and arrays used by whole warps, and by lanes that diverge and leave at random.
 // Usage: warp_cache_test ROUNDS SEED
 
 #include <cstdio>
@@ -24,9 +24,10 @@ class SlowQueue : public FakeQueue {
  public:
   using FakeQueue::FakeQueue;
 
-  Status wait(uint32_t slot, Deadline deadline) {
-    for (uint32_t naps = warps::Block::current().draw(4); naps != 0; --naps) explore::pause();
-    return FakeQueue::wait(slot, deadline);
+  template <typename Group>
+  Status wait(Group group, bool wanted, uint32_t slot, Deadline deadline) {
+    for (uint32_t naps = warps::Block::current().draw(4); wanted && naps != 0; --naps) explore::pause();
+    return FakeQueue::wait(group, wanted, slot, deadline);
   }
 };
 
@@ -57,9 +58,7 @@ class Round {
   void run(uint32_t seed) {
     warps::Block block;
     block.run(
-        // Not converging: a lane that waits for its bucket goes on looking, and so is never where others
-        // wait.
-        threads_, {.seed = seed}, [this](uint32_t thread) { live(thread); }, [] {});
+        threads_, seed, [this](uint32_t thread) { live(thread); }, [] {});
     check();
   }
 
@@ -121,7 +120,7 @@ class Round {
     }
   }
 
-  // Whichever lanes are here.
+  // Each lane for itself.
   void count_up(uint64_t index) {
     Array<uint64_t, SlowQueue> array(array_, queue_);
     uint64_t value;
@@ -143,7 +142,7 @@ class Round {
     // By one warp, all of it.
     warps::Block block;
     block.run(
-        32, {.seed = seed_},
+        32, seed_,
         [&](uint32_t) { CHECK(cache.flush(Lanes::warp(), 0, 1, queue_, Deadline{kLong}).ok()); }, [] {});
     for (uint64_t i = 0; i < kPages * kWords; ++i) {
       uint64_t value;

@@ -1,4 +1,4 @@
-// Queue pairs driven by warps whose lanes diverge, meet and leave at random.
+// Queue pairs driven by warps whose lanes diverge and leave at random, or do all things together.
 // Usage: warp_rings_test ROUNDS SEED
 
 #include <cstring>
@@ -17,8 +17,9 @@ constexpr std::uint64_t kLong = std::uint64_t{1} << 40;
 struct Round {
   std::uint32_t warps;
   bool sweeper;  // The last warp only sweeps.
-  bool shared;   // Lanes spread over shared pairs, or one pair is leased.
-  bool holds;    // Lanes keep their slot over all commands.
+  bool shared;    // Threads spread over shared pairs, or one pair is leased.
+  bool together;  // A warp's lanes call as one; they want fewer commands or more, and sit out the others'.
+  bool holds;     // Lanes keep their slot over all commands.
   std::uint32_t commands;
   RingFaults faults;
   QueueShape shape;
@@ -32,6 +33,7 @@ Round draw_round(Random& random) {
   round.sweeper = random.below(2) != 0;
   round.warps = 1 + random.below(3) + (round.sweeper ? 1 : 0);
   round.shared = random.below(2) != 0;
+  round.together = random.below(2) != 0;
   round.shape.leased_pairs = round.shared ? 0 : 1;
   round.shape.shared_pairs = round.shared ? 1 + random.below(3) : 0;
   round.shape.depth = one_of({2, 4, 32, 64, 128, 256});
@@ -59,14 +61,16 @@ class Test {
     working_ = 32 * (round_.warps - (round_.sweeper ? 1 : 0));
     warps::Block block;
     block.run(
-        threads, {.seed = seed, .converges = random_.below(2) != 0},
+        threads, seed,
         [&](std::uint32_t thread) { round_.shared ? share(thread) : lease(thread); },
         [&] { controller.step(); });
     check(controller);
   }
 
  private:
-  void share(std::uint32_t thread) { work(thread, shared_pair(rings_.pool, thread * 7 / 3)); }
+  void share(std::uint32_t thread) {
+    work(thread, shared_pair(rings_.pool, round_.together ? thread / 32 : thread * 7 / 3));
+  }
 
   void lease(std::uint32_t thread) {
     BlockLease lease(rings_.pool, reinterpret_cast<byte*>(flags_));
@@ -89,6 +93,11 @@ class Test {
       }
       return;
     }
+    if (round_.together) {
+      work_together(thread, pair);
+      working.fetch_sub(1, kRelaxed);
+      return;
+    }
     std::uint32_t slot = 0;
     bool holds = false;
     // Lanes end after different numbers of commands, some at once.
@@ -102,26 +111,75 @@ class Test {
     working.fetch_sub(1, kRelaxed);
   }
 
+  // All lanes make all calls; a round takes as many as there are slots for, the others come in the next.
+  template <Scope kScope>
+  void work_together(std::uint32_t thread, const QueuePair<kScope>& pair) {
+    constexpr Lanes kWarp = Lanes::warp();
+    std::uint32_t done = 0;
+    std::uint32_t slot = 0;
+    bool holds = false;
+    while (kWarp.any(done < last_[thread])) {
+      const bool wants = done < last_[thread];
+      if (wants && !holds) holds = pair.acquire_slot(Deadline{0}, slot).ok();
+      const bool goes = wants && holds;
+      const Request request{Opcode::kRead, 1, std::uint64_t{thread} * 8 + done, 1};
+      const bool misses = goes && claim(pair, slot, request.lba);
+      CHECK(pair.issue(kWarp, goes, slot, request).ok());
+      const Status status = pair.wait(kWarp, goes, slot, Deadline::in(misses ? 3000 : kLong));
+      if (goes) {
+        holds = finish(pair, slot, request, status);
+        ++done;
+      } else {
+        CHECK(status.ok());
+      }
+      if (holds && !round_.holds) {
+        pair.release_slot(slot);
+        holds = false;
+      }
+      if (!goes) pair.sweep();  // A late completion may bring a slot back.
+    }
+    if (holds) pair.release_slot(slot);
+  }
+
   // Whether the slot is still ours.
   template <Scope kScope>
   bool command(const QueuePair<kScope>& pair, std::uint32_t slot, std::uint64_t lba) {
-    const std::uint64_t number = (std::uint64_t{pair.view().id} << 16) + slot;
-    CHECK(owners_[number % kMostOwners] == 0);
-    owners_[number % kMostOwners] = 1;
     const Request request{Opcode::kRead, 1, lba, 1};
+    const bool misses = claim(pair, slot, lba);
     CHECK(pair.issue(slot, request).ok());
+    return finish(pair, slot, request, pair.wait(slot, Deadline::in(misses ? 3000 : kLong)));
+  }
+
+  // The slot must be nobody else's. Whether its command will miss its deadline.
+  template <Scope kScope>
+  bool claim(const QueuePair<kScope>& pair, std::uint32_t slot, std::uint64_t lba) {
+    std::uint8_t& owner = owner_of(pair, slot);
+    CHECK(owner == 0);
     const Fate fate = fate_of(round_.faults, lba);
     const bool misses = fate == Fate::kLost || fate == Fate::kLate;
     // A slot in quarantine comes back while we are still in wait().
-    if (misses) owners_[number % kMostOwners] = 0;
-    const Status status = pair.wait(slot, Deadline::in(misses ? 3000 : kLong));
+    owner = misses ? 0 : 1;
+    return misses;
+  }
+
+  template <Scope kScope>
+  std::uint8_t& owner_of(const QueuePair<kScope>& pair, std::uint32_t slot) {
+    return owners_[((std::uint64_t{pair.view().id} << 16) + slot) % kMostOwners];
+  }
+
+  // Whether the slot is still ours.
+  template <Scope kScope>
+  bool finish(const QueuePair<kScope>& pair, std::uint32_t slot, const Request& request, Status status) {
+    const std::uint64_t lba = request.lba;
+    const Fate fate = fate_of(round_.faults, lba);
+    const bool misses = fate == Fate::kLost || fate == Fate::kLate;
     ++issued_;
     if (misses) {
       CHECK(status == status::kDeadlineMissed);
       ++missed_;
       return false;
     }
-    owners_[number % kMostOwners] = 0;
+    owner_of(pair, slot) = 0;
     if (fate == Fate::kFailed) {
       CHECK(status == status_of(lba));
       record_error(&error_, request, status);
@@ -176,25 +234,24 @@ class Test {
   std::vector<std::uint8_t> owners_ = std::vector<std::uint8_t>(kMostOwners, 0);
 };
 
-// A warp that is together takes its slots in one step and rings one doorbell.
+// A warp that is together rings one doorbell.
 void test_batches() {
   Rings rings({.leased_pairs = 0, .shared_pairs = 1, .depth = 64, .slots = 40, .slot_bytes = 512});
   RingController controller(rings.memory);
-  std::uint32_t slots[32];
+  std::uint32_t taken = 0;
   warps::Block block;
   block.run(
-      32, {.seed = 1, .converges = true},
+      32, 1,
       [&](std::uint32_t thread) {
         const auto pair = shared_pair(rings.pool, 0);
         std::uint32_t slot;
         CHECK(pair.acquire_slot(Deadline::in(kLong), slot).ok());
-        slots[thread] = slot;
-        Lanes::warp().sync();
-        CHECK(pair.issue(slot, {Opcode::kRead, 1, thread, 1}).ok());
-        CHECK(pair.wait(slot, Deadline::in(kLong)).ok());
+        taken += 1 + (slot < 40 ? 0 : 100);
+        CHECK(pair.issue(Lanes::warp(), true, slot, {Opcode::kRead, 1, thread, 1}).ok());
+        CHECK(pair.wait(Lanes::warp(), true, slot, Deadline::in(kLong)).ok());
       },
       [&] { controller.step(); });
-  for (std::uint32_t lane = 0; lane < 32; ++lane) CHECK(slots[lane] == lane);
+  CHECK(taken == 32);
   CHECK(shared_pair(rings.pool, 0).flags().header().doorbells == 1);
 }
 

@@ -1,9 +1,8 @@
 // One thread block of many warps on a CPU, whose lanes diverge and meet at random, the same for a seed.
 //
-// Compile with BAMQUERY_WARPS and BAMQUERY_EXPLORE defined. Lanes are fibers. Where a lane asks which lanes
-// are here, it waits a while for others that come to the same place, as many as chance will have; at accesses
-// to shared words it lets others go on first, at times. That a lane waits for lanes which never come, or
-// which do something else, is found out.
+// Compile with BAMQUERY_WARPS and BAMQUERY_EXPLORE defined. Lanes are fibers; at accesses to shared words a lane
+// lets others go on first, at times. That a lane waits for lanes of its warp which never come, or which do
+// something else, is found out.
 #pragma once
 
 #if !defined(BAMQUERY_WARPS) || !defined(BAMQUERY_EXPLORE)
@@ -25,7 +24,7 @@
 
 namespace bamquery::warps {
 
-enum class Waits { kNot, kActive, kSync, kBallot, kBroadcast, kMatch, kBlock };
+enum class Waits { kNot, kSync, kBallot, kBroadcast, kMatch, kBlock };
 
 struct LaneFiber {
   explicit LaneFiber(std::function<void()> body) : fiber(std::move(body)) {}
@@ -33,25 +32,17 @@ struct LaneFiber {
   Fiber fiber;
   std::uint32_t thread = 0;
   Waits waits = Waits::kNot;
-  const void* place = nullptr;  // Where it asks who is here.
-  std::uint32_t mask = 0, from = 0;
+  std::uint32_t from = 0;
   std::uint64_t value = 0;  // What it brings, then what it gets.
-};
-
-/// How lanes run.
-struct Weather {
-  std::uint32_t seed = 1;
-  bool converges = false;  ///< Lanes wait for all of their warp that may come to the same place.
 };
 
 class Block {
  public:
   /// Runs `body(thread)` in so many threads, 32 to a warp, and `meanwhile` again and again beside them, until
   /// all have ended.
-  void run(std::uint32_t threads, Weather weather, const std::function<void(std::uint32_t)>& body,
+  void run(std::uint32_t threads, std::uint32_t seed, const std::function<void(std::uint32_t)>& body,
            const std::function<void()>& meanwhile) {
-    weather_ = weather;
-    random_.seed(weather.seed);
+    random_.seed(seed);
     lanes_.clear();
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       lanes_.push_back(std::make_unique<LaneFiber>([thread, &body] { body(thread); }));
@@ -77,11 +68,6 @@ class Block {
     running_->waits = waits;
     Fiber::yield();
   }
-  void meet(Waits waits, std::uint32_t mask) {
-    CHECK((mask >> running_->thread % 32 & 1) != 0);  // A lane speaks for a group that it is in.
-    running_->mask = mask;
-    wait(waits);
-  }
 
  private:
   LaneFiber* of_warp(const LaneFiber& lane, std::uint32_t number) const {
@@ -93,27 +79,15 @@ class Block {
   bool step() {
     ++now_;
     CHECK(now_ < kMostSteps);  // Else it goes on in circles.
-    std::vector<LaneFiber*>&ready = ready_, &asking = asking_, &others = others_;
-    for (auto* const list : {&ready, &asking, &others}) list->clear();
+    std::vector<LaneFiber*>&ready = ready_, &others = others_;
+    for (auto* const list : {&ready, &others}) list->clear();
     for (const auto& lane : lanes_) {
-      if (lane->fiber.ended()) continue;
-      (lane->waits == Waits::kNot      ? ready
-       : lane->waits == Waits::kActive ? asking
-                                       : others)
-          .push_back(lane.get());
+      if (!lane->fiber.ended()) (lane->waits == Waits::kNot ? ready : others).push_back(lane.get());
     }
-    if (ready.empty() && asking.empty() && others.empty()) return false;
+    if (ready.empty() && others.empty()) return false;
     bool moved = false;
-    for (LaneFiber* lane : others) moved |= lane->waits == Waits::kBlock ? leave_block() : leave_group(*lane);
+    for (LaneFiber* lane : others) moved |= lane->waits == Waits::kBlock ? leave_block() : leave_warp(*lane);
     if (moved) return true;
-    if (!asking.empty() && (ready.empty() || draw(8) == 0)) {
-      LaneFiber& lane = *asking[draw(static_cast<std::uint32_t>(asking.size()))];
-      const auto of_its_warp = [&](const LaneFiber* other) { return other->thread / 32 == lane.thread / 32; };
-      if (!weather_.converges || std::none_of(ready.begin(), ready.end(), of_its_warp)) {
-        answer(lane);
-        return true;
-      }
-    }
     CHECK(!ready.empty());  // Else lanes wait for others that never come.
     running_ = ready[draw(static_cast<std::uint32_t>(ready.size()))];
     running_->fiber.resume();
@@ -121,51 +95,22 @@ class Block {
     return true;
   }
 
-  // Some of the lanes that ask at the same place are told of each other.
-  void answer(LaneFiber& first) {
-    std::uint32_t mask = 0;
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      const LaneFiber* const lane = of_warp(first, i);
-      if (lane == nullptr || lane->fiber.ended() || lane->waits != Waits::kActive ||
-          lane->place != first.place) {
-        continue;
-      }
-      if (lane == &first || weather_.converges || draw(4) != 0) mask |= 1u << i;
-    }
-    for (std::uint32_t i = 0; i < 32; ++i) {
-      if ((mask >> i & 1) == 0) continue;
-      of_warp(first, i)->value = mask;
-      of_warp(first, i)->waits = Waits::kNot;
-    }
-  }
-
-  // True if all of the lane's group have come, which then get what they came for.
-  bool leave_group(LaneFiber& lane) {
+  // True if all of the lane's warp have come, which then get what they came for.
+  bool leave_warp(LaneFiber& lane) {
     if (lane.waits == Waits::kNot) return false;  // Has left with another.
-    const std::uint32_t mask = lane.mask;
     std::uint64_t values[32];
     for (std::uint32_t i = 0; i < 32; ++i) {
-      if ((mask >> i & 1) == 0) continue;
       const LaneFiber* const other = of_warp(lane, i);
       CHECK(other != nullptr && !other->fiber.ended());
-      if (other->waits == Waits::kNot || other->waits == Waits::kActive || other->waits == Waits::kBlock ||
-          other->mask != mask) {
-        return false;  // It comes later, perhaps by way of a smaller group.
-      }
-      CHECK(other->waits == lane.waits);  // Lanes of a group do the same.
+      if (other->waits == Waits::kNot || other->waits == Waits::kBlock) return false;  // It comes later.
+      CHECK(other->waits == lane.waits);                                               // All do the same.
       values[i] = other->value;
     }
     const Waits waits = lane.waits;
     for (std::uint32_t i = 0; i < 32; ++i) {
-      if ((mask >> i & 1) == 0) continue;
       LaneFiber& other = *of_warp(lane, i);
-      std::uint64_t result = 0;
-      if (waits == Waits::kBroadcast) {
-        CHECK((mask >> other.from & 1) != 0);
-        result = values[other.from];
-      }
+      std::uint64_t result = waits == Waits::kBroadcast ? values[other.from] : 0;
       for (std::uint32_t k = 0; k < 32; ++k) {
-        if ((mask >> k & 1) == 0) continue;
         if (waits == Waits::kBallot && values[k] != 0) result |= 1u << k;
         if (waits == Waits::kMatch && values[k] == values[i]) result |= 1u << k;
       }
@@ -188,9 +133,8 @@ class Block {
   inline static Block* current_block_ = nullptr;
 
   std::vector<std::unique_ptr<LaneFiber>> lanes_;
-  std::vector<LaneFiber*> ready_, asking_, others_;  // Of one step.
+  std::vector<LaneFiber*> ready_, others_;  // Of one step.
   LaneFiber* running_ = nullptr;
-  Weather weather_;
   std::mt19937 random_;
   std::uint64_t now_ = 0;
 };
@@ -199,29 +143,22 @@ inline std::uint32_t lane() { return Block::current().lane().thread % 32; }
 inline std::uint32_t thread() { return Block::current().lane().thread; }
 inline std::uint32_t threads() { return Block::current().threads(); }
 
-[[gnu::noinline]] inline std::uint32_t active() {
-  LaneFiber& mine = Block::current().lane();
-  mine.place = __builtin_return_address(0);
-  Block::current().wait(Waits::kActive);
-  return static_cast<std::uint32_t>(mine.value);
-}
-
-inline std::uint64_t meet(Waits waits, std::uint32_t mask, std::uint64_t value, std::uint32_t from = 0) {
+inline std::uint64_t meet(Waits waits, std::uint64_t value, std::uint32_t from = 0) {
   LaneFiber& mine = Block::current().lane();
   mine.value = value;
   mine.from = from;
-  Block::current().meet(waits, mask);
+  Block::current().wait(waits);
   return mine.value;
 }
-inline void sync(std::uint32_t mask) { meet(Waits::kSync, mask, 0); }
-inline std::uint32_t ballot(std::uint32_t mask, bool yes) {
-  return static_cast<std::uint32_t>(meet(Waits::kBallot, mask, yes ? 1 : 0));
+inline void sync() { meet(Waits::kSync, 0); }
+inline std::uint32_t ballot(bool yes) {
+  return static_cast<std::uint32_t>(meet(Waits::kBallot, yes ? 1 : 0));
 }
-inline std::uint64_t broadcast(std::uint32_t mask, std::uint64_t value, std::uint32_t from) {
-  return meet(Waits::kBroadcast, mask, value, from);
+inline std::uint64_t broadcast(std::uint64_t value, std::uint32_t from) {
+  return meet(Waits::kBroadcast, value, from);
 }
-inline std::uint32_t match(std::uint32_t mask, std::uint64_t value) {
-  return static_cast<std::uint32_t>(meet(Waits::kMatch, mask, value));
+inline std::uint32_t match(std::uint64_t value) {
+  return static_cast<std::uint32_t>(meet(Waits::kMatch, value));
 }
 inline void sync_block() { Block::current().wait(Waits::kBlock); }
 

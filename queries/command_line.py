@@ -175,10 +175,14 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--against", type=arguments.names, default=(), help=f"compare with: {','.join(BASELINES)} (nothing)"
     )
     parser.add_argument(
-        "--parquet", metavar="FILE", type=Path, help="the same rows as Parquet (a copy is written beside DB)"
+        "--parquet",
+        metavar="PATH",
+        type=Path,
+        help="the same rows as Parquet, a file or a folder (written beside DB)",
     )
     parser.add_argument("--repeat", type=arguments.positive, default=5, help="timed answers a query (5)")
     parser.add_argument("--cold", action="store_true", help="drop caches before each answer")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda:N: where BamQuery runs (auto)")
     parser.add_argument("--zone-maps", choices=("on", "off"), default="on", help="(on)")
     parser.add_argument("--reader", choices=("auto", "mapped", "direct"), default="auto", help="(auto)")
     parser.add_argument("--strategy", choices=("auto", "stream", "vectors", "blocks"), default="auto")
@@ -197,6 +201,7 @@ def _run(options: argparse.Namespace) -> int:
     from bamquery.queries.runner import Plan, run  # noqa: PLC0415
 
     settings: dict[str, object] = {
+        "device": options.device,
         "zone_maps": options.zone_maps == "on",
         "reader": options.reader,
         "strategy": options.strategy,

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import os
 import platform
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-_LIBRARIES = ("bamquery", "duckdb", "numpy", "polars", "pyarrow")
+from bamquery.driver.doctor.gpu import check_cuda, check_gpus
+from bamquery.driver.doctor.machine import Machine
+
+# As people call them, and the distributions that may have them.
+_LIBRARIES = {
+    **{name: (name,) for name in ("bamquery", "duckdb", "numpy", "polars", "pyarrow")},
+    "cudf": ("cudf-cu13",),
+    "pylibcudf": ("pylibcudf-cu13",),
+    "rmm": ("rmm-cu13",),
+    "cupy": ("cupy-cuda13x", "cupy"),
+    "cuda-core": ("cuda-core",),
+}
 
 
 def describe_machine(folder: Path) -> dict[str, object]:
-    """Processor, memory, system, library versions, and the file system that holds `folder`."""
+    """Processor, memory, system, library versions, GPUs, and the file system that holds `folder`."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -19,6 +31,7 @@ def describe_machine(folder: Path) -> dict[str, object]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "libraries": _versions(),
+        "gpus": _gpus(),
         "file_system": _file_system(folder),
     }
 
@@ -41,12 +54,19 @@ def _processor() -> str:
 
 def _versions() -> dict[str, str]:
     found = {}
-    for library in _LIBRARIES:
-        try:
-            found[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:
-            continue
+    for library, distributions in _LIBRARIES.items():
+        for distribution in distributions:
+            with suppress(metadata.PackageNotFoundError):
+                found[library] = metadata.version(distribution)
+                break
     return found
+
+
+def _gpus() -> list[dict[str, object]]:
+    """What doctor finds: models, links, driver, and what CUDA says; empty where there is none."""
+    machine = Machine()
+    findings = [*check_gpus(machine), *check_cuda(machine)]
+    return [{"check": finding.check, **finding.values} for finding in findings if finding.values]
 
 
 def _file_system(folder: Path) -> str:

@@ -15,7 +15,12 @@ _COLOURS: Final = {
     "DuckDB": "#f2b705",
     "pyarrow.dataset": "#5b7db1",
     "Polars": "#b04a5a",
+    "cuDF, pinned memory": "#7b3fa0",
+    "cuDF read_parquet": "#b48ad0",
+    "cuDF read_parquet, filters": "#d9c4e8",
 }
+_WIDE: Final = 30.0
+"""Values of which the greatest is this many times the least are drawn on a logarithmic axis."""
 _LOOKS: Final = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -76,30 +81,54 @@ def draw(runs: Sequence[Measurements], path: Path) -> None:
 
 def _draw_times(axis: Any, run: Measurements) -> None:
     systems = [entry["system"] for entry in run["queries"][0]["systems"]]
-    width = 0.8 / len(systems)
-    for place, system in enumerate(systems):
-        medians = [query["systems"][place]["median"] * 1e3 for query in run["queries"]]
-        at = [number + (place - (len(systems) - 1) / 2) * width for number in range(len(medians))]
-        bars = axis.bar(at, medians, width * 0.92, label=system, color=_COLOURS.get(system, "#888888"))
-        axis.bar_label(bars, labels=[f"{value:.3g}" for value in medians], fontsize=6.5, padding=1)
+    medians = {
+        system: [query["systems"][place]["median"] * 1e3 for query in run["queries"]]
+        for place, system in enumerate(systems)
+    }
+    _draw_bars(axis, medians)
     _name_queries(axis, run)
     caches = "cold caches" if run["cold"] else "warm caches"
     axis.set_title(f"{run['table']}, {_rows(run['table_rows'])}: time, {caches}", loc="left", fontsize=10)
     axis.set_ylabel("median, ms")
-    axis.margins(y=0.18)
     if len(systems) > 1:
         axis.legend(frameon=False, fontsize=8, ncols=2, loc="upper left")
 
 
 def _draw_amplification(axis: Any, run: Measurements) -> None:
-    values = [query["amplification"] or 0.0 for query in run["queries"]]
-    bars = axis.bar(range(len(values)), values, 0.6, color=_COLOURS["BamQuery"])
-    axis.bar_label(bars, labels=[f"{value:.2f}" for value in values], fontsize=8, padding=2)
+    """Systems of which the bytes are known."""
+    ratios = {}
+    for place, entry in enumerate(run["queries"][0]["systems"]):
+        values = [_amplification(query, place) for query in run["queries"]]
+        if any(value is not None for value in values):
+            ratios[entry["system"]] = [value or 0.0 for value in values]
+    _draw_bars(axis, ratios)
     axis.axhline(1.0, color="#999999", linewidth=0.8, linestyle="--")
     _name_queries(axis, run)
     maps = "with" if run["settings"].get("zone_maps", True) else "without"
     axis.set_title(f"BamQuery {maps} zone maps: bytes read ÷ needed", loc="left", fontsize=10)
-    axis.set_ylim(0, max(1.2, *values) * 1.15)
+    if axis.get_yscale() == "linear":
+        axis.set_ylim(0, max(1.2, *(value for values in ratios.values() for value in values)) * 1.2)
+
+
+def _amplification(query: Mapping[str, Any], place: int) -> float | None:
+    """A system's; measurements of versions before had BamQuery's alone."""
+    found = query["systems"][place].get("amplification", query["amplification"] if place == 0 else None)
+    return None if found is None else float(found)
+
+
+def _draw_bars(axis: Any, values: Mapping[str, Sequence[float]]) -> None:
+    """Groups of bars, one a query, with a bar for each system."""
+    width = 0.8 / max(len(values), 1)
+    for place, (system, heights) in enumerate(values.items()):
+        at = [number + (place - (len(values) - 1) / 2) * width for number in range(len(heights))]
+        bars = axis.bar(at, heights, width * 0.92, label=system, color=_COLOURS.get(system, "#888888"))
+        axis.bar_label(bars, labels=[f"{value:.3g}" for value in heights], fontsize=6.5, padding=1)
+    shown = [value for heights in values.values() for value in heights if value > 0]
+    if shown and max(shown) > _WIDE * min(shown):
+        axis.set_yscale("log")
+        axis.set_ylim(min(shown) / 2, max(shown) * 20)  # with room for the legend
+    else:
+        axis.margins(y=0.25)
 
 
 def _name_queries(axis: Any, run: Measurements) -> None:

@@ -21,9 +21,13 @@ def table_of(result: RunResult) -> RenderableType:
     share = matching / result.rows if result.rows else 0.0
     caches = "cold caches" if result.plan.cold else "warm caches"
     title = f"{result.plan.table}: {result.rows:,} rows, {matching:,} of at least 30 miles ({share:.3%})"
-    parts: list[RenderableType] = [Text(f"{title}, {caches}", style="bold"), _own_table(result)]
+    parts: list[RenderableType] = [Text(f"{title}, {caches}", style="bold")]
+    parts += [Text(f"BamQuery on {result.device}", style="bold")]
+    parts += [Text(f"  {note}", style="dim") for note in result.notes]
+    parts.append(_own_table(result))
     if len(result.questions[0].timings) > 1:
-        parts += [Text("fastest / median", style="bold"), _comparison(result)]
+        parts += [Text("fastest / median; bytes read or copied over bytes needed", style="bold")]
+        parts.append(_comparison(result))
     return Group(*parts, *(Text(line, style="bold red") for line in complaints(result)))
 
 
@@ -58,6 +62,9 @@ def _comparison(result: RunResult) -> Table:
         cells = []
         for timing in asked.timings:
             cell = Text(_pair(timing.best, timing.median))
+            ratio = asked.amplification(timing)
+            if ratio is not None:
+                cell.append(f"; {ratio:.3g}", style="dim")
             if timing.system in asked.wrong:
                 cell.append(" ✗", style="bold red")
             cells.append(cell)
@@ -120,6 +127,8 @@ def json_of(result: RunResult, command: str) -> dict[str, Any]:
         "table": plan.table,
         "table_rows": result.rows,
         "table_version": result.version,
+        "device": {"ran_on": result.device, "notes": list(result.notes)},
+        "memory": dict(result.memory),
         "settings": dict(plan.settings),
         "cold": plan.cold,
         "caches_dropped_by": result.dropped or None,
@@ -148,6 +157,9 @@ def _json_of_question(asked: QuestionResult) -> dict[str, Any]:
                 "seconds": list(timing.seconds),
                 "fastest": timing.best,
                 "median": timing.median,
+                "first": timing.first,
+                "bytes_moved": timing.moved,
+                "amplification": asked.amplification(timing),
             }
             for timing in asked.timings
         ],

@@ -66,7 +66,7 @@ class Chunk:
         return self.places.in_tail
 
     @cached_property
-    def hours(self) -> Ints:
+    def hours(self) -> NDArray[np.int32]:
         """The hour of the beginning, counted from the first of all."""
         return self.model.layout.hours(self.places)
 

@@ -21,6 +21,8 @@ from bamquery.storage.ingest import Progress
 
 # Small enough that a chunk's arrays stay in a core's cache.
 BATCH_ROWS: Final = 1 << 15
+PROCESS_ROWS: Final = 4_000_000
+"""From here on starting processes costs less than they save."""
 
 
 class TripGenerator:
@@ -77,14 +79,22 @@ def generate(
 ) -> None:
     """Make a table of generated rows, in one commit.
 
+    Large tables are made by `threads` processes, small ones by as many threads; the bytes are the same.
+
     Raises:
         CatalogError: the table exists and `replace` is not set.
         StorageError: the database cannot be written.
+        BamQueryError: a process that makes rows was killed.
     """
+    # Workers import this module, so it imports what starts them late.
+    from bamquery.queries.generator.processes import batches_from_processes  # noqa: PLC0415
+
     generator = TripGenerator(recipe)
+    alone = threads == 1 or recipe.rows < PROCESS_ROWS
+    batches = generator.batches(threads) if alone else batches_from_processes(recipe, threads)
     show = (progress or Progress()).show(f"Generating {table}", recipe.rows)
     with database.create_table(table, generator.schema, or_replace=replace) as writer, show as tell:
-        for batch in generator.batches(threads):
+        for batch in batches:
             writer.write(batch)
             tell(writer.rows, 0)
         writer.commit()

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.queries.generator.hashing import Words, bits
+from bamquery.queries.generator.lookup import Steps
 from bamquery.queries.generator.measured import measured
 from bamquery.queries.generator.years import TAILS, YEARS
 
@@ -65,6 +66,7 @@ class Layout:
         self.first_row: Ints = np.rint(shares * rows).astype(np.int64)
         tails = np.array([TAILS.get(year, (0.0,) * 12)[month - 1] for year, month in self.months])
         self.tail_rows: Ints = np.rint(np.diff(self.first_row) * tails).astype(np.int64)
+        self._file_of_row = Steps(self.first_row)
         self._body_rows = np.diff(self.first_row) - self.tail_rows
         self._fill_hours()
 
@@ -85,13 +87,14 @@ class Layout:
             kinds.append(weekdays * 24 + hours % 24)
             starts.append((start - _EPOCH) // timedelta(seconds=1) + hours * 3600)
         self._edges = np.concatenate([*edges, [float(len(self.months))]])
+        self._hour_of_place = Steps(self._edges)
         self._hour_of_week = np.concatenate(kinds).astype(np.int32)
         self._hour_start = np.concatenate(starts)
 
     def places(self, rows: Words, random: Words) -> Places:
         """Where rows lie; `random` disturbs their order in time a little."""
         numbers = rows.astype(np.int64)
-        month = (np.searchsorted(self.first_row, numbers, side="right") - 1).astype(np.int32)
+        month = self._file_of_row.find(numbers)
         position = numbers - self.first_row[month]
         body = self._body_rows[month]
         in_tail = position >= body
@@ -106,17 +109,16 @@ class Layout:
         np.clip(along, 0.0, 1.0 - 2.0**-30, out=along)
         return Places(month, in_tail, month + along)
 
-    def hours(self, places: Places) -> NDArray[np.int64]:
+    def hours(self, places: Places) -> NDArray[np.int32]:
         """For each row the place of its hour in the list of all hours."""
-        found: Ints = np.searchsorted(self._edges, places.along, side="right") - 1
-        return found
+        return self._hour_of_place.find(places.along)
 
-    def hour_of_week(self, hours: Ints) -> NDArray[np.int32]:
+    def hour_of_week(self, hours: NDArray[np.int32]) -> NDArray[np.int32]:
         """0 for Monday from midnight to one, 167 for the last hour of Sunday."""
         found: NDArray[np.int32] = self._hour_of_week[hours]
         return found
 
-    def seconds(self, places: Places, hours: Ints) -> Ints:
+    def seconds(self, places: Places, hours: NDArray[np.int32]) -> Ints:
         """Local time of the trips' beginnings, as seconds since 1970."""
         start = self._edges[hours]
         share = (places.along - start) / (self._edges[hours + 1] - start)

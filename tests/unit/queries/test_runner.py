@@ -48,7 +48,10 @@ def test_all_systems_agree(taxi: Path, table: str, zone_maps: bool) -> None:
     assert result.reference == "DuckDB"
     assert [asked.question.name for asked in result.questions] == ["q1", "q2", "q3", "q4", "q5"]
     for asked in result.questions:
-        assert [timing.system for timing in asked.timings] == ["BamQuery", *(BASELINES[name].label for name in CPU)]
+        assert [timing.system for timing in asked.timings] == [
+            "BamQuery",
+            *(BASELINES[name].label for name in CPU),
+        ]
         assert asked.expected is not None
         assert asked.io is not None
         assert asked.io.needed > 0

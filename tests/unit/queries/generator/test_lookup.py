@@ -1,6 +1,7 @@
 import numpy as np
+import pytest
 
-from bamquery.queries.generator.lookup import frequency_table, interpolate, quantile_table
+from bamquery.queries.generator.lookup import Steps, frequency_table, interpolate, quantile_table
 
 
 def test_frequencies_are_shares_of_places() -> None:
@@ -26,3 +27,18 @@ def test_interpolation_is_that_of_numpy() -> None:
     knots, values = [0.0, 0.25, 0.25, 0.5, 1.0], [1.0, 2.0, 5.0, 4.0, 10.0]
     at = np.linspace(0, 1, 1001)
     np.testing.assert_allclose(interpolate(at, knots, values), np.interp(at, knots, values), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+@pytest.mark.parametrize("count", [1, 2, 31, 1000])
+def test_steps_are_found_as_by_searchsorted(count: int, kind: type) -> None:
+    """Also where many edges lie close together, where some are equal, and right at the edges."""
+    random = np.random.default_rng(count)
+    edges = np.sort(random.random(count) ** 8 * 1e6).astype(kind)
+    edges = np.concatenate(([0], edges, edges[-1:] + 1)).astype(kind)
+    edges[1] = 0
+    inside = (random.random(10_000) * edges[-1]).astype(kind)
+    below = edges - 1 if kind is np.int64 else np.nextafter(edges, 0.0)
+    numbers = np.concatenate([inside, edges[:-1], below[below >= 0]])
+    wanted = np.searchsorted(edges, numbers, side="right") - 1
+    assert np.array_equal(Steps(edges).find(numbers), wanted)

@@ -14,6 +14,7 @@ from bamquery.engine.profile import (
     IoProfile,
     OperatorProfile,
     QueryProfile,
+    QueueProfile,
     ScanProfile,
 )
 from bamquery.engine.units import human_bytes, human_count, human_rate, human_seconds, plural
@@ -47,7 +48,8 @@ def explain_profile(profile: QueryProfile) -> str:
     def details(one: OperatorProfile, operator: Operator[Any] | None) -> list[str]:
         if isinstance(one, ScanProfile):
             scanned = f"scanned {one.rows_scanned:,} of {plural(one.rows_total, 'row')}"
-            return [*_scan_lines(one, one.verified), scanned, *_column_table(one.columns.values())]
+            table = _column_table(one.columns.values())
+            return [*_scan_lines(one, one.verified), scanned, *table, *_queue_lines(one.queues)]
         return _detail_lines(one)
 
     lines += _tree(profile.root, None, _measured, details)
@@ -137,9 +139,28 @@ def _detail_lines(profile: OperatorProfile) -> list[str]:
     return lines
 
 
+def _queue_lines(queues: QueueProfile | None) -> list[str]:
+    """What a GPU did through queue pairs, where it did something."""
+    if queues is None or not queues.commands:
+        return []
+    figures = [f"{human_count(queues.commands)} commands, {human_bytes(queues.bytes)}"]
+    if queues.iops is not None and queues.bytes_per_second is not None:
+        figures[0] += f" in {human_seconds(queues.kernel_seconds)}"
+        figures.append(f"{queues.iops / 1e6:.2f} MIOPS, {human_rate(queues.bytes_per_second)}")
+    if queues.mean_depth is not None:
+        figures.append(f"{queues.mean_depth:.0f} in flight in {queues.pairs} pairs of depth {queues.depth}")
+    if queues.waited_share is not None:
+        figures.append(f"warps waited {queues.waited_share:.0%} of their time")
+    if queues.controller_cores is not None:
+        figures.append(f"controller {queues.controller_cores:.1f} cores")
+    return [f"queue pairs: {'; '.join(figures)}"]
+
+
 def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
+    columns = list(columns)
     header = ("column", "role", "strategy", "vectors pruned", "read", "of", "needed", "bytes read")
     more = ("amplification", "commands", "blocks", "IOPS", "speed")
+    with_paths = any(column.paths for column in columns)
     rows = []
     for column in columns:
         ratio = column.amplification
@@ -160,9 +181,10 @@ def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
                 human_count(counters.blocks),
                 human_count(counters.commands / seconds) if seconds and counters.commands else _UNKNOWN,
                 human_rate(counters.bytes / seconds) if seconds and counters.bytes else _UNKNOWN,
+                *([", ".join(name for name, _ in column.paths.most_common()) or _UNKNOWN] * with_paths),
             )
         )
-    return aligned((*header, *more), rows, left=3)
+    return aligned((*header, *more, *(["path"] * with_paths)), rows, left=3)
 
 
 def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:

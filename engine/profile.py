@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -63,6 +64,11 @@ class ReadClock:
             running = time.perf_counter() - self._since if self._active else 0.0
             return self._seconds + running
 
+    def add(self, seconds: float) -> None:
+        """Time that somebody else measured: a GPU's own clock knows when its kernels read."""
+        with self._lock:
+            self._seconds += seconds
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Around one read."""
@@ -77,6 +83,74 @@ class ReadClock:
                 self._active -= 1
                 if self._active == 0:
                     self._seconds += time.perf_counter() - self._since
+
+
+@dataclass
+class QueueProfile:
+    """What a GPU's kernels did through queue pairs in one scan. Written under its `ScanProfile`'s lock."""
+
+    pairs: int = 0
+    """Queue pairs for scattered blocks, each a thread block's while it runs."""
+    depth: int = 0
+    """Places of each of their rings."""
+    commands: int = 0
+    """Completed well."""
+    bytes: int = 0
+    """That they read."""
+    kernel_seconds: float = 0.0
+    """Time of the kernels that issued them, by the GPU's clock, added up."""
+    in_flight_seconds: float = 0.0
+    """From issue to completion, all commands added up."""
+    waited_seconds: float = 0.0
+    """That warps waited for completions, all warps added up."""
+    warp_seconds: float = 0.0
+    """That these warps ran."""
+    controller_seconds: float = 0.0
+    """CPU time of the controller's threads while the scan ran, for other queries too."""
+    wall_seconds: float = 0.0
+    """How long the scan ran."""
+
+    @property
+    def iops(self) -> float | None:
+        """Commands a second while kernels fetched."""
+        return _ratio(self.commands, self.kernel_seconds)
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Bytes a second while kernels fetched."""
+        return _ratio(self.bytes, self.kernel_seconds)
+
+    @property
+    def mean_depth(self) -> float | None:
+        """Commands in flight, on average, while kernels fetched (Little's law)."""
+        return _ratio(self.in_flight_seconds, self.kernel_seconds)
+
+    @property
+    def waited_share(self) -> float | None:
+        """Share of the fetching warps' time that they waited for I/O."""
+        return _ratio(self.waited_seconds, self.warp_seconds)
+
+    @property
+    def controller_cores(self) -> float | None:
+        """CPU cores that the controller's threads took."""
+        return _ratio(self.controller_seconds, self.wall_seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "pairs": self.pairs,
+            "depth": self.depth,
+            "commands": self.commands,
+            "bytes": self.bytes,
+            "kernel_seconds": self.kernel_seconds,
+            "iops": self.iops,
+            "bytes_per_second": self.bytes_per_second,
+            "mean_depth": self.mean_depth,
+            "waited_seconds": self.waited_seconds,
+            "waited_share": self.waited_share,
+            "controller_seconds": self.controller_seconds,
+            "controller_cores": self.controller_cores,
+        }
 
 
 @dataclass
@@ -104,6 +178,8 @@ class ColumnProfile:
     """`rows_needed` in plain Arrow: values, null bits where there are any, offsets and bytes of strings."""
     counters: ReadCounters = field(default_factory=ReadCounters)
     clock: ReadClock = field(default_factory=ReadClock)
+    paths: Counter[str] = field(default_factory=Counter)
+    """How bytes came to a GPU (`copy engine`, `zero-copy`, `queue pairs`), by reads; empty on the CPU."""
 
     @property
     def amplification(self) -> float | None:
@@ -136,6 +212,7 @@ class ColumnProfile:
             "read_seconds": self.clock.seconds,
             "iops": _ratio(self.counters.commands, self.clock.seconds),
             "bytes_per_second": _ratio(self.counters.bytes, self.clock.seconds),
+            "paths": dict(self.paths),
         }
 
 
@@ -164,6 +241,8 @@ class ScanProfile(OperatorProfile):
     columns: dict[str, ColumnProfile] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What did not run as asked, and why."""
+    queues: QueueProfile | None = None
+    """Queue pairs that a GPU drove; None where it drove none."""
     clock: ReadClock = field(default_factory=ReadClock)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -208,6 +287,7 @@ class ScanProfile(OperatorProfile):
                 "strategy": self.strategy,
                 "volume": dict(self.volume),
                 "columns": [column.to_dict() for column in self.columns.values()],
+                "queues": None if self.queues is None else self.queues.to_dict(),
                 "notes": list(self.notes),
             }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.memory import reported
+from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.sorting import sort_frame
 from bamquery.engine.cuda.upload import upload
@@ -28,6 +29,7 @@ from bamquery.plan.nodes import Field, SortKey
 from bamquery.plan.types import value_type
 
 if TYPE_CHECKING:
+    from bamquery.engine.operators.scan_device import ScanWork
     from bamquery.storage.fragment_reader import FragmentReader
 
 Answer = TypeVar("Answer")
@@ -73,6 +75,10 @@ class CudaDevice:
     def type_refusals(self, kind: pa.DataType) -> list[str]:
         """Why it cannot hold columns of the type."""
         return refusals.type_refusals(kind)
+
+    def scan(self, work: ScanWork[CudaFrame]) -> Generator[CudaFrame, None, None]:
+        """Read a stored table's chunks itself: see `bamquery.engine.operators.scan_device`."""
+        return scan_on_gpu(self.session, self, work)
 
     def from_arrow(self, batch: pa.RecordBatch) -> CudaFrame:
         """The batch's columns, copied."""

@@ -15,6 +15,7 @@ from bamquery.engine.operators.file_scan import FileScan
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.scan_chunks import Chunk, chunks
 from bamquery.engine.operators.scan_columns import ColumnReads
+from bamquery.engine.operators.scan_device import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan_forecast import ColumnForecast, ScanForecast
 from bamquery.engine.operators.scan_guess import guess_selectivities
 from bamquery.engine.operators.scan_order import Step, StepOrder, steps
@@ -106,6 +107,19 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         reads = ColumnReads(context, self._scan_profile, readers, check)
         order = StepOrder(self._steps, guess_selectivities(self._steps, fragments))
         plan = SelectionPlan(self._outputs, tuple(self._steps), self._snapshot.schema, order)
+        if isinstance(context.device, ScanningDevice):
+            names = list(self._scan_profile.columns)
+            work = ScanWork(
+                plan, fragments, self._ranges, names, context, self._scan_profile, readers, reads, check
+            )
+            own = context.device.scan(work)
+            try:
+                yield from own
+            finally:
+                stopped.set()
+                own.close()
+                readers.close()
+            return
 
         def read(chunk: Chunk) -> Frame | None:
             try:

@@ -27,6 +27,28 @@ CHUNK_PIECES: Final = 32
 """Most fragments of one chunk: each keeps a file open while the chunk is in work."""
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkLimits:
+    """How large chunks are.
+
+    Attributes:
+        vectors: of a full chunk.
+        stored_bytes: most that it may weigh.
+        first: vectors of the first chunk.
+        growth: how much larger each next one is until they are full.
+        pieces: most fragments.
+        widest: whether the widest column alone is weighed, and not all columns together: for devices that
+            seldom have more than one of them in memory whole.
+    """
+
+    vectors: int
+    stored_bytes: int
+    first: int
+    growth: int
+    pieces: int
+    widest: bool
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
     """A chunk's part of one fragment: of its rows [begin, end), only those in `vectors` can match.
@@ -100,6 +122,7 @@ def chunks(
     predicates: Sequence[RangePredicate],
     columns: Sequence[str],
     zone_maps: bool,
+    limits: ChunkLimits | None = None,
 ) -> Iterator[Chunk]:
     """Cut a table into chunks, the first ones small; vectors that zone maps rule out weigh nothing.
 
@@ -108,15 +131,18 @@ def chunks(
         predicates: conditions that all must hold.
         columns: what will be read; their width bounds the chunks' rows.
         zone_maps: whether to prune at all.
+        limits: how large chunks are; None: those for a CPU's threads.
     """
+    if limits is None:
+        limits = ChunkLimits(CHUNK_VECTORS, CHUNK_BYTES, FIRST_VECTORS, 2, CHUNK_PIECES, widest=False)
     pieces: list[Piece] = []
-    taken, target = 0, FIRST_VECTORS
+    taken, target = 0, min(limits.first, limits.vectors)
     for fragment in fragments:
         if zone_maps and predicates:
             survivors = fragment.zone_map.surviving_vectors(predicates)
         else:
             survivors = np.arange(fragment.vector_count, dtype=np.int64)
-        most = _vectors_within(fragment, columns)
+        most = _vectors_within(fragment, columns, limits)
         begin, used = 0, 0
         while begin < fragment.rows:
             room = max(min(target, most) - taken, 1)
@@ -125,19 +151,21 @@ def chunks(
             end = int(vectors[-1] + 1) * VECTOR_ROWS if used < len(survivors) else fragment.rows
             pieces.append(Piece(fragment, begin, end, vectors))
             begin, taken = end, taken + len(vectors)
-            if taken >= min(target, most) or len(pieces) >= CHUNK_PIECES:
+            if taken >= min(target, most) or len(pieces) >= limits.pieces:
                 yield Chunk(tuple(pieces))
-                pieces, taken, target = [], 0, min(2 * target, CHUNK_VECTORS)
+                pieces, taken, target = [], 0, min(limits.growth * target, limits.vectors)
     if pieces:
         yield Chunk(tuple(pieces))
 
 
-def _vectors_within(fragment: Fragment, columns: Sequence[str]) -> int:
-    """Vectors of which the columns weigh about CHUNK_BYTES."""
+def _vectors_within(fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> int:
+    """Vectors of which the columns, or the widest of them, weigh about as much as the limits allow."""
     schema = fragment.schema
     layouts = [fragment.layout.columns[schema.get_field_index(name)] for name in columns]
-    stored = sum(
-        extent.length for c in layouts for extent in (c.validity, c.offsets, c.values) if extent is not None
-    )
+    weights = [
+        sum(extent.length for extent in (c.validity, c.offsets, c.values) if extent is not None)
+        for c in layouts
+    ]
+    stored = max(weights, default=0) if limits.widest else sum(weights)
     row = max(stored // max(fragment.rows, 1), 1)
-    return max(CHUNK_BYTES // (row * VECTOR_ROWS), 1)
+    return max(limits.stored_bytes // (row * VECTOR_ROWS), 1)

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+import bamquery.engine
 from bamquery.driver.compiler import CompileOptions, compile_kernel
 from bamquery.driver.kernel_cache import KernelCache
 from bamquery.driver.toolchain import HEADERS, KERNELS
 
 SLOW = pytest.mark.slow
 ARCHITECTURES = ["sm_90", *(pytest.param(name, marks=SLOW) for name in ("sm_80", "sm_100", "sm_120"))]
+ENGINE_KERNELS = Path(bamquery.engine.__file__).parent / "kernels"
+SOURCES = sorted([*KERNELS.glob("*.cu"), *ENGINE_KERNELS.glob("*.cu")])
 HEADER_NAMES = sorted(path.name for path in HEADERS.glob("*.hpp"))
 
 
@@ -23,10 +26,20 @@ def compile_clean(source: Path, architecture: str, folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("name", sorted(path.stem for path in KERNELS.glob("*.cu")))
-def test_a_kernel_compiles(name: str, architecture: str, tmp_path: Path) -> None:
-    code = compile_clean(KERNELS / f"{name}.cu", architecture, tmp_path)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+def test_a_kernel_compiles(source: Path, architecture: str, tmp_path: Path) -> None:
+    code = compile_clean(source, architecture, tmp_path)
     assert code.startswith(b"\x7fELF")
+
+
+C_TYPES = ["int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "float"]
+
+
+@pytest.mark.parametrize("c_type", C_TYPES)
+def test_the_filter_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
+    options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
+    compiled = compile_kernel(ENGINE_KERNELS / "scan_filter.cu", options, KernelCache(tmp_path / "cache"))
+    assert compiled.log == "", compiled.log
 
 
 @pytest.mark.parametrize("name", HEADER_NAMES)

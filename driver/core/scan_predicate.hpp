@@ -1,0 +1,96 @@
+// Conditions on one column that all must hold, in a form that is the same for every type of fixed width.
+#pragma once
+
+#include "platform.hpp"
+
+namespace bamquery {
+
+/// Keys from `low` to `high`, both included.
+struct ScanInterval {
+  uint64_t low;
+  uint64_t high;
+};
+
+/// A value passes if its key is in one of the intervals; if `negated`, in none.
+struct ScanTerm {
+  uint16_t first;
+  uint16_t count;
+  uint32_t negated;
+};
+
+inline constexpr uint32_t kScanTerms = 8;
+inline constexpr uint32_t kScanIntervals = 24;
+
+/// What bamquery.engine.cuda.scan.predicate packs. Nulls pass if they are wanted, and then nothing else does.
+struct ScanPredicate {
+  uint32_t terms;
+  uint32_t wants_nulls;
+  ScanTerm term[kScanTerms];
+  ScanInterval interval[kScanIntervals];
+
+  /// Bit n: the value with key n passes.
+  template <typename Key, uint32_t kCount>
+  BAMQUERY_CORE uint32_t passing(const Key (&keys)[kCount]) const {
+    static_assert(kCount <= 32);
+    uint32_t all = ~0u;
+    for (uint32_t t = 0; t < terms; ++t) {
+      uint32_t within = 0;
+      for (uint32_t i = 0; i < term[t].count; ++i) {
+        const Key low = static_cast<Key>(interval[term[t].first + i].low);
+        const Key high = static_cast<Key>(interval[term[t].first + i].high);
+        BAMQUERY_UNROLL
+        for (uint32_t n = 0; n < kCount; ++n) {
+          within |= static_cast<uint32_t>(keys[n] >= low && keys[n] <= high) << n;
+        }
+      }
+      all &= term[t].negated != 0 ? ~within : within;
+    }
+    return all;
+  }
+};
+static_assert(sizeof(ScanPredicate) == 8 + 8 * kScanTerms + 16 * kScanIntervals);
+
+template <bool kWide>
+struct OrderKeyOf {
+  using Type = uint32_t;
+};
+template <>
+struct OrderKeyOf<true> {
+  using Type = uint64_t;
+};
+/// What a value's key is: 64 bits, or 32 for what fits them.
+template <typename T>
+using OrderKey = typename OrderKeyOf<(sizeof(T) > 4)>::Type;
+
+/// The bits of a value.
+template <typename To, typename From>
+BAMQUERY_CORE To bits_of(const From& value) {
+  static_assert(sizeof(To) == sizeof(From));
+  To bits;
+#if defined(__CUDACC__)
+  memcpy(&bits, &value, sizeof bits);
+#else
+  __builtin_memcpy(&bits, &value, sizeof bits);
+#endif
+  return bits;
+}
+
+/// A value's key: unsigned, and ordered as SQL orders the values. -0 is 0; NaN equals NaN and is the
+/// greatest.
+template <typename T>
+BAMQUERY_CORE auto order_key(T value) {
+  if constexpr (static_cast<T>(0.5) != T{0}) {
+    using Key = OrderKey<T>;
+    constexpr Key kSign = Key{1} << (8 * sizeof(Key) - 1);
+    if (value != value) return static_cast<Key>(~Key{0});
+    const Key bits = bits_of<Key>(value + T{0});  // -0 becomes 0
+    return (bits & kSign) != 0 ? static_cast<Key>(~bits) : static_cast<Key>(bits | kSign);
+  } else {
+    using Key = OrderKey<T>;
+    constexpr bool kSigned = static_cast<T>(-1) < T{0};
+    constexpr Key kSign = kSigned ? Key{1} << (8 * sizeof(Key) - 1) : Key{0};
+    return static_cast<Key>(static_cast<Key>(value) ^ kSign);
+  }
+}
+
+}  // namespace bamquery

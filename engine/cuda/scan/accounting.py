@@ -1,0 +1,120 @@
+"""What a chunk's reads took and were needed for, written into the profile once the GPU has ended them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bamquery.engine.cuda.scan.board import Board, Slot
+from bamquery.engine.cuda.scan.chunk_tables import ChunkRows
+from bamquery.engine.operators.scan_accounting import plain_bytes
+from bamquery.engine.profile import ColumnProfile, QueueProfile, ScanProfile
+from bamquery.errors import GpuError
+from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.read_planner import Strategy
+
+
+@dataclass
+class ColumnRead:
+    """One chunk's read of one column.
+
+    Attributes:
+        name: the column's.
+        strategy: how.
+        path: by what way the bytes came.
+        counters: what the host knows that it took.
+        tallies: what kernels counted besides.
+        through_queues: whether they counted commands of queue pairs.
+        described: rows of each piece that the column had to look at, and distinct vectors behind them; None:
+            the whole pieces, which are counted elsewhere.
+        vectors: that were read; None: those of `described`.
+        expected: for some of `tallies`, the word with how many blocks they must come to.
+    """
+
+    name: str
+    strategy: Strategy
+    path: str
+    counters: ReadCounters = field(default_factory=ReadCounters)
+    tallies: list[Slot] = field(default_factory=list)
+    through_queues: bool = False
+    described: Slot | None = None
+    vectors: int | None = None
+    expected: list[Slot] = field(default_factory=list)
+
+
+@dataclass
+class KernelTime:
+    """How long a kernel that drove queue pairs ran, for the columns it served; call it once it has ended."""
+
+    seconds: Callable[[], float]
+    columns: tuple[str, ...]
+
+
+def settle(  # noqa: PLR0917 - all of one chunk
+    profile: ScanProfile,
+    queues: Callable[[], QueueProfile],
+    rows: ChunkRows,
+    board: Board,
+    block_bytes: int,
+    reads: list[ColumnRead],
+    kernels: list[KernelTime],
+) -> None:
+    """Add it up; the board was copied back after all kernels.
+
+    Raises:
+        GpuError: a kernel left something out.
+    """
+    for read in reads:
+        _add_tallies(read, board, block_bytes, queues, profile)
+        with profile.lock:
+            _add_read(profile.columns[read.name], read, rows, board)
+    for kernel in kernels:
+        seconds = kernel.seconds()
+        with profile.lock:
+            queues().kernel_seconds += seconds
+        for name in kernel.columns:
+            profile.columns[name].clock.add(seconds)
+
+
+def _add_tallies(
+    read: ColumnRead, board: Board, block_bytes: int, queues: Callable[[], QueueProfile], profile: ScanProfile
+) -> None:
+    for number, slot in enumerate(read.tallies):
+        found = board.tallied(slot)
+        size = found["blocks"] * block_bytes
+        read.counters += ReadCounters(found["commands"], found["blocks"], size)
+        if number < len(read.expected) and found["blocks"] != board.word(read.expected[number]):
+            raise GpuError(
+                f'column "{read.name}": {found["blocks"]} of {board.word(read.expected[number])} blocks were '
+                "fetched, and no command failed: queue pairs have too few slots left"
+            )
+        if read.through_queues:
+            with profile.lock:
+                figures = queues()
+                figures.commands += found["commands"]
+                figures.bytes += size
+                figures.in_flight_seconds += found["in_flight_ns"] / 1e9
+                figures.waited_seconds += found["waited_ns"] / 1e9
+                figures.warp_seconds += found["warp_ns"] / 1e9
+
+
+def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: Board) -> None:
+    pieces = len(rows.pieces)
+    figures.counters += read.counters
+    figures.paths[read.path] += 1
+    touched = pieces
+    if read.described is not None:
+        found = board.words(read.described, pieces + 1)
+        touched = int((found[:pieces] != 0).sum())
+        for piece, count in zip(rows.pieces, found[:pieces].tolist(), strict=True):
+            figures.rows_needed += count
+            figures.bytes_needed += plain_bytes(piece.fragment, read.name, count)
+        figures.vectors_read += int(found[pieces]) if read.vectors is None else read.vectors
+    else:
+        figures.vectors_read += rows.count if read.vectors is None else read.vectors
+    if read.strategy is Strategy.STREAM:
+        figures.streamed += touched
+    elif read.strategy is Strategy.FETCH_VECTORS:
+        figures.fetched_vectors += touched
+    else:
+        figures.fetched_blocks += touched

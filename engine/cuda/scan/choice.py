@@ -1,0 +1,97 @@
+"""How the GPU should read a column for the rows that are alive: stream, fetch vectors or fetch blocks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from bamquery.storage.device_profile import DeviceProfile
+from bamquery.storage.encodings.encoding import Footprint
+from bamquery.storage.encodings.plain import scattered
+from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.read_planner import Strategy, expected_vectors
+
+_CLEARLY: Final = 0.9
+"""As for the CPU's planner: closer costs are not different, and the simpler way is taken."""
+
+
+@dataclass(frozen=True)
+class PathRates:
+    """What the GPU gets out of a table's files.
+
+    Attributes:
+        stream: bytes a second of large requests.
+        vectors: bytes a second of scattered vectors.
+        blocks: bytes a second of scattered blocks.
+        commands: of them a second.
+        latency: seconds from the first command to the first answer.
+    """
+
+    stream: float
+    vectors: float
+    blocks: float
+    commands: float
+    latency: float
+
+    @classmethod
+    def mapped(cls, controller_threads: int) -> PathRates:
+        """Files in the page cache: the copy engine, and a software controller (docs/benchmarks/gpu.md)."""
+        return cls(
+            stream=50e9,
+            vectors=45e9,
+            blocks=min(45e9, 4e9 * controller_threads),
+            commands=7e6 * controller_threads,
+            latency=30e-6,
+        )
+
+    @classmethod
+    def direct(cls, volume: DeviceProfile) -> PathRates:
+        """Files past it: what the volume gave the CPU's reader, which is the drive's doing."""
+        return cls(volume.bandwidth, volume.bandwidth, volume.bandwidth, volume.iops, volume.latency)
+
+
+@dataclass(frozen=True)
+class BufferShape:
+    """One buffer of a chunk, as far as costs depend on it: `vectors` to be read of `bits` a row."""
+
+    vectors: int
+    bits: int
+
+
+def choose_strategy(
+    buffers: tuple[BufferShape, ...], rows: int, vectors: int, block_bytes: int, rates: PathRates
+) -> tuple[Strategy, float]:
+    """The cheapest way to read `rows` rows, anywhere in `vectors` vectors, and its seconds."""
+    costs = [
+        (strategy, _seconds(strategy, buffers, rows, vectors, block_bytes, rates)) for strategy in Strategy
+    ]
+    best = costs[0]
+    for cost in costs[1:]:
+        if cost[1] < _CLEARLY * best[1]:
+            best = cost
+    return best
+
+
+def _seconds(  # noqa: PLR0917 - as choose_strategy
+    strategy: Strategy,
+    buffers: tuple[BufferShape, ...],
+    rows: int,
+    vectors: int,
+    block_bytes: int,
+    rates: PathRates,
+) -> float:
+    seconds = rates.latency
+    for buffer in buffers:
+        share = buffer.vectors / max(vectors, 1)
+        size = VECTOR_ROWS * buffer.bits // 8
+        whole = Footprint(1, math.ceil(buffer.vectors * size / block_bytes))
+        match strategy:
+            case Strategy.STREAM:
+                seconds += buffer.vectors * size / rates.stream
+            case Strategy.FETCH_VECTORS:
+                seconds += expected_vectors(round(rows * share), buffer.vectors) * size / rates.vectors
+            case Strategy.FETCH_BLOCKS:
+                blocks = scattered(round(rows * share), whole).blocks
+                seconds += max(blocks * block_bytes / rates.blocks, blocks / rates.commands)
+    return seconds

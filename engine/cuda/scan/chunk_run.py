@@ -1,0 +1,296 @@
+"""One chunk from its first step to its columns: the GPU's `bamquery.engine.operators.scan_selection`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.scan.accounting import settle
+from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.column_reads import ColumnLoads, StagedColumn
+from bamquery.engine.cuda.scan.device_columns import DeviceColumn
+from bamquery.engine.cuda.scan.gathering import take
+from bamquery.engine.cuda.scan.predicate import FusedPredicate
+from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.engine.cuda.scan.selection import (
+    Passed,
+    Selection,
+    everything,
+    filter_column,
+    filter_loaded,
+    narrow,
+    narrow_by,
+    select,
+)
+from bamquery.engine.operators.scan_chunks import Chunk
+from bamquery.engine.operators.scan_order import Step
+
+
+@dataclass
+class LoadingChunk:
+    """A chunk whose first columns are on their way.
+
+    Attributes:
+        memory: what it has on the GPU; None where zone maps left nothing of it.
+        first: the step it begins with; None where there is none.
+        loads: its reads.
+        staged: columns that are being loaded, by position in the schema.
+        loaded: the event behind them.
+    """
+
+    chunk: Chunk
+    memory: ChunkMemory | None
+    first: Step | None
+    loads: ColumnLoads | None = None
+    staged: dict[int, StagedColumn] = field(default_factory=dict)
+    loaded: Any = None
+
+
+class ChunkRun:
+    """A chunk that is in work; one thread uses it."""
+
+    def __init__(self, state: ScanState, loading: LoadingChunk) -> None:
+        assert loading.memory is not None
+        assert loading.loads is not None
+        self._state = state
+        self._loading = loading
+        self._chunk = loading.memory
+        self._loads = loading.loads
+        self._selection: Selection | None = None
+        self._wanted: NDArray[np.bool_] | None = None
+        """Vectors of the pieces that have selected rows, as far as the host knows; None: all."""
+        self._held: dict[int, DeviceColumn | CudaFrame] = {}
+        self._alive = self._chunk.rows.rows
+        self._filtered = False
+
+    def run(self) -> bool:
+        """Go through all steps, waiting for each one's count, and start to fetch what is given out.
+
+        Returns:
+            Whether a row passed.
+        """
+        plan = self._state.work.plan
+        waiting = list(plan.steps)
+        step = self._loading.first
+        while step is not None:
+            self._prepare(step)
+            for ready in [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]:
+                waiting.remove(ready)
+                if self._alive:
+                    self._apply(ready, set(plan.outputs).union(*(s.columns for s in waiting)))
+            if not self._alive:
+                return False
+            step = plan.order.next(waiting, self._cost) if waiting else None
+        self._read(plan.outputs)
+        return True
+
+    def copy_back(self) -> Any:
+        """Let the counters come back; returns the event behind all that was started."""
+        self._chunk.board.copy_back()
+        return self._state.event(self._state.stream)
+
+    def finish(self) -> CudaFrame | None:
+        """The chunk's part of the answer, once `copy_back` is done; None where no row passed.
+
+        Raises:
+            NvmeError: a command failed.
+            GpuError: a kernel did not do all it should.
+        """
+        self._raise_failure()
+        state = self._state
+        settle(
+            state.work.profile,
+            lambda: state.queue_profile,
+            self._chunk.rows,
+            self._chunk.board,
+            state.block_bytes,
+            self._loads.reads,
+            self._loads.kernels,
+        )
+        if not self._alive:
+            return None
+        outputs = state.work.plan.outputs
+        if not outputs:
+            return CudaFrame((), self._alive)
+        return make_frame([self._finished(column) for column in outputs], self._alive)
+
+    def _prepare(self, step: Step) -> None:
+        """Have in memory what the step looks at."""
+        fused = isinstance(self._state.fused[step.number], FusedPredicate)
+        if fused and self._selection is None and step.columns[0] in self._loading.staged:
+            self._count_whole(step.columns)
+            return
+        self._read(step.columns)
+
+    def _covers(self, step: Step) -> bool:
+        return all(column in self._held for column in step.columns)
+
+    def _cost(self, step: Step) -> float:
+        """Seconds to read what the step still needs, for the rows that are alive."""
+        columns = [self._state.columns[c] for c in step.columns if c not in self._held]
+        return sum(self._loads.strategy(column, self._alive)[1] for column in columns if not column.refused)
+
+    def _count_whole(self, columns: Iterable[int]) -> None:
+        if self._filtered:
+            return
+        for column in columns:
+            for piece in self._loading.chunk.pieces:
+                self._state.work.reads.count_whole_piece(piece, self._state.columns[column].name)
+
+    def _read(self, columns: Sequence[int]) -> None:
+        """Have those columns in memory for the rows that are alive."""
+        missing = [column for column in dict.fromkeys(columns) if column not in self._held]
+        self._count_whole(missing)
+        if self._selection is None and missing:
+            self._selection = everything(self._chunk)
+        late = []
+        for column in missing:
+            assert self._selection is not None
+            found = self._state.columns[column]
+            staged = self._loading.staged.get(column)
+            if staged is not None:
+                self._held[column] = self._loads.gathered(found, staged, self._selection)
+            elif found.refused is not None:
+                self._held[column] = self._read_by_host(found.name)
+            elif not self._filtered:
+                one = self._loads.stage(found, self._state.stream)
+                self._held[column] = self._loads.gathered(found, one, self._selection)
+            else:
+                late.append(column)
+        if late:
+            assert self._selection is not None
+            names = [self._state.columns[column] for column in late]
+            self._held |= zip(late, self._loads.read(names, self._selection, self._wanted), strict=True)
+
+    def _read_by_host(self, name: str) -> CudaFrame:
+        """A column that kernels do not read, through the device's column reader."""
+        reads, device = self._state.work.reads, self._state.device
+        if not self._filtered:
+            pieces = self._chunk.rows.pieces
+            return device.concatenate([reads.read(piece, name, None, selected=False) for piece in pieces])
+        assert self._selection is not None
+        found = self._download(self._selection.positions.ptr, self._selection.rows)
+        rows = self._chunk.rows.row_ids(found)
+        return device.concatenate(
+            [
+                reads.read(piece, name, ids, selected=True)
+                for piece, ids in zip(self._chunk.rows.pieces, rows, strict=True)
+                if len(ids)
+            ]
+        )
+
+    def _apply(self, step: Step, wanted: set[int]) -> None:
+        """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
+        before = self._alive
+        fused = self._state.fused[step.number]
+        places: tuple[int, int] | None = None
+        if not isinstance(fused, FusedPredicate):
+            places = self._match(step)
+        elif self._selection is None:
+            self._select(self._filter_staged(step.columns[0], fused))
+        else:
+            column = self._held[step.columns[0]]
+            assert isinstance(column, DeviceColumn)
+            places = self._narrow(filter_column(self._chunk, fused, column))
+        self._filtered = True
+        self._state.work.plan.order.learn(step, before, self._alive)
+        self._held = {column: held for column, held in self._held.items() if column in wanted}
+        if places is not None and self._alive:
+            self._held = {column: self._taken(held, *places) for column, held in self._held.items()}
+        staged = [c for c in self._loading.staged if c in wanted and c not in self._held]
+        if self._alive and staged:
+            self._read(staged)
+        self._loading.staged.clear()
+
+    def _filter_staged(self, column: int, fused: FusedPredicate) -> Passed:
+        staged = self._loading.staged[column]
+        return filter_loaded(
+            self._chunk,
+            fused,
+            staged.values.memory,
+            None if staged.validity is None else staged.validity.memory,
+            None if staged.nulls is None else staged.nulls.address,
+        )
+
+    def _select(self, passed: Passed) -> None:
+        self._wait()
+        board = self._chunk.board
+        self._alive = board.word(passed.total)
+        if not self._alive:
+            return
+        assert passed.of_pieces is not None
+        firsts = self._chunk.rows.firsts
+        counts = np.diff(board.words(passed.of_pieces, len(firsts)).astype(np.int64))
+        if not counts.all():
+            self._wanted = np.repeat(counts > 0, np.diff(firsts).astype(np.int64))
+        self._selection = select(self._chunk, passed, self._alive)
+
+    def _narrow(self, passed: Passed) -> tuple[int, int] | None:
+        """The places of the rows that passed, and how many; None where all did."""
+        self._wait()
+        rows = self._chunk.board.word(passed.total)
+        if rows == self._alive:
+            return None
+        self._alive = rows
+        if not rows:
+            return None
+        assert self._selection is not None
+        self._selection, places = narrow(self._chunk, self._selection, passed, rows)
+        return places.ptr, rows
+
+    def _match(self, step: Step) -> tuple[int, int] | None:
+        """As `_narrow`, for a condition that libcudf computes."""
+        self._wait()
+        frame = make_frame([self._finished(column) for column in step.columns], self._alive)
+        passed = self._state.device.matching(step.predicate, frame)
+        if len(passed) == self._alive:
+            return None
+        self._alive = len(passed)
+        if not len(passed):
+            return None
+        assert self._selection is not None
+        self._selection, places, rows = narrow_by(self._chunk, self._selection, passed)
+        return places, rows
+
+    def _taken(self, held: DeviceColumn | CudaFrame, places: int, rows: int) -> DeviceColumn | CudaFrame:
+        if isinstance(held, DeviceColumn):
+            return take(self._chunk, held, places, rows)
+        return self._state.device.take(held, self._download(places, rows).astype(np.int64))
+
+    def _finished(self, column: int) -> Any:
+        held = self._held[column]
+        return held.finish(self._chunk.board) if isinstance(held, DeviceColumn) else held.columns[0]
+
+    def _wait(self) -> None:
+        """Until all that was started has ended: the one wait of a chunk, where there is one step."""
+        event = self.copy_back()
+        try:
+            self._state.wait(event)
+        finally:
+            self._state.forget(event)
+        self._raise_failure()
+
+    def _download(self, address: int, words: int) -> NDArray[np.uint32]:
+        """Words from the GPU; waits."""
+        state = self._state
+        block = state.resources.blocks.take(4 * words)
+        cuda = state.session.gpu.cuda
+        cuda("copy from the GPU", "cuMemcpyDtoHAsync", block.host, address, 4 * words, state.stream)
+        self._wait()
+        found = block.view(0, np.uint32, words).copy()
+        state.resources.blocks.give_back(block)
+        return found
+
+    def _raise_failure(self) -> None:
+        board = self._chunk.board
+        error = board.error(board.load_errors)
+        if error is not None:
+            raise self._state.load_rings.failure(*error)
+        error = board.error(board.fetch_errors)
+        if error is not None:
+            raise self._state.fetch_rings.failure(*error)

@@ -1,0 +1,199 @@
+"""Where a chunk's rows are, as arrays that kernels read.
+
+A chunk's vectors are numbered from 0 on, those of the first piece first; row r of vector v has position
+1024 v + r (driver/core/scan_layout.hpp).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.engine.operators.scan_chunks import Piece
+from bamquery.storage.encodings.plain import vector_ranges
+from bamquery.storage.layout import VECTOR_ROWS, Extent
+from bamquery.storage.stored_buffers import StoredBuffers
+
+PLACE: Final = np.dtype(
+    [("offset", np.uint64), ("map", np.uint64), ("nsid", np.uint32), ("pad", np.uint32)], align=True
+)
+"""A ScanPlace."""
+VECTOR: Final = np.dtype([("piece", np.uint32), ("number", np.uint32)])
+"""A ScanVector."""
+REQUEST: Final = np.dtype(
+    [("source", np.uint64), ("target", np.uint64), ("bytes", np.uint32), ("nsid", np.uint32)]
+)
+"""A ScanRequest."""
+_ALIGNMENT: Final = 256
+
+
+@dataclass(frozen=True)
+class ChunkRows:
+    """Which rows a chunk has.
+
+    Attributes:
+        pieces: of the chunk, those with vectors.
+        vectors: a VECTOR for each of its vectors.
+        vector_rows: rows of each; 1,024 but for the last of a fragment.
+        firsts: first vector of each piece, and the number of vectors behind the last.
+    """
+
+    pieces: tuple[Piece, ...]
+    vectors: NDArray[Any]
+    vector_rows: NDArray[np.uint16]
+    firsts: NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, pieces: Sequence[Piece]) -> ChunkRows:
+        """Pieces of which zone maps left nothing are left out."""
+        kept = tuple(piece for piece in pieces if len(piece.vectors))
+        counts = [len(piece.vectors) for piece in kept]
+        vectors = np.zeros(sum(counts), VECTOR)
+        firsts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+        rows = np.empty(len(vectors), np.uint16)
+        for number, piece in enumerate(kept):
+            here = slice(int(firsts[number]), int(firsts[number + 1]))
+            vectors["piece"][here] = number
+            vectors["number"][here] = piece.vectors
+            rows[here] = np.minimum(piece.fragment.rows - piece.vectors * VECTOR_ROWS, VECTOR_ROWS)
+        return cls(kept, vectors, rows, firsts)
+
+    @property
+    def count(self) -> int:
+        """Vectors."""
+        return len(self.vectors)
+
+    @property
+    def rows(self) -> int:
+        """Rows of all vectors."""
+        return int(self.vector_rows.sum(dtype=np.int64))
+
+    @property
+    def dense(self) -> bool:
+        """Whether positions leave nothing out: then vectors, end to end, are the rows."""
+        return bool((self.vector_rows[:-1] == VECTOR_ROWS).all())
+
+    def row_ids(self, positions: NDArray[np.uint32]) -> list[NDArray[np.int64]]:
+        """Row ids of ascending positions in each piece's fragment."""
+        edges = np.searchsorted(positions, self.firsts.astype(np.int64) * VECTOR_ROWS)
+        wide = positions.astype(np.int64)
+        ids = self.vectors["number"][wide // VECTOR_ROWS].astype(np.int64) * VECTOR_ROWS + wide % VECTOR_ROWS
+        return [ids[begin:end] for begin, end in pairwise(edges)]
+
+
+def stream_requests(
+    rows: ChunkRows, extents: Sequence[Extent | None], bits: int, wanted: NDArray[np.bool_] | None = None
+) -> NDArray[Any]:
+    """What moves whole vectors of one buffer to where they are one after the other, in the vectors' order.
+
+    Args:
+        rows: the chunk's.
+        extents: the buffer in each piece's file; None where it has none.
+        bits: of a row.
+        wanted: which vectors; None: all.
+
+    Returns:
+        A REQUEST for each run of vectors that are neighbours in the file, piece by piece: `source` is a place
+        in the file, `target` counts from 0 on, `nsid` is the number of the piece.
+    """
+    size = VECTOR_ROWS * bits // 8
+    found = []
+    for number, (piece, extent) in enumerate(zip(rows.pieces, extents, strict=True)):
+        if extent is None:
+            continue
+        first = int(rows.firsts[number])
+        chosen = np.arange(len(piece.vectors))
+        if wanted is not None:
+            chosen = chosen[wanted[first : first + len(piece.vectors)]]
+        if not len(chosen):
+            continue
+        sources, lengths = vector_ranges(extent, bits, piece.vectors[chosen])
+        targets = (first + chosen) * size
+        neighbours = (np.diff(sources) == size) & (np.diff(targets) == size)
+        heads = np.flatnonzero(np.concatenate([[True], ~neighbours]))
+        requests = np.zeros(len(heads), REQUEST)
+        requests["source"] = sources[heads]
+        requests["target"] = targets[heads]
+        # Runs of gigabytes do not fit a request: chunks are smaller.
+        requests["bytes"] = np.add.reduceat(lengths, heads)
+        requests["nsid"] = number
+        found.append(requests)
+    return np.concatenate(found) if found else np.zeros(0, REQUEST)
+
+
+def count_requests(requests: NDArray[Any], block_bytes: int) -> tuple[int, int]:
+    """Runs of consecutive blocks, and distinct blocks, that requests of `stream_requests` touch."""
+    runs = blocks = 0
+    for number in np.unique(requests["nsid"]):
+        mine = requests[requests["nsid"] == number]
+        counts = _native.count_range_blocks(
+            mine["source"].astype(np.int64), mine["bytes"].astype(np.int64), block_bytes
+        )
+        runs, blocks = runs + counts[0], blocks + counts[1]
+    return runs, blocks
+
+
+def cut_requests(requests: NDArray[Any], limit: int) -> NDArray[Any]:
+    """The same bytes in requests that touch at most `limit` bytes, a power of two, of aligned file."""
+    sources = requests["source"].astype(np.int64)
+    ends = sources + requests["bytes"]
+    first = sources // limit
+    parts = (ends + limit - 1) // limit - first
+    owner = np.repeat(np.arange(len(requests)), parts)
+    number = np.arange(len(owner)) - np.repeat(np.cumsum(parts) - parts, parts)
+    begin = np.maximum(sources[owner], (first[owner] + number) * limit)
+    end = np.minimum(ends[owner], (first[owner] + number + 1) * limit)
+    cut = np.zeros(len(owner), REQUEST)
+    cut["source"] = begin
+    cut["target"] = requests["target"][owner] + (begin - sources[owner]).astype(np.uint64)
+    cut["bytes"] = end - begin
+    cut["nsid"] = requests["nsid"][owner]
+    return cut
+
+
+def null_states(rows: ChunkRows, buffers: Sequence[StoredBuffers]) -> NDArray[np.uint8] | None:
+    """A state for each vector, see `StoredBuffers.null_states`; None where no row of the chunk is null."""
+    states = [
+        np.zeros(len(piece.vectors), np.uint8)
+        if column.validity is None
+        else column.null_states(piece.vectors)
+        for piece, column in zip(rows.pieces, buffers, strict=True)
+    ]
+    joined = np.concatenate(states) if states else np.zeros(0, np.uint8)
+    return joined if joined.any() else None
+
+
+class Blob:
+    """Arrays in one run of bytes, so that one copy brings them all to the GPU."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[int, NDArray[Any]]] = []
+        self.size = 0
+
+    def add(self, array: NDArray[Any]) -> int:
+        """Append; returns where it is, a multiple of 256."""
+        at = self.size
+        self._parts.append((at, array))
+        self.size = -(-(at + max(array.nbytes, 1)) // _ALIGNMENT) * _ALIGNMENT
+        return at
+
+    def write(self, target: NDArray[np.uint8]) -> None:
+        """Put all of it into `size` bytes."""
+        for at, array in self._parts:
+            data = np.ascontiguousarray(array)
+            target[at : at + data.nbytes] = data.view(np.uint8).reshape(-1)
+
+
+def places(offsets: Sequence[int], maps: Mapping[int, int], nsids: Sequence[int]) -> NDArray[Any]:
+    """A PLACE for each piece."""
+    made = np.zeros(len(offsets), PLACE)
+    made["offset"] = offsets
+    made["map"] = [maps.get(number, 0) for number in range(len(offsets))]
+    made["nsid"] = nsids
+    return made

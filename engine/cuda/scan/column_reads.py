@@ -1,0 +1,173 @@
+"""Reads one column of a chunk for the rows that are alive, in the way that costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.accounting import ColumnRead, KernelTime
+from bamquery.engine.cuda.scan.choice import BufferShape, choose_strategy
+from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory, Nulls
+from bamquery.engine.cuda.scan.device_columns import DeviceColumn
+from bamquery.engine.cuda.scan.fetching import Fetches
+from bamquery.engine.cuda.scan.gathering import gather_column
+from bamquery.engine.cuda.scan.loading import QUEUE_PAIRS, Loaded, load_vectors
+from bamquery.engine.cuda.scan.picking import fetch_vectors
+from bamquery.engine.cuda.scan.scan_state import ScanColumn
+from bamquery.engine.cuda.scan.selection import Selection
+from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.read_planner import Strategy
+
+
+@dataclass
+class StagedColumn:
+    """A column whose vectors were loaded.
+
+    Attributes:
+        values: all of the chunk's.
+        validity: bitmaps of those that have nulls and values; None: there is none.
+        nulls: states; None: no row is null.
+    """
+
+    bits: int
+    values: Loaded
+    validity: Loaded | None
+    nulls: Nulls | None
+
+
+class ColumnLoads:
+    """One chunk's reads; one thread uses it.
+
+    Attributes:
+        reads: what they are to be accounted for.
+        kernels: that drove queue pairs.
+    """
+
+    def __init__(self, chunk: ChunkMemory) -> None:
+        self.chunk = chunk
+        self.reads: list[ColumnRead] = []
+        self.kernels: list[KernelTime] = []
+
+    def stage(
+        self,
+        column: ScanColumn,
+        stream: Any,
+        *,
+        described: Selection | None = None,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> StagedColumn:
+        """Start to load a column's vectors; `wanted`: only those, for the rows `described`."""
+        chunk, name = self.chunk, column.name
+        bits = self.bits(name)
+        values = load_vectors(chunk, name, "values", bits, stream, wanted)
+        nulls = chunk.nulls(name, stream)
+        loads = [values]
+        if nulls is not None and (nulls.states == 1).any():
+            mixed = nulls.states == 1
+            loads.append(
+                load_vectors(chunk, name, "validity", 1, stream, mixed if wanted is None else mixed & wanted)
+            )
+        counters = ReadCounters()
+        for load in loads:
+            counters += load.counters
+            if load.seconds is not None:
+                self.kernels.append(KernelTime(load.seconds, (name,)))
+        self.reads.append(
+            ColumnRead(
+                name,
+                Strategy.STREAM,
+                values.path,
+                counters,
+                [load.tally for load in loads if load.tally is not None],
+                through_queues=values.path == QUEUE_PAIRS,
+                described=None if described is None else described.described,
+                vectors=chunk.rows.count if wanted is None else int(wanted.sum()),
+            )
+        )
+        return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls)
+
+    def gathered(self, column: ScanColumn, staged: StagedColumn, selection: Selection) -> DeviceColumn:
+        """The selection's rows of a column that was staged."""
+        validity = None if staged.validity is None else staged.validity.memory
+        return gather_column(
+            self.chunk, column.kind, staged.bits, staged.values.memory, validity, staged.nulls, selection
+        )
+
+    def read(
+        self, columns: Sequence[ScanColumn], selection: Selection, wanted: NDArray[np.bool_] | None
+    ) -> list[DeviceColumn]:
+        """The selection's rows of columns; those of which blocks are fetched share one kernel.
+
+        `wanted`: vectors of the pieces that have selected rows, as far as the host knows.
+        """
+        chunk, stream = self.chunk, self.chunk.state.stream
+        fetches = Fetches(chunk, selection)
+        found: list[DeviceColumn] = []
+        fetched: list[str] = []
+        for column in columns:
+            strategy = self.strategy(column, selection.rows)[0]
+            if strategy is Strategy.STREAM:
+                staged = self.stage(column, stream, described=selection, wanted=wanted)
+                found.append(self.gathered(column, staged, selection))
+            elif strategy is Strategy.FETCH_VECTORS:
+                found.append(self._picked(column, selection))
+            else:
+                name = column.name
+                one = fetches.add(name, column.kind, self.bits(name), chunk.nulls(name, stream))
+                self.reads.append(
+                    ColumnRead(
+                        *(name, strategy, QUEUE_PAIRS, ReadCounters(), one.tallies),
+                        through_queues=True,
+                        described=selection.described,
+                        expected=one.blocks,
+                    )
+                )
+                fetched.append(name)
+                found.append(one.column)
+        seconds = fetches.start()
+        if seconds is not None:
+            self.kernels.append(KernelTime(seconds, tuple(fetched)))
+        return found
+
+    def strategy(self, column: ScanColumn, rows: int) -> tuple[Strategy, float]:
+        """How to read a column for so many rows, and what that should take."""
+        chunk, state = self.chunk, self.chunk.state
+        nulls = chunk.nulls(column.name, state.stream)
+        shapes = [BufferShape(chunk.rows.count, self.bits(column.name))]
+        if nulls is not None:
+            shapes.append(BufferShape(int((nulls.states == 1).sum()), 1))
+        strategy, seconds = choose_strategy(
+            tuple(shapes), rows, chunk.rows.count, state.block_bytes, state.rates
+        )
+        return (strategy if state.forced is None else state.forced), seconds
+
+    def bits(self, name: str) -> int:
+        """Of a value of the column as it is stored."""
+        return self.chunk.buffers(name)[0].bits
+
+    def _picked(self, column: ScanColumn, selection: Selection) -> DeviceColumn:
+        chunk, name = self.chunk, column.name
+        bits, nulls = self.bits(name), chunk.nulls(name, chunk.state.stream)
+        values = fetch_vectors(chunk, name, "values", bits, selection, None)
+        picks = [values]
+        if nulls is not None and (nulls.states == 1).any():
+            picks.append(fetch_vectors(chunk, name, "validity", 1, selection, nulls))
+        for pick in picks:
+            if pick.seconds is not None:
+                self.kernels.append(KernelTime(pick.seconds, (name,)))
+        self.reads.append(
+            ColumnRead(
+                *(name, Strategy.FETCH_VECTORS, values.path, ReadCounters(), [p.tally for p in picks]),
+                through_queues=values.path == QUEUE_PAIRS,
+                described=selection.described,
+            )
+        )
+        validity = picks[1] if len(picks) > 1 else None
+        return gather_column(
+            *(chunk, column.kind, bits, values.memory, None if validity is None else validity.memory),
+            *(nulls, selection, values.slots.ptr, None if validity is None else validity.slots.ptr),
+        )

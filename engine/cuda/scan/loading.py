@@ -1,0 +1,151 @@
+"""Whole vectors of one buffer into the GPU's memory: by the copy engine, by a kernel, or by queue pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.board import Slot
+from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.chunk_tables import count_requests, cut_requests, stream_requests
+from bamquery.engine.cuda.scan.file_maps import PinnedExtent
+from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
+from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.layout import VECTOR_ROWS
+
+COPY_ENGINE: Final = "copy engine"
+ZERO_COPY: Final = "zero-copy"
+QUEUE_PAIRS: Final = "queue pairs"
+
+_LARGE_RUN: Final = 256 << 10
+"""Runs of at least so many bytes, on average, are the copy engine's: each is started by the host."""
+_COPY_BYTES: Final = 32 << 20
+"""Of one copy: other streams' copies come between."""
+_KERNEL_RUN: Final = 16 << 10
+"""A warp's share of a run that a kernel copies."""
+
+
+@dataclass
+class Loaded:
+    """Whole vectors of one buffer.
+
+    Attributes:
+        memory: vector v begins at 1,024 v rows.
+        path: how they came.
+        counters: what reading took, as far as the host knows.
+        tally: what kernels count; None if they do not.
+        seconds: of kernels that drove queue pairs, once they have ended.
+    """
+
+    memory: rmm.DeviceBuffer
+    path: str
+    counters: ReadCounters
+    tally: Slot | None = None
+    seconds: Callable[[], float] | None = None
+
+
+def load_vectors(  # noqa: PLR0917 - one read of one buffer
+    chunk: ChunkMemory,
+    column: str,
+    part: str,
+    bits: int,
+    stream: Any,
+    wanted: NDArray[np.bool_] | None = None,
+) -> Loaded:
+    """Start to load the chunk's vectors of a column's `values` or `validity`; `wanted`: only those.
+
+    Raises:
+        StorageError: a file is not there as it was written.
+        MemoryLimitError: there is not enough memory.
+    """
+    requests = stream_requests(chunk.rows, chunk.extents(column, part), bits, wanted)
+    size = chunk.rows.count * VECTOR_ROWS * bits // 8
+    memory = chunk.allocate(size, f'streaming column "{column}"')
+    state = chunk.state
+    runs, blocks = count_requests(requests, state.block_bytes)
+    counters = ReadCounters(runs, blocks, blocks * state.block_bytes)
+    if stream is not state.stream:
+        state.session.follow(stream, state.stream)
+    if not len(requests):
+        return Loaded(memory, COPY_ENGINE, counters)
+    if not chunk.mapped(column, part):
+        return _by_queue_pairs(chunk, requests, memory, stream)
+    pinned = [
+        None if extent is None or not extent.length else state.pinned(piece.fragment, extent)
+        for piece, extent in zip(chunk.rows.pieces, chunk.extents(column, part), strict=True)
+    ]
+    starts = [0 if extent is None else extent.offset for extent in chunk.extents(column, part)]
+    total = int(requests["bytes"].sum(dtype=np.int64))
+    if total >= _LARGE_RUN * len(requests) or len(requests) <= len(chunk.rows.pieces):
+        cuda = state.session.gpu.cuda
+        for request in requests:
+            place = pinned[int(request["nsid"])]
+            assert isinstance(place, PinnedExtent)
+            source = place.host + int(request["source"]) - starts[int(request["nsid"])]
+            target, left = memory.ptr + int(request["target"]), int(request["bytes"])
+            while left:
+                size = min(left, _COPY_BYTES)
+                cuda("copy to the GPU", "cuMemcpyHtoDAsync", target, source, size, stream)
+                source, target, left = source + size, target + size, left - size
+        return Loaded(memory, COPY_ENGINE, counters)
+    shift = np.array(
+        [p.address - s if isinstance(p, PinnedExtent) else 0 for p, s in zip(pinned, starts, strict=True)],
+        np.int64,
+    )
+    pieces = cut_requests(requests, _KERNEL_RUN)
+    pieces["source"] += shift[pieces["nsid"]].astype(np.uint64)
+    pieces["target"] += np.uint64(memory.ptr)
+    copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, None, stream)
+    return Loaded(memory, ZERO_COPY, counters)
+
+
+def copy_mapped(  # noqa: PLR0917 - one read of one buffer
+    chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, tally: Slot | None, stream: Any
+) -> None:
+    """Copy requests whose sources are addresses: `count`, or as many as the word `counted` says."""
+    chunk.launch(
+        "scan_load",
+        "scan_load_mapped",
+        *(requests, count, None if counted is None else counted.address, chunk.board.take(4).address),
+        *(chunk.state.block_bytes, None if tally is None else tally.address),
+        items=count,
+        of_a_block=8,
+        stream=stream,
+    )
+
+
+def copy_files(  # noqa: PLR0917 - one read of one buffer
+    chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, tally: Slot, stream: Any
+) -> Callable[[], float]:
+    """Copy requests whose sources are places in files, through queue pairs; the result is its time."""
+    state = chunk.state
+    rings = state.load_rings
+    board = chunk.board
+    arguments = (
+        *(requests, count, None if counted is None else counted.address, board.take(4).address),
+        *(rings.shape.lba_bytes, state.block_bytes, rings.shape.lanes, rings.shape.nap_ns, DEADLINE_NS),
+        *(tally.address, board.control.address, board.load_errors.address),
+    )
+    kernel = state.launcher.kernel("scan_load", "scan_load_rings")
+    with state.session.lock:
+        launch = rings.start(kernel, arguments, commands=count, stream=stream)
+    return state.started_launch(launch)
+
+
+def _by_queue_pairs(
+    chunk: ChunkMemory, requests: NDArray[Any], memory: rmm.DeviceBuffer, stream: Any
+) -> Loaded:
+    rings = chunk.state.load_rings
+    cut = cut_requests(requests, rings.shape.slot_bytes)
+    nsids = np.array([rings.namespace(piece.fragment) for piece in chunk.rows.pieces], np.uint32)
+    cut["nsid"] = nsids[cut["nsid"]]
+    cut["target"] += np.uint64(memory.ptr)
+    tally = chunk.board.tally()
+    address = chunk.uploads.put(cut, stream)
+    seconds = copy_files(chunk, address, len(cut), None, tally, stream)
+    return Loaded(memory, QUEUE_PAIRS, ReadCounters(), tally, seconds)

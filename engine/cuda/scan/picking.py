@@ -1,0 +1,69 @@
+"""The whole vectors that hold a selection's rows, picked on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import rmm
+
+from bamquery.engine.cuda.scan.board import Slot
+from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory, Nulls
+from bamquery.engine.cuda.scan.chunk_tables import REQUEST
+from bamquery.engine.cuda.scan.loading import QUEUE_PAIRS, ZERO_COPY, copy_files, copy_mapped
+from bamquery.engine.cuda.scan.selection import Selection
+from bamquery.storage.layout import VECTOR_ROWS
+
+
+@dataclass(frozen=True)
+class PickedVectors:
+    """The vectors that hold a selection's rows, one after the other.
+
+    Attributes:
+        memory: where they are.
+        slots: which of them each of the chunk's vectors is.
+    """
+
+    memory: rmm.DeviceBuffer
+    slots: rmm.DeviceBuffer
+    tally: Slot
+    path: str
+    seconds: Callable[[], float] | None
+
+
+def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
+    chunk: ChunkMemory, name: str, part: str, bits: int, selection: Selection, nulls: Nulls | None
+) -> PickedVectors:
+    """Read the whole vectors that hold the selection's rows; with `nulls`, of those only the mixed ones."""
+    state, rows = chunk.state, chunk.rows
+    used = chunk.allocate(4 * rows.count, "picking vectors")
+    cuda = state.session.gpu.cuda
+    cuda("clear memory", "cuMemsetD8Async", used.ptr, 0, 4 * rows.count, state.stream)
+    chunk.launch(
+        "scan_select",
+        "scan_used_vectors",
+        *(selection.positions.ptr, selection.rows, used.ptr),
+        items=selection.rows,
+    )
+    total = chunk.board.take(4)
+    slots = chunk.prefix_sums(used.ptr, rows.count, total)
+    most = min(rows.count, selection.rows)
+    memory = chunk.allocate(most * VECTOR_ROWS * bits // 8, f'fetching column "{name}"')
+    requests = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
+    mapped = chunk.mapped(name, part)
+    places = chunk.places(name, part, None if mapped else state.load_rings, state.stream)
+    states = None if nulls is None else nulls.address
+    chunk.launch(
+        "scan_select",
+        "scan_vector_requests",
+        *(used.ptr, slots.ptr, rows.count, chunk.vectors, places, chunk.file_rows, states, bits),
+        *(memory.ptr, requests.ptr),
+        items=rows.count,
+    )
+    tally = chunk.board.tally()
+    seconds = None
+    if mapped:
+        copy_mapped(chunk, requests.ptr, most, total, tally, state.stream)
+    else:
+        seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
+    return PickedVectors(memory, slots, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)

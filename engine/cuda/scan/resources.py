@@ -1,0 +1,104 @@
+"""What a GPU's scans share and keep between queries."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import weakref
+from contextlib import suppress
+from typing import Any, Final
+
+from bamquery.driver.gpu_launch import Launch
+from bamquery.engine.cuda.scan.file_maps import FileMaps
+from bamquery.engine.cuda.scan.host_blocks import HostBlocks
+from bamquery.engine.cuda.scan.launching import Launcher
+from bamquery.engine.cuda.scan.rings import Rings, RingShape
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.errors import GpuError
+
+_known: dict[int, ScanResources] = {}
+_lock = threading.Lock()
+
+
+class ScanResources:
+    """Kernels, pinned memory, queue pairs and streams of one GPU; thread-safe."""
+
+    def __init__(self, session: CudaSession) -> None:
+        """See `resources_of`."""
+        gpu = session.gpu
+        self.blocks: Final = HostBlocks(gpu)
+        self.maps: Final = FileMaps(gpu)
+        self.launcher: Final = Launcher(gpu, session.lock)
+        self._gpu = gpu
+        self._rings: dict[RingShape, Rings] = {}
+        self._streams: list[Any] = []
+        self._launches: list[Launch] = []
+        self._lock = threading.Lock()
+        atexit.register(_stop, weakref.ref(self))
+
+    def rings(self, shape: RingShape) -> Rings:
+        """Queue pairs of that shape, made at first use.
+
+        Raises:
+            GpuError: their memory cannot be pinned.
+        """
+        with self._lock:
+            found = self._rings.get(shape)
+            if found is None:
+                found = self._rings[shape] = Rings(self._gpu, shape)
+            return found
+
+    def take_stream(self) -> Any:
+        """A driver stream that nobody else uses until it is given back."""
+        with self._lock:
+            return self._streams.pop() if self._streams else self._gpu.new_stream()
+
+    def give_back_stream(self, stream: Any) -> None:
+        """Nothing of it runs any more."""
+        with self._lock:
+            self._streams.append(stream)
+
+    def watch(self, launch: Launch) -> None:
+        """A kernel that keeps a controller awake until it is seen to have ended: see `reap`."""
+        with self._lock:
+            self._launches.append(launch)
+
+    def reap(self) -> None:
+        """Look at the kernels that were running.
+
+        Raises:
+            GpuError: one failed.
+        """
+        with self._lock:
+            launches, self._launches = self._launches, []
+        for number, launch in enumerate(launches):
+            try:
+                if launch.done:
+                    continue
+            except GpuError:
+                with self._lock:
+                    self._launches += launches[number + 1 :]
+                raise
+            with self._lock:
+                self._launches.append(launch)
+
+    def stop(self) -> None:
+        """End the controllers' threads."""
+        for rings in self._rings.values():
+            with suppress(TimeoutError):
+                rings.controller.stop(1.0)
+
+
+def resources_of(session: CudaSession) -> ScanResources:
+    """Those of the session's GPU."""
+    with _lock:
+        found = _known.get(session.ordinal)
+        if found is None:
+            found = _known[session.ordinal] = ScanResources(session)
+        return found
+
+
+def _stop(resources: weakref.ref[ScanResources]) -> None:
+    found = resources()
+    if found is not None:
+        found.stop()

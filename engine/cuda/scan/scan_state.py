@@ -1,0 +1,263 @@
+"""What all chunks of one scan share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.driver.gpu_launch import Launch
+from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.scan.choice import PathRates
+from bamquery.engine.cuda.scan.file_maps import PinnedExtent, require_whole
+from bamquery.engine.cuda.scan.launching import Launcher
+from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse
+from bamquery.engine.cuda.scan.resources import ScanResources
+from bamquery.engine.cuda.scan.rings import Rings, block_rings, controller_threads, stream_rings
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.device import Device
+from bamquery.engine.operators.scan_columns import forced_strategy
+from bamquery.engine.operators.scan_device import ScanWork
+from bamquery.engine.operators.scan_order import Step
+from bamquery.engine.profile import QueueProfile
+from bamquery.engine.settings import available_cores
+from bamquery.errors import GpuError
+from bamquery.storage.device_profile import DeviceProfile
+from bamquery.storage.fragment import Fragment
+from bamquery.storage.layout import Extent
+from bamquery.storage.stored_buffers import StoredBuffers, stored_buffers
+from bamquery.storage.types import is_string_like
+
+_MOST_BLOCK_BYTES: Final = 4096
+"""Larger ones may reach behind the last buffer of a file."""
+_SPIN_S: Final = 300e-6
+_NAP_S: Final = 30e-6
+DEADLINE_NS: Final = 20_000_000_000
+"""After which a command is lost."""
+
+
+@dataclass(frozen=True)
+class ScanColumn:
+    """A column of the scan.
+
+    Attributes:
+        refused: why kernels do not read it, and the device's column reader does; None: they do.
+    """
+
+    name: str
+    kind: pa.DataType
+    refused: str | None
+
+
+class ScanState:
+    """One scan on one GPU; one thread runs it. A context manager."""
+
+    def __init__(
+        self,
+        session: CudaSession,
+        resources: ScanResources,
+        device: Device[CudaFrame],
+        work: ScanWork[CudaFrame],
+    ) -> None:
+        """Open what the scan reads through; see `open_rings`."""
+        self.session: Final = session
+        self.resources: Final = resources
+        self.device: Final = device
+        self.work: Final = work
+        self.launcher: Final[Launcher] = resources.launcher
+        self.stream: Final[Any] = session.driver_stream
+        settings = work.context.settings
+        self.forced: Final = forced_strategy(settings)
+        self.direct: Final = settings.reader == "direct"
+        self.block_bytes, lba_bytes = self._block_sizes()
+        threads = controller_threads(available_cores())
+        self._block_shape = block_rings(self.block_bytes, lba_bytes, self.direct, threads)
+        self._stream_shape = stream_rings(lba_bytes, self.direct, threads)
+        self._rings: dict[str, Rings] = {}
+        self._before: dict[str, tuple[float, ...]] = {}
+        self.rates: Final = self._rates(threads)
+        self.columns: Final = {
+            position: _column(name, work.plan.schema.field(name).type)
+            for name in work.columns
+            for position in [work.plan.schema.get_field_index(name)]
+        }
+        self.fused: Final[dict[int, FusedPredicate | str]] = {
+            step.number: self._fuse(step) for step in work.plan.steps
+        }
+        self.copy_stream: Final = resources.take_stream()
+        self._buffers: dict[tuple[str, str], StoredBuffers] = {}
+        self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
+        self._started = time.perf_counter()
+        self._note()
+
+    def __enter__(self) -> ScanState:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what is shared, and note what the controllers took. Nothing of the scan may run."""
+        seconds = time.perf_counter() - self._started
+        for name, rings in self._rings.items():
+            after = rings.controller.statistics().thread_seconds
+            used = sum(after) - sum(self._before[name])
+            with self.work.profile.lock:
+                figures = self.queue_profile
+                figures.controller_seconds += used
+                figures.wall_seconds = seconds
+            rings.end()
+        for extent in self._extents.values():
+            if isinstance(extent, PinnedExtent):
+                self.resources.maps.give_back(extent)
+        self._extents.clear()
+        self._rings.clear()
+        self.resources.give_back_stream(self.copy_stream)
+
+    @property
+    def queue_profile(self) -> QueueProfile:
+        """The profile's figures on queue pairs; made at first use, under the profile's lock."""
+        profile = self.work.profile
+        if profile.queues is None:
+            profile.queues = QueueProfile(pairs=self._block_shape.pairs, depth=self._block_shape.depth)
+        return profile.queues
+
+    @property
+    def fetch_rings(self) -> Rings:
+        """For scattered blocks."""
+        return self._open_rings("blocks")
+
+    @property
+    def load_rings(self) -> Rings:
+        """For whole vectors."""
+        return self._open_rings("vectors")
+
+    def buffers(self, fragment: Fragment, column: str) -> StoredBuffers:
+        """Where a column's bytes are."""
+        key = (str(fragment.path), column)
+        found = self._buffers.get(key)
+        if found is None:
+            found = self._buffers[key] = stored_buffers(fragment, column)
+        return found
+
+    def pinned(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
+        """A buffer that the GPU reaches where the page cache has it, or why it does not."""
+        if self.direct:
+            return "direct reads go past the page cache"
+        key = (str(fragment.path), extent.offset)
+        found = self._extents.get(key)
+        if found is None:
+            found = self._extents[key] = self.resources.maps.take(fragment, extent)
+            if isinstance(found, str):
+                self.note(f"streams go through queue pairs: {found}")
+        return found
+
+    def require_whole(self, fragments: list[Fragment]) -> None:
+        """See that files have their lengths. StorageError: one has not."""
+        for fragment in fragments:
+            require_whole(fragment)
+
+    def note(self, text: str) -> None:
+        """Say once in the profile what did not run as one might expect."""
+        profile = self.work.profile
+        with profile.lock:
+            if text not in profile.notes:
+                profile.notes.append(text)
+
+    def wait(self, event: Any) -> None:
+        """Wait for an event; the scan may be cancelled meanwhile.
+
+        Raises:
+            CancelledError: it was.
+            GpuError: a kernel failed.
+        """
+        cuda = self.session.gpu.cuda
+        started = time.perf_counter()
+        while True:
+            (status,) = cuda.api.cuEventQuery(event)
+            if not int(status):
+                break
+            if status != cuda.api.CUresult.CUDA_ERROR_NOT_READY:
+                raise GpuError(
+                    f"the scan failed on {self.session.name}: {cuda.explain(status)}; "
+                    "it takes no more work from this process"
+                )
+            if time.perf_counter() - started > _SPIN_S:
+                self.work.check()
+                time.sleep(_NAP_S)
+        self.resources.reap()
+
+    def event(self, stream: Any) -> Any:
+        """A new event behind what the stream was given before; destroy it."""
+        cuda = self.session.gpu.cuda
+        timing = cuda.api.CUevent_flags.CU_EVENT_DISABLE_TIMING.value
+        event = cuda("make an event", "cuEventCreate", timing)
+        cuda("record an event", "cuEventRecord", event, stream)
+        return event
+
+    def forget(self, event: Any) -> None:
+        """Destroy an event."""
+        self.session.gpu.cuda.quietly("cuEventDestroy", event)
+
+    def started_launch(self, launch: Launch) -> Callable[[], float]:
+        """A kernel that drives queue pairs was started; the result, called once it has ended, is its time."""
+        self.resources.watch(launch)
+        return lambda: launch.wait(1.0)
+
+    def _open_rings(self, name: str) -> Rings:
+        found = self._rings.get(name)
+        if found is None:
+            shape = self._block_shape if name == "blocks" else self._stream_shape
+            with self.session.lock:
+                found = self.resources.rings(shape)
+                found.begin()
+            self._rings[name] = found
+            self._before[name] = found.controller.statistics().thread_seconds
+        return found
+
+    def _block_sizes(self) -> tuple[int, int]:
+        """Of blocks as they are counted and fetched, and of LBAs."""
+        if self.direct:
+            size = self.work.readers.get(self.work.fragments[0]).blocks.block_size
+            return size, size
+        asked = self.work.context.settings.block_size
+        return min(asked, _MOST_BLOCK_BYTES), 512
+
+    def _rates(self, threads: int) -> PathRates:
+        if not self.direct:
+            return PathRates.mapped(threads)
+        return PathRates.direct(DeviceProfile.measure(self.work.fragments[0].path, "direct"))
+
+    def _fuse(self, step: Step) -> FusedPredicate | str:
+        refused = [self.columns[c].refused for c in step.columns]
+        if refused[0] is not None:
+            return refused[0]
+        return fuse(step, self.columns[step.columns[0]].kind)
+
+    def _note(self) -> None:
+        profile = self.work.profile
+        with profile.lock:
+            profile.reader = "direct" if self.direct else "mapped"
+            profile.block_size = self.block_bytes
+            profile.io_path = profile.io_path or ("queue pairs" if self.direct else "page cache")
+            profile.verify = False
+        settings = self.work.context.settings
+        if settings.verify_checksums:
+            self.note("checksums are not verified on the GPU: bamquery check reads everything back")
+        if not self.direct and settings.block_size > self.block_bytes:
+            self.note(f"block_size {settings.block_size} is for the CPU; the GPU fetches {self.block_bytes}")
+        for column in self.columns.values():
+            if column.refused is not None:
+                self.note(f'column "{column.name}" is read by the CPU: {column.refused}')
+
+
+def _column(name: str, kind: pa.DataType) -> ScanColumn:
+    refused = None
+    if pa.types.is_dictionary(kind):
+        refused = "kernels do not read dictionary columns yet"
+    elif is_string_like(kind):
+        refused = "kernels do not read strings yet"
+    return ScanColumn(name, kind, refused)

@@ -1,0 +1,108 @@
+// Compares a streamed column and says which rows pass: one warp a vector.
+#include "scan_layout.hpp"
+#include "scan_predicate.hpp"
+
+#if !defined(BAMQUERY_SCAN_TYPE)
+#define BAMQUERY_SCAN_TYPE double
+#endif
+
+namespace bamquery {
+
+namespace {
+
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kWarps = kThreads / 32;
+constexpr uint32_t kLoadBytes = 16;
+
+// Bit i: row i of a word exists.
+__device__ inline uint32_t rows_of_word(uint32_t rows, uint32_t word) {
+  const uint32_t first = 32 * word;
+  if (rows <= first) return 0;
+  return rows - first >= 32 ? ~0u : (1u << (rows - first)) - 1;
+}
+
+template <typename T>
+struct Values {
+  T value[kLoadBytes / sizeof(T)];
+};
+
+template <typename T, uint32_t kCount>
+struct Keys {
+  OrderKey<T> key[kCount];
+};
+
+template <typename T>
+__device__ inline void filter(const uint4* values, const uint32_t* validity, const uint8_t* nulls,
+                              const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors,
+                              const ScanPredicate& predicate, uint32_t* mask, uint32_t* counts) {
+  constexpr uint32_t kValues = kLoadBytes / sizeof(T);       // of one load
+  constexpr uint32_t kSharers = 32 / kValues;                // lanes whose bits make one word
+  constexpr uint32_t kLoads = kVectorRows / (32 * kValues);  // of a lane for a vector
+  __shared__ uint32_t shared[kWarps][kVectorWords];
+  const uint32_t lane = Lanes::lane();
+  uint32_t* const words = shared[threadIdx.x / 32];
+  const uint32_t step = gridDim.x * kWarps;
+  for (uint32_t vector = blockIdx.x * kWarps + threadIdx.x / 32; vector < vectors; vector += step) {
+    const uint32_t left = rows_at_most - vector * kVectorRows;
+    const uint32_t rows = vector_rows != nullptr ? vector_rows[vector] : min(left, kVectorRows);
+    const uint4* const from = values + static_cast<uint64_t>(vector) * kLoads * 32;
+    // All of a vector's narrow values at once, half of its wide ones.
+    constexpr uint32_t kBatch = kLoads < 8 ? kLoads : 8;
+#pragma unroll 1
+    for (uint32_t first = 0; first < kLoads; first += kBatch) {
+      Keys<T, kBatch * kValues> keys;
+      if (predicate.terms != 0) {
+        uint4 loaded[kBatch];
+#pragma unroll
+        for (uint32_t i = 0; i < kBatch; ++i) {
+          const uint32_t at = (first + i) * 32 + lane;
+          loaded[i] = at * kValues < rows ? from[at] : make_uint4(0, 0, 0, 0);
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < kBatch; ++i) {
+          const auto held = bits_of<Values<T>>(loaded[i]);
+#pragma unroll
+          for (uint32_t k = 0; k < kValues; ++k) keys.key[i * kValues + k] = order_key(held.value[k]);
+        }
+      }
+      const uint32_t passing = predicate.passing(keys.key);
+#pragma unroll
+      for (uint32_t i = 0; i < kBatch; ++i) {
+        const uint32_t bits = passing >> i * kValues & ((1u << kValues) - 1);
+        uint32_t word = bits << (lane % kSharers * kValues);
+#pragma unroll
+        for (uint32_t distance = 1; distance < kSharers; distance *= 2) {
+          word |= __shfl_xor_sync(~0u, word, distance);
+        }
+        if (lane % kSharers == 0) words[(first + i) * kValues + lane / kSharers] = word;
+      }
+    }
+    __syncwarp();
+    Nulls state = validity != nullptr ? Nulls::kSome : Nulls::kNone;
+    if (nulls != nullptr) state = static_cast<Nulls>(nulls[vector]);
+    uint32_t valid = state == Nulls::kNone ? ~0u : 0;
+    if (state == Nulls::kSome) valid = validity[static_cast<uint64_t>(vector) * kVectorWords + lane];
+    const uint32_t wanted = predicate.wants_nulls != 0 ? ~valid : valid & words[lane];
+    const uint32_t passed = wanted & rows_of_word(rows, lane);
+    mask[static_cast<uint64_t>(vector) * kVectorWords + lane] = passed;
+    const uint32_t count = __reduce_add_sync(~0u, __popc(passed));
+    if (lane == 0) counts[vector] = count;
+    __syncwarp();  // All have read the words that are written next.
+  }
+}
+
+}  // namespace
+
+/// `values` and `validity` have 1,024 rows for each vector. `nulls` (null: the bits tell, if there
+/// are any) has a state for each, `vector_rows` (null: all but the last of `rows_at_most` rows are full) its
+/// rows. `mask` gets a bit a row, and `counts` the number of those that pass in each vector. 256 threads.
+/// BAMQUERY_SCAN_TYPE is the values' type.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_filter(const uint4* values, const uint32_t* validity, const uint8_t* nulls,
+                const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors,
+                const ScanPredicate predicate, uint32_t* mask, uint32_t* counts) {
+  filter<BAMQUERY_SCAN_TYPE>(values, validity, nulls, vector_rows, rows_at_most, vectors, predicate, mask,
+                             counts);
+}
+
+}  // namespace bamquery

@@ -1,0 +1,93 @@
+// Moves runs of bytes into this GPU's memory: from pinned host memory, or from files by NVMe commands.
+#include "scan_fetch.hpp"
+
+namespace bamquery {
+
+namespace {
+
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kVectorBytes = 16;
+
+// One warp copies; both ends are multiples of 16, and the last vector may be copied as a whole.
+__device__ inline void copy_run(const byte* from, byte* to, uint32_t bytes) {
+  constexpr uint32_t kLoads = 8;  // in flight for each lane
+  const auto source = reinterpret_cast<const uint4*>(from);
+  const auto target = reinterpret_cast<uint4*>(to);
+  const uint32_t vectors = (bytes + kVectorBytes - 1) / kVectorBytes;
+  for (uint32_t first = 0; first < vectors; first += 32 * kLoads) {
+    uint4 held[kLoads];
+#pragma unroll
+    for (uint32_t i = 0; i < kLoads; ++i) {
+      const uint32_t at = first + i * 32 + Lanes::lane();
+      if (at < vectors) held[i] = source[at];
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kLoads; ++i) {
+      const uint32_t at = first + i * 32 + Lanes::lane();
+      if (at < vectors) target[at] = held[i];
+    }
+  }
+}
+
+}  // namespace
+
+/// Requests whose sources are addresses. `count` of them, or as many as `*counted` says if it is not null;
+/// `next` is zero before. `tally`, if it is not null, gets requests and blocks of `block_bytes`.
+extern "C" __global__ void __launch_bounds__(kThreads, 3)
+    scan_load_mapped(const ScanRequest* requests, uint32_t count, const uint32_t* counted, uint32_t* next,
+                     uint32_t block_bytes, ScanTally* tally) {
+  const uint32_t all = counted != nullptr ? *counted : count;
+  while (true) {
+    uint32_t mine = 0;
+    if (Lanes::leads()) mine = atomicAdd(next, 1);
+    mine = Lanes::broadcast(mine);
+    if (mine >= all) break;
+    const ScanRequest request = requests[mine];
+    copy_run(reinterpret_cast<const byte*>(request.source), reinterpret_cast<byte*>(request.target),
+             request.bytes);
+    if (tally == nullptr || request.bytes == 0 || !Lanes::leads()) continue;
+    const uint64_t blocks =
+        (request.source + request.bytes - 1) / block_bytes - request.source / block_bytes + 1;
+    atomicAdd(&tally->commands, 1ull);
+    atomicAdd(&tally->blocks, static_cast<unsigned long long>(blocks));
+  }
+}
+
+/// Requests whose sources are places in files; each fits a slot, blocks that it only touches included. What
+/// is counted are blocks of `block_bytes`.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_load_rings(const QueuePoolView pool, const ScanRequest* requests, uint32_t count,
+                    const uint32_t* counted, uint32_t* next, uint32_t lba_bytes, uint32_t block_bytes,
+                    uint32_t lanes, uint32_t nap_ns, uint64_t deadline_ns, ScanTally* tally,
+                    ScanControl* control, ErrorRecord* errors) {
+  extern __shared__ __align__(16) byte flags[];
+  with_leased_pair(pool, flags, lanes, nap_ns, deadline_ns, errors, control, [&](ScanWarp& warp) {
+    if (warp.width() == 0) return;
+    const uint32_t all = counted != nullptr ? *counted : count;
+    while (!warp.stopped()) {
+      const uint32_t first = warp.take(next);
+      if (first >= all) break;
+      ScanRequest request{};
+      if (warp.rank() < min(warp.width(), all - first)) request = requests[first + warp.rank()];
+      const bool wanted = request.bytes != 0;
+      const uint64_t begin = request.source / block_bytes;
+      const uint64_t end = (request.source + request.bytes + block_bytes - 1) / block_bytes;
+      const uint32_t blocks = wanted ? static_cast<uint32_t>(end - begin) : 0;
+      const uint32_t lbas = block_bytes / lba_bytes;
+      if (!warp.read(wanted, request.nsid, begin * lbas, blocks * lbas, blocks)) break;
+      Lanes::sync();  // What each lane acquired with its command's word is to be seen by all.
+      const uint32_t skip = static_cast<uint32_t>(request.source % block_bytes);
+      for (uint32_t rank = 0; rank < min(warp.width(), all - first); ++rank) {
+        const uint32_t from = warp.lane_of(rank);
+        const uint32_t bytes = Lanes::broadcast(request.bytes, from);
+        const uint64_t target = Lanes::broadcast(request.target, from);
+        const uint32_t skipped = Lanes::broadcast(skip, from);
+        copy_run(warp.landing(rank) + skipped, reinterpret_cast<byte*>(target), bytes);
+      }
+      Lanes::sync();  // All lanes have read the landing buffers that are written to next.
+    }
+    warp.report(tally);
+  });
+}
+
+}  // namespace bamquery

@@ -1,0 +1,142 @@
+"""The GPU's scan gives what the CPU's gives, and reads and needs the same."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.settings import Settings
+from bamquery.errors import CancelledError
+from bamquery.plan.expressions import Call
+from bamquery.storage.snapshot import Snapshot
+from tests.scan_cases import FIXED, KEYS, SELECTIVITIES, STRATEGIES, check, column, compare
+from tests.stored import require_direct_reads, scan_of
+
+OUTPUTS = tuple(FIXED)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("selectivity", SELECTIVITIES)
+@pytest.mark.parametrize("block_size", [512, 4096])
+def test_each_strategy(
+    cuda: Any, snapshot: Snapshot, strategy: str, selectivity: float, block_size: int
+) -> None:
+    predicate = compare(snapshot, "pick", "less", selectivity)
+    profile = check(cuda, snapshot, OUTPUTS, [predicate], strategy=strategy, block_size=block_size)
+    assert profile.columns["pick"].paths
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_direct_reads(cuda: Any, snapshot: Snapshot, strategy: str) -> None:
+    require_direct_reads(snapshot.fragments[0].path.parent)
+    predicate = compare(snapshot, "pick", "less", 0.05)
+    profile = check(cuda, snapshot, OUTPUTS, [predicate], strategy=strategy, reader="direct")
+    assert profile.queues is not None
+    assert profile.queues.commands
+
+
+@pytest.mark.parametrize("name", KEYS)
+@pytest.mark.parametrize("function", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+def test_comparisons(cuda: Any, whole: Snapshot, name: str, function: str) -> None:
+    kind = FIXED[name]
+    value: Any = 1 if pa.types.is_integer(kind) else 1.5 if pa.types.is_floating(kind) else None
+    if value is None:
+        value = pa.scalar(1, pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    check(cuda, whole, ("i64", name), [compare(whole, name, function, value)])
+
+
+@pytest.mark.parametrize("value", [0.0, -0.0, float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("function", ["equal", "not_equal", "less", "less_equal", "greater", "greater_equal"])
+def test_special_floats(cuda: Any, whole: Snapshot, value: float, function: str) -> None:
+    for name in ("f32", "f64"):
+        check(cuda, whole, (name,), [compare(whole, name, function, value)], zone_maps=False)
+
+
+def test_lists_ranges_and_nulls(cuda: Any, snapshot: Snapshot) -> None:
+    i32 = column(snapshot, "i32")
+    literals = [compare(snapshot, "i32", "equal", v).arguments[1] for v in (3, 7, -50, 49)]
+    cases = [
+        [Call("in", (i32, *literals), pa.bool_())],
+        [compare(snapshot, "i32", "greater", -3), compare(snapshot, "i32", "less_equal", 9)],
+        [compare(snapshot, "i32", "greater", 3), compare(snapshot, "i32", "less", 3)],
+        [compare(snapshot, "i32", "not_equal", 3), compare(snapshot, "i32", "not_equal", 4)],
+        [Call("is_null", (i32,), pa.bool_())],
+        [Call("is_not_null", (i32,), pa.bool_())],
+    ]
+    for predicates in cases:
+        check(cuda, snapshot, ("i32", "f64", "flag"), predicates)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_several_filters(cuda: Any, snapshot: Snapshot, strategy: str) -> None:
+    """One after the other: comparisons in kernels, then what libcudf computes."""
+    either = Call("or", (column(snapshot, "flag"), compare(snapshot, "u8", "less", 20)), pa.bool_())
+    predicates = [
+        compare(snapshot, "pick", "less", 0.2),
+        compare(snapshot, "f64", "greater", 2.0),
+        either,
+    ]
+    check(cuda, snapshot, ("i8", "f64", "dec", "stamp"), predicates, strategy=strategy)
+
+
+@pytest.mark.parametrize("predicates", [False, True])
+def test_what_kernels_do_not_read_comes_through_the_column_reader(
+    cuda: Any, snapshot: Snapshot, predicates: bool
+) -> None:
+    chosen = [compare(snapshot, "pick", "less", 0.05)] if predicates else []
+    profile = check(cuda, snapshot, ("word", "i64", "text"), chosen)
+    assert any('"word"' in note for note in profile.notes)
+
+
+def test_without_filters_and_without_columns(cuda: Any, snapshot: Snapshot) -> None:
+    check(cuda, snapshot, OUTPUTS)
+    check(cuda, snapshot, (), [compare(snapshot, "pick", "less", 0.5)])
+
+
+def test_zone_maps_prune(cuda: Any, snapshot: Snapshot) -> None:
+    on = check(cuda, snapshot, ("f64",), [compare(snapshot, "pick", "less", 0.0003)])
+    off = check(cuda, snapshot, ("f64",), [compare(snapshot, "pick", "less", 0.0003)], zone_maps=False)
+    assert on.counters.bytes < off.counters.bytes
+
+
+def test_the_profile_says_what_the_queue_pairs_did(cuda: Any, whole: Snapshot) -> None:
+    profile = check(cuda, whole, ("f64", "i32"), [compare(whole, "pick", "less", 0.001)], strategy="blocks")
+    queues = profile.queues
+    assert queues is not None
+    assert queues.commands == sum(profile.columns[name].counters.commands for name in ("f64", "i32"))
+    assert queues.kernel_seconds > 0
+    assert queues.mean_depth
+    assert queues.waited_share
+    assert profile.verified == "no"
+
+
+def test_many_scans_at_once_and_after_one_another(cuda: Any, whole: Snapshot) -> None:
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(5):
+                check(cuda, whole, ("f64", "i32"), [compare(whole, "pick", "less", 0.01)], strategy="blocks")
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+def test_a_cancelled_scan_stops_and_the_next_one_answers(cuda: Any, whole: Snapshot) -> None:
+    scan = scan_of(whole, ("f64",), [compare(whole, "pick", "less", 0.5)])
+    with ExecutionContext(cuda, Settings()) as context:
+        frames = scan.frames(context)
+        context.cancelled.set()
+        with pytest.raises(CancelledError):
+            next(frames)
+    check(cuda, whole, ("f64",), [compare(whole, "pick", "less", 0.5)])

@@ -49,6 +49,14 @@ def share(text: str) -> float:
     return number
 
 
+def shares(text: str) -> tuple[float, ...]:
+    """Numbers from 0 to 1 with commas between."""
+    found = tuple(share(part) for part in names(text))
+    if not found:
+        raise argparse.ArgumentTypeError("it takes shares from 0 to 1 with commas between, such as 0.001,0.1")
+    return found
+
+
 def years(text: str) -> tuple[int, int]:
     """`2018` or `2009-2021`, within the years that were measured."""
     first, _, last = text.partition("-")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +58,23 @@ def draw(runs: Sequence[Measurements], path: Path) -> None:
         BamQueryError: matplotlib is not installed.
         StorageError: the picture cannot be written.
     """
+    with pictures() as pyplot:
+        figure, axes = pyplot.subplots(
+            len(runs), 2, figsize=(10, 0.4 + 3.2 * len(runs)), squeeze=False, layout="constrained"
+        )
+        for row, run in zip(axes, runs, strict=True):
+            _draw_times(row[0], run)
+            _draw_amplification(row[1], run)
+        save(figure, path)
+
+
+@contextmanager
+def pictures() -> Iterator[Any]:
+    """matplotlib.pyplot, looking as all pictures here do; figures are closed at the end.
+
+    Raises:
+        BamQueryError: it is not installed.
+    """
     try:
         importlib.import_module("matplotlib").use("Agg")
         pyplot: Any = importlib.import_module("matplotlib.pyplot")
@@ -65,18 +83,22 @@ def draw(runs: Sequence[Measurements], path: Path) -> None:
             'drawing needs matplotlib, which is not installed: pip install "bamquery[bench]"'
         ) from error
     with pyplot.rc_context(_LOOKS):
-        figure, axes = pyplot.subplots(
-            len(runs), 2, figsize=(10, 0.4 + 3.2 * len(runs)), squeeze=False, layout="constrained"
-        )
-        for row, run in zip(axes, runs, strict=True):
-            _draw_times(row[0], run)
-            _draw_amplification(row[1], run)
         try:
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-        except (OSError, ValueError) as error:
-            raise StorageError(f"cannot write the picture: {error}", path) from error
+            yield pyplot
         finally:
-            pyplot.close(figure)
+            pyplot.close("all")
+
+
+def save(figure: Any, path: Path) -> None:
+    """Write a picture: equal figures, equal files.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    try:
+        figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    except (OSError, ValueError) as error:
+        raise StorageError(f"cannot write the picture: {error}", path) from error
 
 
 def _draw_times(axis: Any, run: Measurements) -> None:
@@ -88,7 +110,9 @@ def _draw_times(axis: Any, run: Measurements) -> None:
     _draw_bars(axis, medians)
     _name_queries(axis, run)
     caches = "cold caches" if run["cold"] else "warm caches"
-    axis.set_title(f"{run['table']}, {_rows(run['table_rows'])}: time, {caches}", loc="left", fontsize=10)
+    axis.set_title(
+        f"{run['table']}, {rows_label(run['table_rows'])}: time, {caches}", loc="left", fontsize=10
+    )
     axis.set_ylabel("median, ms")
     if len(systems) > 1:
         axis.legend(frameon=False, fontsize=8, ncols=2, loc="upper left")
@@ -135,7 +159,8 @@ def _name_queries(axis: Any, run: Measurements) -> None:
     axis.set_xticks(range(len(run["queries"])), [query["query"].upper() for query in run["queries"]])
 
 
-def _rows(count: int) -> str:
+def rows_label(count: int) -> str:
+    """`400 M rows`, `50 k rows`, `7 rows`."""
     if count >= 1_000_000:
         return f"{count / 1e6:.3g} M rows"
     return f"{count / 1e3:.3g} k rows" if count >= 1000 else f"{count} rows"

@@ -1,0 +1,185 @@
+"""Ask for one mean over ever more rows, with every strategy, and check each answer against others' code."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from bamquery.connection import Connection, connect
+from bamquery.engine.profile import QueryProfile
+from bamquery.queries.export import export, export_path
+from bamquery.queries.questions import AMOUNTS, COLUMNS
+from bamquery.queries.runner import agree, require_columns
+from bamquery.queries.selectivity.reference import Reference
+from bamquery.queries.selectivity.thresholds import thresholds
+from bamquery.storage.database import Database
+from bamquery.storage.ingest import Progress
+
+STRATEGIES: Final = ("stream", "vectors", "blocks", "auto")
+SHARES: Final = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+_AMOUNT: Final = " - ".join(AMOUNTS)
+"""What Q5 divides by the distance; not divided here, as some distances are zero."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+        database: the folder.
+        tables: of the same rows, in several orders.
+        shares: of rows that match, 0 to 1.
+        strategies: of STRATEGIES.
+        repeat: timed answers each.
+        settings: for `bamquery.connect`.
+    """
+
+    database: Path
+    tables: Sequence[str]
+    shares: Sequence[float] = SHARES
+    strategies: Sequence[str] = STRATEGIES
+    repeat: int = 3
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One strategy at one share."""
+
+    strategy: str
+    seconds: tuple[float, ...]
+    bytes_needed: int
+    bytes_read: int
+    right: bool
+    ran: str
+    """How the columns behind the filter were read, mostly; empty where no row matched."""
+
+    @property
+    def median(self) -> float:
+        """Seconds to expect."""
+        return statistics.median(self.seconds)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One share of one table: rows with at least `threshold` miles."""
+
+    wanted: float
+    threshold: float
+    matching: int
+    timings: tuple[Timing, ...]
+
+    @property
+    def chosen(self) -> str:
+        """What `auto` did; empty if it was not asked."""
+        return next((timing.ran for timing in self.timings if timing.strategy == "auto"), "")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """All shares of one table."""
+
+    table: str
+    rows: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    """All tables; `device` and `notes` are those of the last query's profile."""
+
+    plan: Plan
+    reference: str
+    device: str
+    notes: tuple[str, ...]
+    curves: tuple[Curve, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether every answer is."""
+        return all(timing.right for curve in self.curves for p in curve.points for timing in p.timings)
+
+
+def measure(plan: Plan, progress: Progress | None = None) -> Result:
+    """Measure a plan, table by table.
+
+    Raises:
+        CatalogError: there is no such table.
+        BamQueryError: a table lacks a column, or a query failed.
+    """
+    progress = progress or Progress()
+    curves = []
+    with connect(plan.database, **plan.settings) as connection:  # type: ignore[arg-type]
+        for name in plan.tables:
+            with Database.open(plan.database, create=False) as database:
+                table = database.table(name)
+                with table.snapshot() as snapshot:
+                    require_columns(name, snapshot.schema.names)
+                    limits = thresholds(snapshot, plan.shares)
+                    parquet = export_path(plan.database, table.name)
+                    export(snapshot, COLUMNS, parquet, progress)
+                    rows = snapshot.rows
+            asked = _Table(connection, name, Reference(parquet))
+            points = []
+            with progress.show(f"Measuring {name}", len(limits)) as tell:
+                for number, (share, limit) in enumerate(zip(plan.shares, limits, strict=True), 1):
+                    points.append(_point(asked, plan, share, limit))
+                    tell(number, 0)
+            curves.append(Curve(name, rows, tuple(points)))
+        profile = _ask(connection, plan.tables[-1], 0.0)[1]
+    return Result(plan, Reference.name, profile.device, tuple(profile.notes), tuple(curves))
+
+
+@dataclass(frozen=True)
+class _Table:
+    connection: Connection
+    name: str
+    reference: Reference
+
+
+def _point(table: _Table, plan: Plan, share: float, limit: float) -> Point:
+    mean, matching = table.reference.mean(AMOUNTS, limit)
+    timings = []
+    for strategy in plan.strategies:
+        table.connection.set("strategy", strategy)
+        _ask(table.connection, table.name, limit)
+        seconds = []
+        for _ in range(plan.repeat):
+            start = time.perf_counter()
+            answer, profile = _ask(table.connection, table.name, limit)
+            seconds.append(time.perf_counter() - start)
+        right = answer[1] == matching and agree(answer[0], mean)
+        io = profile.io
+        timings.append(
+            Timing(strategy, tuple(seconds), io.bytes_needed, io.bytes_read, right, strategy_of(profile))
+        )
+    return Point(share, limit, matching, tuple(timings))
+
+
+def query(table: str, at_least: str) -> str:
+    """The SQL, of a quoted table and a number."""
+    return f"SELECT avg({_AMOUNT}), count(*) FROM {table} WHERE trip_distance >= {at_least}"  # noqa: S608
+
+
+def _ask(connection: Connection, table: str, limit: float) -> tuple[tuple[Any, int], QueryProfile]:
+    relation = connection.sql(query('"' + table.replace('"', '""') + '"', repr(limit)))
+    mean, count = (column[0].as_py() for column in relation.to_arrow().columns)
+    return (mean, count), relation.profile
+
+
+def strategy_of(profile: QueryProfile) -> str:
+    """How most reads of the columns behind the filter were made: stream, vectors or blocks."""
+    reads: Counter[str] = Counter()
+    for scan in profile.scans:
+        for name, column in scan.columns.items():
+            if name != "trip_distance":
+                reads["stream"] += column.streamed
+                reads["vectors"] += column.fetched_vectors
+                reads["blocks"] += column.fetched_blocks
+    (name, count), *_ = reads.most_common(1) or [("", 0)]
+    return name if count else ""

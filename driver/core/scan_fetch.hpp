@@ -29,7 +29,7 @@ struct ScanControl {
 // The sweeping warp is there for as long as others wait; its naps are counted in their looks.
 inline constexpr uint32_t kScanPatience = 1u << 16;
 
-#if defined(__CUDACC__)
+#if defined(__CUDACC__) || defined(BAMQUERY_EMULATED)
 
 /// A warp with a command slot for some of its lanes, in a thread block that has leased a queue pair. All
 /// lanes make each call.

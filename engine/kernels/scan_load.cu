@@ -32,10 +32,9 @@ __device__ inline void copy_run(const byte* from, byte* to, uint32_t bytes) {
 }  // namespace
 
 /// Requests whose sources are addresses. `count` of them, or as many as `*counted` says if it is not null;
-/// `next` is zero before. `tally`, if it is not null, gets requests and blocks of `block_bytes`.
+/// `next` is zero before.
 extern "C" __global__ void __launch_bounds__(kThreads, 3)
-    scan_load_mapped(const ScanRequest* requests, uint32_t count, const uint32_t* counted, uint32_t* next,
-                     uint32_t block_bytes, ScanTally* tally) {
+    scan_load_mapped(const ScanRequest* requests, uint32_t count, const uint32_t* counted, uint32_t* next) {
   const uint32_t all = counted != nullptr ? *counted : count;
   while (true) {
     uint32_t mine = 0;
@@ -45,11 +44,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 3)
     const ScanRequest request = requests[mine];
     copy_run(reinterpret_cast<const byte*>(request.source), reinterpret_cast<byte*>(request.target),
              request.bytes);
-    if (tally == nullptr || request.bytes == 0 || !Lanes::leads()) continue;
-    const uint64_t blocks =
-        (request.source + request.bytes - 1) / block_bytes - request.source / block_bytes + 1;
-    atomicAdd(&tally->commands, 1ull);
-    atomicAdd(&tally->blocks, static_cast<unsigned long long>(blocks));
   }
 }
 

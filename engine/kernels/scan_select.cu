@@ -132,26 +132,43 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 }
 
 /// Requests for the vectors that are used, as many as `*requests`, which go to the places that `slots` (their
-/// prefix sums) gives them in `target`. `file_rows` are of each piece. 256 threads.
+/// prefix sums) gives them in `target`; with `nulls`, nothing of those whose state tells. `file_rows` are of
+/// each piece. `tally`, if it is not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_vector_requests(const uint32_t* used, const uint32_t* slots, uint32_t vectors,
                          const ScanVector* places_of, const ScanPlace* places, const uint32_t* file_rows,
-                         const uint8_t* nulls, uint32_t bits, uint64_t target, ScanRequest* requests) {
+                         const uint8_t* nulls, uint32_t bits, uint64_t target, ScanRequest* requests,
+                         uint32_t block_bytes, ScanTally* tally) {
   const uint32_t step = gridDim.x * kThreads;
   const uint32_t size = kVectorRows * bits / 8;
+  const auto read = [&](uint32_t vector) {
+    return used[vector] != 0 && (nulls == nullptr || static_cast<Nulls>(nulls[vector]) == Nulls::kSome);
+  };
   for (uint32_t vector = blockIdx.x * kThreads + threadIdx.x; vector < vectors; vector += step) {
     if (used[vector] == 0) continue;
     const ScanVector from = places_of[vector];
     const ScanPlace place = places[from.piece];
-    const uint64_t first = static_cast<uint64_t>(from.number) * kVectorRows;
-    const uint64_t rows = min(file_rows[from.piece] - first, uint64_t{kVectorRows});
-    const bool needed = nulls == nullptr || static_cast<Nulls>(nulls[vector]) == Nulls::kSome;
+    const uint64_t rows =
+        min(file_rows[from.piece] - static_cast<uint64_t>(from.number) * kVectorRows, uint64_t{kVectorRows});
+    const uint64_t offset = place.offset + static_cast<uint64_t>(from.number) * size;
     ScanRequest request{};
-    request.source = place.map + place.offset + first * bits / 8;
+    request.source = place.map + offset;
     request.target = target + static_cast<uint64_t>(slots[vector]) * size;
-    request.bytes = needed ? static_cast<uint32_t>((rows * bits + 7) / 8) : 0;
+    request.bytes = read(vector) ? static_cast<uint32_t>((rows * bits + 7) / 8) : 0;
     request.nsid = place.nsid;
     requests[slots[vector]] = request;
+    if (tally == nullptr || request.bytes == 0) continue;
+    const uint64_t first = offset / block_bytes;
+    // A narrow vector's block may be the last one of a vector before, which counts it.
+    bool shared = false;
+    for (uint32_t other = vector; !shared && other-- != 0 && places_of[other].piece == from.piece;) {
+      const uint64_t end = place.offset + (static_cast<uint64_t>(places_of[other].number) + 1) * size;
+      if ((end - 1) / block_bytes != first) break;
+      shared = read(other);
+    }
+    const uint64_t last = (offset + request.bytes - 1) / block_bytes;
+    atomicAdd(&tally->commands, 1ull);
+    atomicAdd(&tally->blocks, static_cast<unsigned long long>(last - first + (shared ? 0 : 1)));
   }
 }
 

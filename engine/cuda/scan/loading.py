@@ -100,19 +100,18 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     pieces = cut_requests(requests, _KERNEL_RUN)
     pieces["source"] += shift[pieces["nsid"]].astype(np.uint64)
     pieces["target"] += np.uint64(memory.ptr)
-    copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, None, stream)
+    copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, stream)
     return Loaded(memory, ZERO_COPY, counters)
 
 
 def copy_mapped(  # noqa: PLR0917 - one read of one buffer
-    chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, tally: Slot | None, stream: Any
+    chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, stream: Any
 ) -> None:
     """Copy requests whose sources are addresses: `count`, or as many as the word `counted` says."""
     chunk.launch(
         "scan_load",
         "scan_load_mapped",
         *(requests, count, None if counted is None else counted.address, chunk.board.take(4).address),
-        *(chunk.state.block_bytes, None if tally is None else tally.address),
         items=count,
         of_a_block=8,
         stream=stream,

@@ -52,18 +52,18 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
     requests = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
     mapped = chunk.mapped(name, part)
     places = chunk.places(name, part, None if mapped else state.load_rings, state.stream)
+    tally = chunk.board.tally()
     states = None if nulls is None else nulls.address
     chunk.launch(
         "scan_select",
         "scan_vector_requests",
         *(used.ptr, slots.ptr, rows.count, chunk.vectors, places, chunk.file_rows, states, bits),
-        *(memory.ptr, requests.ptr),
+        *(memory.ptr, requests.ptr, state.block_bytes, tally.address if mapped else None),
         items=rows.count,
     )
-    tally = chunk.board.tally()
     seconds = None
     if mapped:
-        copy_mapped(chunk, requests.ptr, most, total, tally, state.stream)
+        copy_mapped(chunk, requests.ptr, most, total, state.stream)
     else:
         seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
     return PickedVectors(memory, slots, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)

@@ -1,0 +1,82 @@
+"""The scan's kernels on a CPU: compiled by g++ as they are, over cuda_on_cpu.hpp, in memory of this process."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import bamquery.engine
+from bamquery.driver.toolchain import HEADERS
+from tests.native.programs import TESTS, compiler
+
+KERNELS = Path(bamquery.engine.__file__).parent / "kernels"
+FLAGS = [
+    "-std=c++20",
+    "-O1",
+    "-shared",
+    "-fPIC",
+    "-fno-strict-aliasing",
+    "-Wno-unknown-pragmas",
+    "-fpermissive",
+]
+DEFINES = ["BAMQUERY_WARPS", "BAMQUERY_EXPLORE", "BAMQUERY_EMULATED"]
+_KERNEL = re.compile(r"__global__ void(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(")
+
+
+class EmulatedKernel:
+    """One kernel; `sizes` are the bytes of its parameters, as Gpu.load() finds them."""
+
+    def __init__(self, library: Any, name: str) -> None:
+        self.name = name
+        self._run = getattr(library, f"run_{name}")
+        count = getattr(library, f"count_{name}")()
+        self.sizes = tuple(getattr(library, f"size_{name}")(at) for at in range(count))
+
+    def run(self, packed: Sequence[bytes], grid: int, block: int) -> None:
+        """All blocks, one after the other."""
+        buffers = [ctypes.create_string_buffer(data, len(data)) for data in packed]
+        addresses = (ctypes.c_void_p * len(buffers))(*[ctypes.addressof(b) for b in buffers])
+        self.run_at(ctypes.addressof(addresses), grid, block)
+
+    def run_at(self, addresses: int, grid: int, block: int) -> None:
+        """The same for an array of the parameters' addresses."""
+        self._run(ctypes.c_void_p(addresses), grid, block)
+
+
+class Emulator:
+    """Compiles files of kernels into a folder, once each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._libraries: dict[tuple[str, tuple[str, ...]], Any] = {}
+
+    def kernel(self, file: str, name: str, defines: tuple[str, ...]) -> EmulatedKernel:
+        """A kernel of engine/kernels."""
+        key = (file, defines)
+        if key not in self._libraries:
+            self._libraries[key] = self._compile(file, defines, len(self._libraries))
+        return EmulatedKernel(self._libraries[key], name)
+
+    def _compile(self, file: str, defines: tuple[str, ...], number: int) -> Any:
+        text = (KERNELS / f"{file}.cu").read_text()
+        names = _KERNEL.findall(text) + [
+            f"scan_gather_{bits}" for bits in (8, 16, 32, 64, 128) if file == "scan_gather"
+        ]
+        names = [name for name in dict.fromkeys(names) if not name.endswith("_")]
+        text = text.replace(
+            "extern __shared__ __align__(16) byte flags[];",
+            "byte* const flags = emulated::shared_memory;",
+        )
+        source = self._folder / f"{file}{number}.cpp"
+        source.write_text(
+            '#include "cuda_on_cpu.hpp"\n' + text + "".join(f"\nEMULATE({name})" for name in names) + "\n"
+        )
+        library = source.with_suffix(".so")
+        includes = [f"-I{folder}" for folder in (HEADERS, TESTS, Path(__file__).parent)]
+        macros = [f"-D{define}" for define in (*DEFINES, *defines)]
+        subprocess.run([compiler(), *FLAGS, *macros, *includes, source, "-o", library], check=True)
+        return ctypes.CDLL(str(library))

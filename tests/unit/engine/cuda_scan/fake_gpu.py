@@ -1,0 +1,267 @@
+"""A GPU, a session and a device for the scan, over emulated kernels: all that they are asked is done at once."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.driver.gpu import GpuKernel
+from bamquery.driver.gpu_arguments import pack
+from bamquery.engine.cpu.device import CpuDevice
+from tests.unit.engine.cuda_scan.emulator import Emulator
+
+
+class FakeMemory:
+    """Memory that looks like a GPU's: on a multiple of 256, with anything in it."""
+
+    def __init__(self, size: int, fill: int = 0xAB) -> None:
+        self._bytes = np.full(size + 256, fill, np.uint8)
+        start = -self._bytes.ctypes.data % 256
+        self.bytes = self._bytes[start : start + size]
+        self.address = self.ptr = int(self.bytes.ctypes.data)
+        self.size = size
+
+    def write(self, data: Any, offset: int = 0) -> None:
+        source = np.frombuffer(data, np.uint8)
+        self.bytes[offset : offset + len(source)] = source
+
+    def read(self) -> bytes:
+        return self.bytes.tobytes()
+
+    def clear(self) -> None:
+        self.bytes[:] = 0
+
+    def close(self) -> None:
+        pass
+
+    def __enter__(self) -> FakeMemory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class FakeCuda:
+    """`bamquery.driver.gpu_call.Cuda`, as far as scans call it."""
+
+    def __init__(self) -> None:
+        not_ready = object()
+        self.api = SimpleNamespace(
+            CUresult=SimpleNamespace(CUDA_ERROR_NOT_READY=not_ready),
+            CUevent_flags=SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2)),
+            cuEventQuery=lambda event: (0,),
+        )
+
+    def __call__(self, action: str, function: str, *arguments: Any) -> Any:
+        match function:
+            case "cuMemcpyHtoDAsync" | "cuMemcpyDtoHAsync":
+                ctypes.memmove(*arguments[:3])
+            case "cuMemsetD8Async":
+                ctypes.memset(*arguments[:3])
+            case "cuEventCreate":
+                return object()
+            case "cuLaunchKernel":
+                kernel, grid, _, _, block, *_rest = arguments
+                kernel.run_at(arguments[9], grid, block)
+            case "cuEventRecord" | "cuStreamWaitEvent":
+                pass
+            case _:
+                raise AssertionError(function)
+        return None
+
+    def quietly(self, function: str, *arguments: Any) -> None:
+        pass
+
+    def explain(self, status: Any) -> str:
+        return str(status)
+
+
+class FakeLaunch:
+    """A kernel that has ended."""
+
+    done = True
+
+    def wait(self, timeout_s: float) -> float:
+        return 1e-3
+
+
+class FakeGpu:
+    """`bamquery.driver.gpu.Gpu`, as far as scans call it."""
+
+    def __init__(self, emulator: Emulator) -> None:
+        self.cuda = FakeCuda()
+        self.multiprocessors = 1
+        self.busy = False
+        self.pins = 0
+        self.refuses_pins = False
+        self._emulator = emulator
+
+    def enter(self) -> None:
+        pass
+
+    def new_stream(self) -> object:
+        return object()
+
+    def pin(self, owner: object, address: int, size: int, *, read_only: bool = False) -> Any:
+        from bamquery.errors import GpuError
+
+        if read_only and self.refuses_pins:
+            raise GpuError("cannot pin")
+        self.pins += 1
+        return FakePin(owner, address)
+
+    def allocate(self, size: int) -> FakeMemory:
+        return FakeMemory(size, 0)
+
+    def load(self, source: Path, name: str, *, defines: tuple[str, ...] = ()) -> GpuKernel:
+        kernel = self._emulator.kernel(source.stem, name, defines)
+        return GpuKernel(name, kernel, kernel.sizes)
+
+    def launch(
+        self,
+        kernel: GpuKernel,
+        *arguments: Any,
+        grid: int,
+        block: int,
+        on_end: Callable[[], None] | None = None,
+        **_: Any,
+    ) -> FakeLaunch:
+        packed = pack(kernel.name, [getattr(a, "address", a) for a in arguments], kernel.sizes)
+        kernel.function.run(packed, grid, block)
+        if on_end is not None:
+            on_end()
+        return FakeLaunch()
+
+    def settle(self, timeout_s: float = 60.0) -> None:
+        pass
+
+    def abandon(self, thing: object) -> None:
+        raise AssertionError("nothing is ever left running here")
+
+
+class FakePin(FakeMemory):
+    """Memory of this process is where it is."""
+
+    def __init__(self, owner: object, address: int) -> None:
+        self.owner = owner
+        self.address = address
+
+
+class FakeSession:
+    """`bamquery.engine.cuda.session.CudaSession`."""
+
+    def __init__(self, gpu: FakeGpu) -> None:
+        self.gpu = gpu
+        self.name = "cuda:0"
+        self.ordinal = 10_000 + id(self) % 10_000
+        self.limit: int | None = None
+        self.lock = threading.RLock()
+        self.driver_stream = object()
+        self.allocated = 0
+
+    def enter(self) -> None:
+        pass
+
+    def allocate(self, nbytes: int, what: str) -> FakeMemory:
+        self.allocated += nbytes
+        return FakeMemory(nbytes)
+
+    def follow(self, waiting: Any, first: Any) -> None:
+        pass
+
+
+class FakeColumn:
+    """A column of a frame."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def size(self) -> int:
+        return len(self.array)
+
+
+def column_from_buffers(
+    kind: pa.DataType, rows: int, data: Any, *, validity: Any = None, null_count: int = 0
+) -> FakeColumn:
+    """What the scan hands over, copied into Arrow."""
+    width = 8 if pa.types.is_boolean(kind) else kind.bit_width
+    values = data.bytes[: rows * width // 8].copy()
+    if pa.types.is_boolean(kind):
+        assert set(np.unique(values)) <= {0, 1}
+        values = np.packbits(values, bitorder="little")
+    bits = None
+    if null_count:
+        assert validity.size % 64 == 0
+        bits = pa.py_buffer(validity.bytes[: -(-rows // 8)].tobytes())
+    array = pa.Array.from_buffers(kind, rows, [bits, pa.py_buffer(values.tobytes())])
+    assert array.null_count == null_count
+    return FakeColumn(array)
+
+
+class FakeDevice:
+    """`bamquery.engine.cuda.device.CudaDevice`: frames of fake columns, computed by the CPU device."""
+
+    name = "cuda:0"
+
+    def __init__(self, session: FakeSession, frame: Any) -> None:
+        self.session = session
+        self._cpu = CpuDevice()
+        self._frame = frame
+        """CudaFrame."""
+
+    def scan(self, work: Any) -> Generator[Any, None, None]:
+        from bamquery.engine.cuda.scan.scan import scan_on_gpu
+
+        return scan_on_gpu(self.session, self, work)  # type: ignore[arg-type]
+
+    def from_arrow(self, batch: pa.RecordBatch) -> Any:
+        return self._frame(tuple(FakeColumn(column) for column in batch.columns), batch.num_rows)
+
+    def batch(self, frame: Any) -> pa.RecordBatch:
+        names = [str(i) for i in range(len(frame.columns))]
+        return pa.RecordBatch.from_arrays([column.array for column in frame.columns], names)
+
+    def to_arrow(self, frame: Any, fields: Sequence[Any]) -> pa.RecordBatch:
+        if not fields:
+            from bamquery.engine.operators.scan_selection import rows_without_columns
+
+            return rows_without_columns(frame.rows)
+        return self.batch(frame).rename_columns([field.name for field in fields])
+
+    def row_count(self, frame: Any) -> int:
+        return int(frame.rows)
+
+    def single_row(self) -> Any:
+        return self._frame((), 1)
+
+    def string_bytes(self, frame: Any) -> int:
+        return self._cpu.string_bytes(self.batch(frame))
+
+    def matching(self, predicate: Any, frame: Any) -> Any:
+        return self._cpu.matching(predicate, self.batch(frame))
+
+    def take(self, frame: Any, positions: Any) -> Any:
+        return self.from_arrow(self._cpu.take(self.batch(frame), positions))
+
+    def concatenate(self, frames: Sequence[Any]) -> Any:
+        return self.from_arrow(self._cpu.concatenate([self.batch(frame) for frame in frames]))
+
+    def column_reader(self, reader: Any) -> Any:
+        return _Reader(self, self._cpu.column_reader(reader))
+
+
+class _Reader:
+    def __init__(self, device: FakeDevice, reader: Any) -> None:
+        self._device = device
+        self._reader = reader
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._reader, name)
+        return lambda *arguments: self._device.from_arrow(method(*arguments))

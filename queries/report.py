@@ -141,7 +141,7 @@ def json_of(result: RunResult, command: str) -> dict[str, Any]:
 
 
 def _json_of_question(asked: QuestionResult) -> dict[str, Any]:
-    io = asked.io
+    io, profile = asked.io, asked.timings[0].answer.profile
     return {
         "query": asked.question.name,
         "matching_rows": asked.matching_rows,
@@ -163,4 +163,5 @@ def _json_of_question(asked: QuestionResult) -> dict[str, Any]:
             }
             for timing in asked.timings
         ],
+        "profile": profile.to_dict() if profile else None,
     }

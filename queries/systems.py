@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from bamquery.connection import Connection, connect
+from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError
 from bamquery.naming import suggestion
 from bamquery.queries.baselines import BASELINES
@@ -26,10 +27,11 @@ class Io:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a system says; `value` is None where no trip counts."""
+    """What a system says; `value` is None where no trip counts. Only BamQuery says what it did for that."""
 
     value: float | None
     io: Io | None = None
+    profile: QueryProfile | None = None
 
 
 class System(Protocol):
@@ -99,7 +101,7 @@ class BamQuerySystem:
         io = profile.io
         self.device, self.notes = profile.device, tuple(profile.notes)
         self._read[question.name] = io.bytes_read
-        return Answer(value, Io(io.bytes_needed, io.bytes_read, io.amplification))
+        return Answer(value, Io(io.bytes_needed, io.bytes_read, io.amplification), profile)
 
     def moved(self, question: Question) -> int:
         """Bytes of all completed read commands, as the profile has them."""

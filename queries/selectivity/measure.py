@@ -15,7 +15,7 @@ from bamquery.engine.profile import QueryProfile
 from bamquery.queries.export import export, export_path
 from bamquery.queries.questions import AMOUNTS, COLUMNS
 from bamquery.queries.runner import agree, require_columns
-from bamquery.queries.selectivity.reference import Reference
+from bamquery.queries.selectivity.reference import Reference, reference
 from bamquery.queries.selectivity.thresholds import thresholds
 from bamquery.storage.database import Database
 from bamquery.storage.ingest import Progress
@@ -124,7 +124,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Result:
                     parquet = export_path(plan.database, table.name)
                     export(snapshot, COLUMNS, parquet, progress)
                     rows = snapshot.rows
-            asked = _Table(connection, name, Reference(parquet))
+            asked = _Table(connection, name, reference(parquet))
             points = []
             with progress.show(f"Measuring {name}", len(limits)) as tell:
                 for number, (share, limit) in enumerate(zip(plan.shares, limits, strict=True), 1):
@@ -132,7 +132,7 @@ def measure(plan: Plan, progress: Progress | None = None) -> Result:
                     tell(number, 0)
             curves.append(Curve(name, rows, tuple(points)))
         profile = _ask(connection, plan.tables[-1], 0.0)[1]
-    return Result(plan, Reference.name, profile.device, tuple(profile.notes), tuple(curves))
+    return Result(plan, asked.reference.name, profile.device, tuple(profile.notes), tuple(curves))
 
 
 @dataclass(frozen=True)

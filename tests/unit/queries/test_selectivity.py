@@ -7,13 +7,18 @@ import pytest
 
 from bamquery.errors import BamQueryError
 from bamquery.queries.command_line import main
+from bamquery.queries.export import export
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import ORDERS, Recipe
+from bamquery.queries.questions import AMOUNTS, COLUMNS
 from bamquery.queries.selectivity import measure as measuring
 from bamquery.queries.selectivity import plot, report
 from bamquery.queries.selectivity.measure import Plan, measure
+from bamquery.queries.selectivity.reference import DuckDb, PyArrow
 from bamquery.queries.selectivity.thresholds import EVERY_TRIP, thresholds
 from bamquery.storage.database import Database
+
+pytest.importorskip("duckdb")
 
 ROWS = 60_000
 
@@ -59,12 +64,22 @@ def test_every_strategy_runs_and_is_checked(taxi: Path) -> None:
 
 
 def test_a_wrong_answer_is_named(taxi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measuring.Reference, "mean", lambda *_: (3.0, 60))
+    monkeypatch.setattr(DuckDb, "mean", lambda *_: (3.0, 60))
     result = measure(Plan(taxi, ("time",), (0.001,), ("stream",), repeat=1))
     assert not result.right
     (line,) = report.complaints(result)
     assert line.startswith("time, at least ")
-    assert line.endswith("miles: stream and pyarrow.dataset differ")
+    assert line.endswith("miles: stream and DuckDB differ")
+
+
+def test_both_references_agree(taxi: Path) -> None:
+    with Database.open(taxi) as database, database.table("time").snapshot() as snapshot:
+        export(snapshot, COLUMNS, taxi.with_name("copy.parquet"))
+    found = [of(taxi.with_name("copy.parquet")) for of in (DuckDb, PyArrow)]
+    for miles in (30.0, 5.0, EVERY_TRIP, 1e9):
+        (mean, rows), (other, as_many) = (reference.mean(AMOUNTS, miles) for reference in found)
+        assert rows == as_many
+        assert other == (None if mean is None else pytest.approx(mean, rel=1e-12))
 
 
 def test_the_command_writes_measurements_and_a_picture(

@@ -129,6 +129,7 @@ def json_of(result: RunResult, command: str) -> dict[str, Any]:
         "table_version": result.version,
         "device": {"ran_on": result.device, "notes": list(result.notes)},
         "memory": dict(result.memory),
+        "opening_seconds": dict(result.opening),
         "settings": dict(plan.settings),
         "cold": plan.cold,
         "caches_dropped_by": result.dropped or None,

@@ -126,6 +126,7 @@ class RunResult:
         device: where BamQuery ran: cpu, cuda:0.
         notes: what its profile says of that choice, and of what did not run as asked.
         memory: what BamQuery held after its last answer, see `footprint`; empty with cold caches.
+        opening: seconds that each system took to open; with cold caches they are part of every time.
     """
 
     plan: Plan
@@ -138,6 +139,7 @@ class RunResult:
     device: str
     notes: tuple[str, ...]
     memory: Mapping[str, int]
+    opening: Mapping[str, float]
 
     @property
     def right(self) -> bool:
@@ -179,13 +181,16 @@ def run(plan: Plan, progress: Progress | None = None) -> RunResult:
     dropped = ""
     timings: list[list[Timing]] = []
     memory: dict[str, int] = {}
+    opening: dict[str, float] = {}
     for system in systems:
         if plan.cold:
             cold = [_time_cold(system, question, plan.repeat) for question in asked]
             timings.append([timing for timing, _ in cold])
             dropped = cold[-1][1]
         else:
+            start = time.perf_counter()
             with opened(system):
+                opening[system.name] = time.perf_counter() - start
                 timings.append([_time_warm(system, question, plan.repeat) for question in asked])
                 if system is own:
                     memory = footprint(own.device)
@@ -213,6 +218,7 @@ def run(plan: Plan, progress: Progress | None = None) -> RunResult:
         own.device,
         own.notes,
         memory,
+        opening,
     )
 
 

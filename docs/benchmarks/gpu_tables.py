@@ -210,7 +210,11 @@ def operators(operator: dict[str, Any]) -> list[dict[str, Any]]:
 def first_over_second(run: Run) -> str:
     """What the first answer takes longer than later ones."""
     entry = own(run, "q5")
-    return f"{entry['first'] - entry['median']:.2f} s ({entry['first']:.2f} against {entry['median']:.3f} s)"
+    opening = run["opening_seconds"]["BamQuery"]
+    return (
+        f"{entry['first'] - entry['median']:.2f} s ({entry['first']:.2f} against {entry['median']:.3f} s; "
+        f"connecting before took {opening:.2f} s)"
+    )
 
 
 def machine_line(machine: dict[str, Any]) -> str:

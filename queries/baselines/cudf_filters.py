@@ -39,7 +39,7 @@ class System:
 
     def count(self) -> int:
         """Long trips."""
-        with finished(self.name, "trip_distance"):
+        with finished(self.name, "its distances"):
             return len(self._read(("trip_distance",)))
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ def finished(label: str, what: str) -> Iterator[None]:
         cupy.cuda.runtime.deviceSynchronize()
     except MemoryError as error:
         raise MemoryLimitError(
-            f"{label}: {what} does not fit into the GPU's memory ({error}): ask it about fewer rows, "
+            f"{label}: {what} do not fit into the GPU's memory ({error}): ask it about fewer rows, "
             "or leave it out of --against"
         ) from error
 

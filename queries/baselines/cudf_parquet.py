@@ -38,7 +38,7 @@ class System:
 
     def count(self) -> int:
         """Long trips."""
-        with finished(self.name, "trip_distance"):
+        with finished(self.name, "its distances"):
             return len(long_trips(self._read(("trip_distance",))))
 
     def close(self) -> None:

@@ -84,7 +84,7 @@ class System:
 
     def count(self) -> int:
         """Long trips."""
-        with finished(self.name, "trip_distance"):
+        with finished(self.name, "its distances"):
             return len(long_trips(_frame(self._pinned(("trip_distance",)))))
 
     def close(self) -> None:

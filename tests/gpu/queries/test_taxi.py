@@ -1,4 +1,4 @@
-"""The taxi suite on a GPU: BamQuery there, and cuDF from pinned memory and from Parquet, every answer checked."""
+"""The taxi suite on a GPU: BamQuery there, and cuDF beside it, every answer checked."""
 
 import importlib
 import json

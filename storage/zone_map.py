@@ -34,12 +34,16 @@ class ZoneMap:
         A vector is left out only if its statistics rule out every row of it. NaN is greater than every number
         and equal to itself, -0 equals 0, and comparisons with null are never true.
         """
+        return np.flatnonzero(self.possible(predicates)).astype(np.int64, copy=False)
+
+    def possible(self, predicates: Sequence[RangePredicate]) -> NDArray[np.bool_]:
+        """The same as a bit for each vector."""
         alive = np.ones(len(self._rows), np.bool_)
         for predicate in predicates:
             alive &= self._column(predicate.column).possible(predicate)
             if not alive.any():
                 break
-        return np.flatnonzero(alive).astype(np.int64, copy=False)
+        return alive
 
     def column_statistics(self, column: str) -> ColumnStatistics:
         """Statistics of the column over the whole fragment."""

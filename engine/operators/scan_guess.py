@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamquery.engine.operators.scan_order import Step
 from bamquery.storage.fragment import Fragment
@@ -47,25 +48,25 @@ def _guess(ranges: Sequence[RangePredicate], fragments: Sequence[Fragment]) -> f
     total = sum(fragment.vector_count for fragment in fragments)
     left, full = 0, 0
     for fragment in fragments:
-        survivors = fragment.zone_map.surviving_vectors(ranges)
-        left += len(survivors)
-        full += int(np.count_nonzero(~np.isin(survivors, _partly_outside(ranges, fragment))))
+        alive = fragment.zone_map.possible(ranges)
+        left += int(np.count_nonzero(alive))
+        full += int(np.count_nonzero(alive & ~_partly_outside(ranges, fragment)))
     if not left:
         return 0.0
     partial = left - full
     return (full + partial * _share_within(partial, total - full)) / left
 
 
-def _partly_outside(ranges: Sequence[RangePredicate], fragment: Fragment) -> np.ndarray:
-    """Vectors with rows that may fail one of the conditions."""
-    failing = [np.arange(fragment.vector_count)] if any(r.operator == "in" for r in ranges) else []
+def _partly_outside(ranges: Sequence[RangePredicate], fragment: Fragment) -> NDArray[np.bool_]:
+    """Whether each vector has rows that may fail one of the conditions."""
+    zone_map = fragment.zone_map
+    failing = np.full(fragment.vector_count, any(found.operator == "in" for found in ranges))
     for found in ranges:
         if found.operator != "in":
             opposite = RangePredicate(found.column, _OPPOSITES[found.operator], found.values)
-            failing.append(fragment.zone_map.surviving_vectors([opposite]))
             # A comparison with null is not true either.
-            failing.append(np.flatnonzero(fragment.zone_map.null_counts(found.column)))
-    return np.unique(np.concatenate(failing))
+            failing |= zone_map.possible([opposite]) | (zone_map.null_counts(found.column) > 0)
+    return failing
 
 
 def _share_within(hit: int, vectors: int) -> float:

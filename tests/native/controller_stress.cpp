@@ -206,10 +206,12 @@ class Client {
     if (status.ok() && request.opcode == Opcode::kRead) compare(request, pair.landing(command.slot));
     if (!status.ok()) explain(request, status);
     for_each(request, [&](Block& block, std::uint64_t) {
+      // A late command is carried out some time: a late write could undo a later one, a late read see half of
+      // it.
+      block.retired |= loses_slot(status);
       if (!writes) return;
       if (status.ok()) block.versions.clear();
       block.versions.push_back(command.version);
-      block.retired |= loses_slot(status);
     });
     free(request);
     if (!loses_slot(status)) pair.release_slot(command.slot);

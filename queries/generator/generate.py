@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from typing import Final
 
 import numpy as np
@@ -52,7 +53,7 @@ class TripGenerator:
         arrays = [column(chunk, name, nulls=self.recipe.nulls) for name in self.recipe.columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def batches(self, threads: int, batch_rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
+    def batches(self, threads: int, batch_rows: int = BATCH_ROWS) -> Generator[pa.RecordBatch, None, None]:
         """All rows in order, made by several threads; at most two batches a thread are held."""
         starts = range(0, self.recipe.rows, batch_rows)
         pool = ThreadPoolExecutor(threads, thread_name_prefix="generate")
@@ -93,7 +94,11 @@ def generate(
     alone = threads == 1 or recipe.rows < PROCESS_ROWS
     batches = generator.batches(threads) if alone else batches_from_processes(recipe, threads)
     show = (progress or Progress()).show(f"Generating {table}", recipe.rows)
-    with database.create_table(table, generator.schema, or_replace=replace) as writer, show as tell:
+    with (
+        closing(batches),
+        database.create_table(table, generator.schema, or_replace=replace) as writer,
+        show as tell,
+    ):
         for batch in batches:
             writer.write(batch)
             tell(writer.rows, 0)

@@ -12,7 +12,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, suppress
 from typing import Any, Final
 
@@ -25,14 +25,14 @@ from bamquery.queries.generator.worker import Share
 
 _MODULE: Final = "bamquery.queries.generator.worker"
 _WAIT_S: Final = 10.0
-"""How long a process that was told to end may take."""
+"""How long a process that was killed may take to end."""
 _POLL_S: Final = 0.1
 _PIPE_BYTES: Final = 1 << 20
 """Linux gives 64 KiB: sixteen times as many switches between the two sides."""
 
 
-def batches_from_processes(recipe: Recipe, processes: int) -> Iterator[pa.RecordBatch]:
-    """All rows in order; at most three batches a process are held.
+def batches_from_processes(recipe: Recipe, processes: int) -> Generator[pa.RecordBatch, None, None]:
+    """All rows in order; at most three batches a process are held. Closing it ends the processes.
 
     Raises:
         BamQueryError: a process ended before its last batch.
@@ -66,7 +66,7 @@ class _Worker:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with self._process.stdin as pipe:
+        with suppress(BrokenPipeError), self._process.stdin as pipe:  # it ended already: reading will tell
             pipe.write(pickle.dumps(self._share))
         with suppress(OSError):  # a user may have so much of pipes, and no more
             fcntl.fcntl(self._process.stdout, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -86,7 +86,7 @@ class _Worker:
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._process.terminate()
+        self._process.kill()
         self._process.wait(_WAIT_S)
         self._thread.join(_WAIT_S)
         assert self._process.stdout is not None

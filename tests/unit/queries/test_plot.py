@@ -50,6 +50,33 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
         assert wanted in text
 
 
+def test_every_system_whose_bytes_are_known_is_shown_and_wide_ranges_on_a_logarithmic_axis(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    shown = []
+    monkeypatch.setattr(plot, "save", lambda figure, path: shown.append(figure))
+    ratios = {"BamQuery": 0.3, "cuDF, pinned memory": 6.0, "DuckDB": None, "cuDF read_parquet": 0.2}
+    for seconds in (0.02, 2.0):
+        run = dict(measurements())
+        run["queries"] = [
+            {
+                "query": "q1",
+                "amplification": 0.3,
+                "systems": [
+                    {"system": name, "median": seconds if ratio else 0.01, "amplification": ratio}
+                    for name, ratio in ratios.items()
+                ],
+            }
+        ]
+        draw([run], tmp_path / "run.svg")
+    for figure, scale in zip(shown, ("linear", "log"), strict=True):
+        times, amplification = figure.axes
+        assert times.get_yscale() == scale
+        bars = [container.get_label() for container in amplification.containers]
+        assert bars == ["BamQuery", "cuDF, pinned memory", "cuDF read_parquet"]
+
+
 def test_equal_measurements_equal_files(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for name in ("a.svg", "b.svg"):

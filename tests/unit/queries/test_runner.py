@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from bamquery.queries.loader import load
 from bamquery.queries.questions import AMOUNTS
 from bamquery.queries.runner import Plan, agree, run
 from bamquery.queries.sample import trip_files
-from bamquery.queries.systems import baseline
+from bamquery.queries.systems import System, baseline
 from bamquery.storage.database import Database
 
 pytest.importorskip("duckdb")
@@ -98,6 +99,29 @@ def test_cold_answers_are_the_same_and_say_how_caches_were_dropped(taxi: Path) -
     assert result.right
     assert result.dropped.startswith("posix_fadvise(DONTNEED) on the files")
     assert all(len(timing.seconds) == 2 for timing in result.questions[0].timings)
+
+
+def test_a_warm_system_is_opened_once(taxi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening may mean to read whole columns."""
+    from bamquery.queries.baselines import pyarrow
+
+    opened = []
+    monkeypatch.setattr(pyarrow.System, "open", _noting(pyarrow.System.open, opened))
+    run(Plan(taxi, "generated", against=("pyarrow",), repeat=1))
+    assert opened == ["pyarrow.dataset"]
+
+
+def _noting(method: Callable[[System], None], seen: list[str]) -> Callable[[System], None]:
+    def open_and_note(system: System) -> None:
+        seen.append(system.name)
+        method(system)
+
+    return open_and_note
+
+
+def test_a_device_that_is_not_there_is_an_error(taxi: Path) -> None:
+    with pytest.raises(BamQueryError, match="cuda:99"):
+        run(Plan(taxi, "generated", ("q1",), repeat=1, settings={"device": "cuda:99"}))
 
 
 def test_a_wrong_answer_is_found(taxi: Path, tmp_path: Path) -> None:
@@ -236,12 +260,14 @@ def test_a_copy_that_cannot_be_written_is_an_error(taxi: Path, tmp_path: Path) -
 
 
 def test_tables_and_json(taxi: Path) -> None:
-    result = run(Plan(taxi, "generated", against=("duckdb", "pyarrow"), repeat=3))
+    against = ("duckdb", "pyarrow")
+    result = run(Plan(taxi, "generated", against=against, repeat=3, settings={"device": "cpu"}))
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(report.table_of(result))
     text = console.export_text()
     assert f"generated: {ROWS:,} rows" in text
     assert "warm caches" in text
+    assert "BamQuery on cpu" in text
     assert text.count("✓") == 5
     assert "pyarrow.dataset" in text
     found = json.loads(json.dumps(report.json_of(result, "bamquery taxi run x")))
@@ -249,7 +275,16 @@ def test_tables_and_json(taxi: Path) -> None:
     assert found["right"] is True
     assert found["machine"]["cores"] >= 1
     assert found["machine"]["libraries"]["pyarrow"] == pa.__version__
+    assert found["device"] == {"ran_on": "cpu", "notes": []}
+    assert set(found["opening_seconds"]) == {"BamQuery", "DuckDB", "pyarrow.dataset"}
+    assert found["memory"]["anonymous_bytes"] > 0
     (first, *_) = found["queries"]
+    ours, duckdb, arrow = first["systems"]
+    assert ours["bytes_moved"] == first["bytes_read"]
+    assert duckdb["amplification"] is None
+    assert arrow["amplification"] == arrow["bytes_moved"] / first["bytes_needed"]
+    assert all(system["first"] > 0 for system in first["systems"])
+    assert first["profile"]["io"]["bytes_read"] == first["bytes_read"]
     assert [len(system["seconds"]) for system in first["systems"]] == [3, 3, 3]
     assert first["amplification"] == first["bytes_read"] / first["bytes_needed"]
 

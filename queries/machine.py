@@ -43,6 +43,12 @@ def machine_line(folder: Path) -> str:
     return f"{machine['processor']}, {machine['cores']} cores, {memory:.0f} GiB, {machine['file_system']}"
 
 
+def device_line(device: str) -> str:
+    """A device as plans name it, and of a GPU what CUDA calls it: `cuda:0 (NVIDIA H200)`."""
+    names = [str(found["name"]) for found in _gpus() if found.get("device") == device]
+    return f"{device} ({names[0]})" if names else device
+
+
 def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -129,7 +129,7 @@ def _draw_amplification(axis: Any, run: Measurements) -> None:
     axis.axhline(1.0, color="#999999", linewidth=0.8, linestyle="--")
     _name_queries(axis, run)
     maps = "with" if run["settings"].get("zone_maps", True) else "without"
-    axis.set_title(f"BamQuery {maps} zone maps: bytes read ÷ needed", loc="left", fontsize=10)
+    axis.set_title(f"bytes read ÷ needed (BamQuery {maps} zone maps)", loc="left", fontsize=10)
     if axis.get_yscale() == "linear":
         axis.set_ylim(0, max(1.2, *(value for values in ratios.values() for value in values)) * 1.2)
 
@@ -146,7 +146,8 @@ def _draw_bars(axis: Any, values: Mapping[str, Sequence[float]]) -> None:
     for place, (system, heights) in enumerate(values.items()):
         at = [number + (place - (len(values) - 1) / 2) * width for number in range(len(heights))]
         bars = axis.bar(at, heights, width * 0.92, label=system, color=_COLOURS.get(system, "#888888"))
-        axis.bar_label(bars, labels=[f"{value:.3g}" for value in heights], fontsize=6.5, padding=1)
+        labels = [f"{value:.3g}" for value in heights]
+        axis.bar_label(bars, labels=labels, fontsize=6.5, padding=1, rotation=90 if len(values) > 3 else 0)
     shown = [value for heights in values.values() for value in heights if value > 0]
     if shown and max(shown) > _WIDE * min(shown):
         axis.set_yscale("log")

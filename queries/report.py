@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.machine import describe_machine, device_line
 from bamquery.queries.runner import QuestionResult, RunResult, Timing
 
 
@@ -22,7 +22,7 @@ def table_of(result: RunResult) -> RenderableType:
     caches = "cold caches" if result.plan.cold else "warm caches"
     title = f"{result.plan.table}: {result.rows:,} rows, {matching:,} of at least 30 miles ({share:.3%})"
     parts: list[RenderableType] = [Text(f"{title}, {caches}", style="bold")]
-    parts += [Text(f"BamQuery on {result.device}", style="bold")]
+    parts += [Text(f"BamQuery on {device_line(result.device)}", style="bold")]
     parts += [Text(f"  {note}", style="dim") for note in result.notes]
     parts.append(_own_table(result))
     if len(result.questions[0].timings) > 1:

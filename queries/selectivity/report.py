@@ -8,14 +8,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bamquery.queries.machine import describe_machine
+from bamquery.queries.machine import describe_machine, device_line
 from bamquery.queries.report import duration
 from bamquery.queries.selectivity.measure import Curve, Point, Result, Timing, query
 
 
 def tables_of(result: Result) -> RenderableType:
     """A table for each order: median times by share and strategy, the one that auto chose in green."""
-    parts: list[RenderableType] = [Text(f"BamQuery on {result.device}", style="bold")]
+    parts: list[RenderableType] = [Text(f"BamQuery on {device_line(result.device)}", style="bold")]
     parts += [Text(f"  {note}", style="dim") for note in result.notes]
     for curve in result.curves:
         parts += [Text(f"{curve.table}: {curve.rows:,} rows, medians", style="bold"), _table(result, curve)]

@@ -14,6 +14,19 @@ settings.load_profile("house")
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device", default="cpu", help="where what is tested on every device runs: cpu (the default), cuda:0"
+    )
+
+
+@pytest.fixture(scope="session")
+def device_name(request: pytest.FixtureRequest) -> str:
+    """The device that `--device` names, for tests of what every device does."""
+    name = str(request.config.getoption("--device"))
+    return "cuda:0" if name == "cuda" else name
+
+
 @pytest.fixture(scope="session")
 def shared_taxi() -> Path:
     """Folder of real TLC files beside the checkout; the tests that want it are skipped without it."""

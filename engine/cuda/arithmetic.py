@@ -119,12 +119,14 @@ def _by_divisor(name: str, operator: BinaryOperator, on_decimals: Implementation
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
         if pa.types.is_decimal(kind):
             return on_decimals(kernels, arguments, kind)
-        if pa.types.is_floating(kind):
-            a, b = _sides(kernels, arguments)
-            return kernels.binary(operator, a, b, device_type(kind))  # DuckDB's // does not truncate floats
         rows, width = rows_of(arguments), device_type(kind)
         dividend, divisor = (kernels.column(argument.datum, rows) for argument in arguments)
+        if pa.types.is_floating(kind) and operator == BinaryOperator.MOD:
+            return kernels.binary(operator, dividend, divisor, width)
         known = kernels.test(BinaryOperator.NOT_EQUAL, divisor, kernels.number(0, kind))
+        if pa.types.is_floating(kind):  # DuckDB's // does not truncate floats
+            result = kernels.binary(operator, dividend, divisor, width)
+            return kernels.where(kernels.filled(known), result, kernels.null(kind))
         low, _ = integer_range(kind)
         if low < 0:
             failed = kernels.both(

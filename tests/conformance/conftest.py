@@ -1,4 +1,4 @@
-"""The devices that every conformance test runs on."""
+"""The device that every conformance test runs on: the one that `--device` names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from bamquery.engine.device import Device
 from bamquery.engine.devices import open_device
 from tests.oracle import connect
 
-DEVICES = ["cpu"]
 
-
-@pytest.fixture(scope="session", params=DEVICES)
-def device(request: pytest.FixtureRequest) -> Device[Any]:
-    """A device; a test that takes it runs on each."""
-    found, _ = open_device(request.param)
+@pytest.fixture(scope="session")
+def device(device_name: str) -> Device[Any]:
+    """The device."""
+    found, _ = open_device(device_name)
     return found
 
 

@@ -1,0 +1,286 @@
+"""Expressions of every function and cast over values that break things, and a device held against the CPU's."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.cpu.casts.cast import is_castable
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.device import Device
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.nodes import Field
+from bamquery.plan.types import value_type
+from bamquery.type_names import type_name
+from tests.oracle import plain, same
+from tests.strategies import (
+    ALL_TYPES,
+    DECIMALS,
+    FLOATS,
+    INTEGERS,
+    PLAIN_TYPES,
+    TEMPORALS,
+    TIMESTAMPS,
+    array,
+    specials,
+)
+
+TEXT = pa.large_string()
+BOOL = pa.bool_()
+DOUBLE = pa.float64()
+
+_FAILING = 3
+"""Failing rows that are asked for one by one."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An expression over columns a, b, c, ...; floats may differ by the tolerance (relative)."""
+
+    name: str
+    expression: Expression
+    columns: Sequence[pa.Array]
+    tolerance: float = 0.0
+
+
+def check(device: Device[Any], case: Case) -> None:
+    """The device gives what the CPU gives, row by row, and fails in the same words."""
+    names = [chr(ord("a") + i) for i in range(len(case.columns))]
+    batch = pa.RecordBatch.from_arrays(list(case.columns), names)
+    expected = _expected(case.expression, batch)
+    failing = [i for i, answer in enumerate(expected) if isinstance(answer, ExecutionError)]
+    fine = batch.filter(pa.array([not isinstance(answer, ExecutionError) for answer in expected]))
+    # Sliced, so that a column that does not begin at its buffers' beginning is met too.
+    for start in (0, min(3, fine.num_rows)):
+        given = _all(device, case.expression, fine.slice(start))
+        wanted = [a for a in expected if not isinstance(a, ExecutionError)][start:]
+        for row, (mine, other) in enumerate(zip(given, wanted, strict=True)):
+            values = [plain(column)[0] for column in fine.slice(start + row, 1).columns]
+            assert same(mine, other, case.tolerance), f"{case.name} of {values}: {mine!r}, not {other!r}"
+    for row in failing[:_FAILING]:
+        mine = _one(device, case.expression, batch.slice(row, 1))
+        assert str(mine) == str(expected[row])
+    if failing:
+        with pytest.raises(ExecutionError):
+            _all(device, case.expression, batch)
+
+
+def _expected(expression: Expression, batch: pa.RecordBatch) -> list[Any]:
+    """The CPU's values, errors for rows on which it fails."""
+    try:
+        return _all(CpuDevice(), expression, batch)
+    except ExecutionError:
+        return [_one(CpuDevice(), expression, batch.slice(i, 1)) for i in range(batch.num_rows)]
+
+
+def _all(device: Device[Any], expression: Expression, batch: pa.RecordBatch) -> list[Any]:
+    frame = device.evaluate([expression], device.from_arrow(batch))
+    column = device.to_arrow(frame, [Field("x", expression.type)]).column(0)
+    assert column.type == expression.type
+    column.validate(full=True)
+    return plain(column)
+
+
+def _one(device: Device[Any], expression: Expression, batch: pa.RecordBatch) -> Any:
+    try:
+        return _all(device, expression, batch)[0]
+    except ExecutionError as error:
+        return error
+
+
+def _column(index: int, kind: pa.DataType) -> ColumnRef:
+    return ColumnRef(index, chr(ord("a") + index), kind)
+
+
+def _literal(value: Any, kind: pa.DataType) -> Literal:
+    return Literal(array([value], kind)[0])
+
+
+def pairs(kind: pa.DataType, most: int = 400) -> list[pa.Array]:
+    """Two columns of all pairs of special values, nulls among them."""
+    values = [*specials(kind), None]
+    both = [(a, b) for a in values for b in values]
+    random.Random(0).shuffle(both)
+    return [array([pair[i] for pair in both[:most]], kind) for i in (0, 1)]
+
+
+def single(kind: pa.DataType) -> list[pa.Array]:
+    """One column of special values and nulls."""
+    return [array([None, *specials(kind), None, *specials(kind)], kind)]
+
+
+def _binary(function: str, kind: pa.DataType, result: pa.DataType, tolerance: float = 0.0) -> Iterator[Case]:
+    name = f"{function}-{type_name(kind)}"
+    columns = pairs(kind)
+    arguments = (_column(0, kind), _column(1, kind))
+    yield Case(name, Call(function, arguments, result), columns, tolerance)
+    some = [value for value in specials(kind)[:6] if value is not None]
+    for value in (*some[:2], some[-1], None):
+        constant = _literal(value, kind)
+        given = f"{name}-{value}"
+        yield Case(f"{given}-right", Call(function, (arguments[0], constant), result), columns[:1], tolerance)
+        yield Case(f"{given}-left", Call(function, (constant, arguments[0]), result), columns[:1], tolerance)
+
+
+def _unary(function: str, kind: pa.DataType, result: pa.DataType, tolerance: float = 0.0) -> Case:
+    call = Call(function, (_column(0, kind),), result)
+    return Case(f"{function}-{type_name(kind)}", call, single(kind), tolerance)
+
+
+def arithmetic() -> Iterator[Case]:
+    """Functions of numbers."""
+    for kind in (*INTEGERS, *FLOATS, *DECIMALS):
+        for function in ("add", "subtract", "modulo"):
+            yield from _binary(function, kind, kind)
+        for function in ("negate", "abs"):
+            yield _unary(function, kind, kind)
+        if not pa.types.is_decimal(kind):
+            yield from _binary("multiply", kind, kind)
+            yield from _binary("floor_divide", kind, kind)
+        for digits in (None, 0, 1, 2, -1, -2, -20, 40):
+            yield _rounded(kind, digits)
+    yield from _binary("floor_divide", pa.decimal128(38, 0), pa.decimal128(38, 0))
+    yield from _products()
+    for kind in (*FLOATS, *DECIMALS):
+        result = pa.decimal128(kind.precision, 0) if pa.types.is_decimal(kind) else kind
+        yield _unary("floor", kind, result)
+        yield _unary("ceil", kind, result)
+    for function in ("sqrt", "ln", "exp"):
+        yield _unary(function, DOUBLE, DOUBLE, 1e-14)
+    yield from _binary("power", DOUBLE, DOUBLE, 1e-13)
+    yield from _binary("divide", DOUBLE, DOUBLE)
+
+
+def _rounded(kind: Any, digits: int | None) -> Case:
+    result = kind
+    if pa.types.is_decimal(kind) and digits is not None:
+        result = pa.decimal128(kind.precision, min(kind.scale, max(digits, 0)))
+    call = Call("round", (_column(0, kind), _literal(digits, pa.int32())), result)
+    return Case(f"round-{type_name(kind)}-{digits}", call, single(kind), 1e-15)
+
+
+def _products() -> Iterator[Case]:
+    for left, right in ((4, 5), (9, 9), (18, 18), (19, 19), (38, 38)):
+        kinds = (pa.decimal128(left, 1), pa.decimal128(right, 0))
+        result = pa.decimal128(min(left + right, 38), 1)
+        values = [[*specials(kind), None] for kind in kinds]
+        both = [(a, b) for a in values[0] for b in values[1]]
+        columns = [array([pair[i] for pair in both], kinds[i]) for i in (0, 1)]
+        call = Call("multiply", (_column(0, kinds[0]), _column(1, kinds[1])), result)
+        yield Case(f"multiply-{left}-{right}", call, columns)
+
+
+def comparisons() -> Iterator[Case]:
+    """Tests of two values of any type, and membership."""
+    names = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+    for kind in ALL_TYPES:
+        for function in (*names, "is_distinct_from", "is_not_distinct_from"):
+            yield from _binary(function, kind, BOOL)
+        yield _unary("is_null", kind, BOOL)
+        yield _unary("is_not_null", kind, BOOL)
+        for count in (1, 3, 12):
+            for extra in ((), (None,)):
+                plain_kind = value_type(kind)
+                literals = tuple(_literal(v, plain_kind) for v in (*specials(kind)[:count], *extra))
+                call = Call("in", (_column(0, kind), *literals), BOOL)
+                yield Case(f"in-{type_name(kind)}-{count}-{len(extra)}", call, single(kind))
+
+
+def conditions() -> Iterator[Case]:
+    """Logic, and what decides which rows count."""
+    values = [(a, b) for a in (True, False, None) for b in (True, False, None)]
+    columns = [array([pair[i] for pair in values], BOOL) for i in (0, 1)]
+    a, b = _column(0, BOOL), _column(1, BOOL)
+    for function in ("and", "or", "equal"):
+        yield Case(function, Call(function, (a, b), BOOL), columns)
+        yield Case(f"{function}-null", Call(function, (a, _literal(None, BOOL)), BOOL), columns[:1])
+    yield Case("not", Call("not", (a,), BOOL), columns[:1])
+    numbers = array([0, 1, -1, None, 2**62, -(2**63)], pa.int64())
+    x, zero, one = _column(0, pa.int64()), _literal(0, pa.int64()), _literal(1, pa.int64())
+    negated = Call("negate", (x,), pa.int64())
+    positive = Call("greater", (x, zero), BOOL)
+    yield Case("case", Call("case", (positive, one, x), pa.int64()), [numbers])
+    yield Case("case-guard", Call("case", (positive, negated, zero), pa.int64()), [numbers])
+    yield Case("case-fails", Call("case", (positive, zero, negated), pa.int64()), [numbers])
+    small = Call("greater", (negated, zero), BOOL)
+    yield Case("and-guard", Call("and", (positive, small), BOOL), [numbers])
+    yield Case("or-guard", Call("or", (Call("not", (positive,), BOOL), small), BOOL), [numbers])
+    for kind in ALL_TYPES:
+        arguments = (_column(0, kind), _column(1, kind))
+        yield Case(f"coalesce-{type_name(kind)}", Call("coalesce", arguments, kind), pairs(kind, 100))
+        test = Call("is_null", arguments[:1], BOOL)
+        both = Call("case", (test, arguments[1], arguments[0]), kind)
+        yield Case(f"case-{type_name(kind)}", both, pairs(kind, 100))
+
+
+def strings() -> Iterator[Case]:
+    """Functions of text."""
+    texts = single(TEXT)
+    a = _column(0, TEXT)
+    for function in ("lower", "upper", "trim"):
+        yield Case(function, Call(function, (a,), TEXT), texts)
+    yield Case("length", Call("length", (a,), pa.int64()), texts)
+    yield Case("concat", Call("concat", (a, _column(1, TEXT)), TEXT), pairs(TEXT))
+    yield Case("concat-constant", Call("concat", (a, _literal("é-", TEXT)), TEXT), texts)
+    for pattern in ("a%", "%b", "%a%", "_", "a_b", "%", "", "ab", "A%\n_", "%ß%", "_👍%", "a\\%", None):
+        for function in ("like", "ilike"):
+            call = Call(function, (a, _literal(pattern, TEXT)), BOOL)
+            yield Case(f"{function}-{pattern}", call, texts)
+    for part in ("", "a", "ab", "👍", "%", None):
+        for function in ("starts_with", "contains"):
+            yield Case(f"{function}-{part}", Call(function, (a, _literal(part, TEXT)), BOOL), texts)
+    for start in (None, 0, 1, 2, -1, -3, 100, -100):
+        for length in (None, 0, 1, 2, -1, -2, 100):
+            arguments = (a, _literal(start, pa.int64()), _literal(length, pa.int64()))
+            yield Case(f"substring-{start}-{length}", Call("substring", arguments, TEXT), texts)
+
+
+_UNITS = (
+    *("year", "quarter", "month", "day", "hour", "minute", "second"),
+    *("dayofweek", "isodow", "dayofyear", "week"),
+)
+
+
+def temporal() -> Iterator[Case]:
+    """Functions of dates and times."""
+    for kind in TEMPORALS:
+        units = ("hour", "minute", "second") if pa.types.is_time64(kind) else _UNITS
+        for unit in (*units, None):
+            arguments = (_literal(unit, TEXT), _column(0, kind))
+            yield Case(
+                f"part-{unit}-{type_name(kind)}", Call("date_part", arguments, pa.int64()), single(kind)
+            )
+            if unit not in ("dayofweek", "isodow", "dayofyear") and not pa.types.is_time64(kind):
+                call = Call("date_trunc", arguments, kind)
+                yield Case(f"trunc-{unit}-{type_name(kind)}", call, single(kind))
+    for kind in (pa.date32(), *TIMESTAMPS):
+        yield _unary("epoch", kind, DOUBLE)
+    days = [array([0, 18_262, -1, None, 2**31 - 1, -(2**31) + 1], pa.date32())]
+    for count in (0, 1, -1, 2**31 - 1, None):
+        call = Call("add_days", (_column(0, pa.date32()), _literal(count, pa.int32())), pa.date32())
+        yield Case(f"add_days-{count}", call, days)
+    yield from _binary("days_between", pa.date32(), pa.int64())
+
+
+def casts(device: Device[Any]) -> Iterator[Case]:
+    """Casts between all types that the device does not refuse."""
+    for source in (*PLAIN_TYPES, *ALL_TYPES[-2:]):
+        for target in (*PLAIN_TYPES, *ALL_TYPES[-2:]):
+            if source == target or not is_castable(source, target):
+                continue
+            for try_ in (False, True):
+                expression = Cast(_column(0, source), target, try_)
+                if device.expression_refusals(expression):
+                    continue
+                columns = single(source)
+                tolerance = 0.0
+                if pa.types.is_floating(target) and pa.types.is_decimal(source):
+                    tolerance = 1e-15 if target == DOUBLE else 1e-7
+                name = f"cast-{type_name(source)}-{type_name(target)}-{try_}"
+                yield Case(name, expression, columns, tolerance)

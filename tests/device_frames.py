@@ -1,0 +1,199 @@
+"""What a device does with frames, held against the CPU's: in and out, rows, order, groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.device import Device
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression
+from bamquery.plan.nodes import Field, SortKey
+from tests.conformance.harness import random_column
+from tests.oracle import plain, same
+from tests.strategies import ALL_TYPES, CHUNK_SIZES, scaled
+
+KINDS = (*ALL_TYPES, pa.null(), pa.timestamp("ns", "Europe/Berlin"))
+
+
+def batch_of(rows: int, kinds: Sequence[pa.DataType] = KINDS, seed: int = 0) -> pa.RecordBatch:
+    """Columns of the types, with nulls, special values and repeated ones; the first is the row's number."""
+    columns = [pa.array(range(rows), pa.int64())]
+    for i, kind in enumerate(kinds):
+        columns.append(pa.nulls(rows) if pa.types.is_null(kind) else random_column(kind, rows, seed + i))
+    return pa.RecordBatch.from_arrays(columns, [f"c{i}" for i in range(len(columns))])
+
+
+def fields_of(batch: pa.RecordBatch) -> list[Field]:
+    """Its columns as an operator has them."""
+    return [Field(field.name, field.type) for field in batch.schema]
+
+
+def assert_equal(ours: pa.RecordBatch, theirs: pa.RecordBatch, tolerance: float = 0.0) -> None:
+    """Equal types, and values row by row."""
+    assert ours.schema.types == theirs.schema.types
+    assert ours.num_rows == theirs.num_rows
+    ours.validate(full=True)
+    for name, mine, other in zip(theirs.schema.names, ours.columns, theirs.columns, strict=True):
+        for row, (a, b) in enumerate(zip(plain(mine), plain(other), strict=True)):
+            assert same(a, b, tolerance), f"{name} ({other.type}), row {row}: {a!r}, not {b!r}"
+
+
+def check_copies(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> None:
+    """What goes in comes out, whole, sliced, chosen, joined and filtered."""
+    for rows in sizes:
+        batch = batch_of(rows)
+        fields = fields_of(batch)
+        frame = device.from_arrow(batch)
+        assert device.row_count(frame) == rows
+        assert device.nbytes(frame) >= 0
+        assert_equal(device.to_arrow(frame, fields), batch)
+        for offset, length in ((0, 1), (1, rows), (rows // 2, rows), (rows, 5), (7, 32)):
+            cut = device.slice(frame, offset, length)
+            assert_equal(device.to_arrow(cut, fields), batch.slice(offset, length))
+            twice = device.slice(cut, 1, 3)
+            assert_equal(device.to_arrow(twice, fields), batch.slice(offset, length).slice(1, 3))
+            again = device.concatenate([cut, frame, twice])
+            joined = [batch.slice(offset, length), batch, batch.slice(offset, length).slice(1, 3)]
+            table = pa.Table.from_batches([_plain_batch(b) for b in joined]).combine_chunks()
+            given = _plain_batch(device.to_arrow(again, fields))
+            assert_equal(given, _only(table))
+        assert_equal(
+            device.to_arrow(device.from_arrow(batch.slice(rows // 3)), fields), batch.slice(rows // 3)
+        )
+        chosen = (2, 0, 0)
+        names = pa.RecordBatch.from_arrays([batch.column(i) for i in chosen], ["a", "b", "c"])
+        selected = device.select(frame, chosen)
+        assert_equal(device.to_arrow(selected, [fields[i] for i in chosen]), names)
+        assert device.row_count(device.select(frame, [])) == rows
+        places = np.arange(rows, dtype=np.int64)[::-3]
+        assert_equal(device.to_arrow(device.take(frame, places), fields), batch.take(pa.array(places)))
+        assert_equal(device.to_arrow(device.empty(fields), fields), batch.slice(0, 0))
+    assert device.row_count(device.single_row()) == 1
+
+
+def _only(table: pa.Table) -> pa.RecordBatch:
+    batches = table.to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """With dictionary values in place: concatenation may number them anew."""
+    columns = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, batch.schema.names)
+
+
+def check_filters(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> None:
+    """Rows for which a predicate is true, and their places."""
+    for rows in sizes:
+        batch = batch_of(rows)
+        frame = device.from_arrow(batch)
+        for index in range(1, batch.num_columns, 3):
+            predicate = Call(
+                "is_not_null", (ColumnRef(index, "x", batch.schema.field(index).type),), pa.bool_()
+            )
+            expected = CpuDevice().filter(batch, predicate)
+            kept = device.filter(frame, predicate)
+            assert_equal(device.to_arrow(kept, fields_of(batch)), expected)
+            places = device.matching(predicate, frame)
+            assert places.dtype == np.int64
+            assert places.tolist() == CpuDevice().matching(predicate, batch).tolist()
+
+
+def check_sorting(device: Device[Any]) -> None:
+    """Stable order by every type, both ways, nulls first and last."""
+    batch = batch_of(257)
+    frame = device.from_arrow(batch)
+    for index in range(1, batch.num_columns):
+        column = ColumnRef(index, "x", batch.schema.field(index).type)
+        if pa.types.is_null(column.type):
+            continue  # Arrow does not choose the least of nothing
+        for descending in (False, True):
+            for nulls_first in (False, True):
+                keys = [SortKey(column, descending, nulls_first)]
+                for limit in (None, 10):
+                    expected = CpuDevice().sort(batch, keys, limit)
+                    ours = device.to_arrow(device.sort(frame, keys, limit), fields_of(batch))
+                    where = f"{column.type} {descending=} {nulls_first=} {limit=}"
+                    assert ours.column(0).to_pylist() == expected.column(0).to_pylist(), where
+    two = [SortKey(ColumnRef(i, "x", batch.schema.field(i).type), i % 2 == 0, True) for i in (1, 4)]
+    ours = device.to_arrow(device.sort(frame, two), fields_of(batch))
+    assert_equal(ours, CpuDevice().sort(batch, two))
+
+
+def _calls(kind: pa.DataType) -> list[AggregateCall]:
+    argument: tuple[Expression, ...] = (ColumnRef(2, "x", kind),)
+    calls = [AggregateCall("count_star", (), pa.int64()), AggregateCall("count", argument, pa.int64())]
+    calls += [AggregateCall(name, argument, kind) for name in ("min", "max", "any_value", "first", "last")]
+    if pa.types.is_boolean(kind):
+        calls += [AggregateCall(name, argument, kind) for name in ("bool_and", "bool_or")]
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        exact = pa.decimal128(38, kind.scale if pa.types.is_decimal(kind) else 0)
+        total = pa.float64() if pa.types.is_floating(kind) else exact
+        calls.append(AggregateCall("sum", argument, total))
+        names = ("avg", "var_samp", "var_pop", "stddev_samp", "stddev_pop")
+        calls += [AggregateCall(name, argument, pa.float64()) for name in names]
+    positive = Call("greater", (ColumnRef(0, "n", pa.int64()), ColumnRef(3, "m", pa.int64())), pa.bool_())
+    return [*calls, *(AggregateCall(c.function, c.arguments, c.type, filter=positive) for c in calls[:4])]
+
+
+def check_groups(device: Device[Any], rows: int = 700) -> None:
+    """Every aggregate of every type, by keys of every type and by none, in one state and in several."""
+    for index, kind in enumerate(ALL_TYPES):
+        keys_kind = ALL_TYPES[(index * 7 + 3) % len(ALL_TYPES)]
+        batch = pa.RecordBatch.from_arrays(
+            [
+                pa.array(range(rows), pa.int64()),
+                random_column(keys_kind, rows, 1),
+                _without_extremes(kind, rows, index),
+                random_column(pa.int64(), rows, 3, [5, 300, 10_000]),
+            ],
+            ["n", "k", "x", "m"],
+        )
+        for keys in (
+            (),
+            (ColumnRef(1, "k", keys_kind),),
+            (ColumnRef(1, "k", keys_kind), ColumnRef(3, "m", pa.int64())),
+        ):
+            expected = _grouped(CpuDevice(), batch, keys, kind, [0, rows])
+            for edges in ([0, rows], [0, 0, 31, 33, rows, rows]):
+                ours = _grouped(device, batch, keys, kind, edges)
+                assert_equal(ours, expected, 1e-9)
+
+
+def _without_extremes(kind: pa.DataType, rows: int, seed: int) -> pa.Array:
+    """Sums of special values overflow, and variances of infinities are NaN on one device only."""
+    if pa.types.is_floating(kind):
+        return random_column(kind, rows, seed, [0.5, -2.25, 100.0, float("nan"), -0.0])
+    if pa.types.is_decimal(kind) and kind.precision == 38:
+        return random_column(kind, rows, seed, _small_decimals(kind))
+    return random_column(kind, rows, seed)
+
+
+def _small_decimals(kind: pa.DataType) -> list[Any]:
+    return [scaled(n, kind.scale) for n in (0, 1, -7, 10**20, -(10**30), 10**35)]
+
+
+def _grouped(
+    device: Device[Any],
+    batch: pa.RecordBatch,
+    keys: Sequence[Expression],
+    kind: pa.DataType,
+    edges: Sequence[int],
+) -> pa.RecordBatch:
+    calls = _calls(kind)
+    aggregation = device.aggregation(keys, calls)
+    states = [aggregation.partial(device.from_arrow(batch.slice(a, b - a))) for a, b in pairwise(edges)]
+    state = aggregation.merge(states)
+    assert state.nbytes >= 0
+    kinds = [*(key.type for key in keys), *(call.type for call in calls)]
+    fields = [Field(f"c{i}", kind) for i, kind in enumerate(kinds)]
+    whole = device.to_arrow(aggregation.final(state), fields)
+    if keys:
+        parts = [aggregation.final(part) for part in aggregation.split(state, 4)]
+        assert sum(map(device.row_count, parts)) == whole.num_rows
+    return whole

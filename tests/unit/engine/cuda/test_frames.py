@@ -1,0 +1,26 @@
+"""Frames of the cuda device, over a stand-in for libcudf, against the CPU device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bamquery.engine.device import Device
+from tests import device_frames
+
+SIZES = (0, 1, 33, 70)
+
+
+def test_copies(device: Device[Any]) -> None:
+    device_frames.check_copies(device, SIZES)
+
+
+def test_filters(device: Device[Any]) -> None:
+    device_frames.check_filters(device, SIZES)
+
+
+def test_sorting(device: Device[Any]) -> None:
+    device_frames.check_sorting(device)
+
+
+def test_groups(device: Device[Any]) -> None:
+    device_frames.check_groups(device, rows=60)

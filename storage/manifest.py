@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import json
 import os
 import re
@@ -35,6 +36,8 @@ FORMAT_VERSION: Final = 1
 MAX_FRAGMENT_ROWS: Final = 64 << 20
 
 _LARGEST: Final = 1 << 30  # bytes; some 5 M fragments
+_REMEMBERED: Final = 1 << 20
+"""Bytes of a manifest that is kept for the next statement, at most."""
 _FILE_NAME: Final = re.compile(r"([0-9]{8,19})\.json")
 _FRAGMENT_ID: Final = re.compile(rf"([0-9a-f]{{{TOKEN_BITS // 4}}})-[0-9a-f]{{4,8}}")
 _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
@@ -139,7 +142,14 @@ def read_manifest(path: Path) -> Manifest:
         FileNotFoundError: there is none.
         CorruptionError, StorageError: as `Manifest.from_bytes`, or the file cannot be read.
     """
-    return Manifest.from_bytes(read_small_file(path, _LARGEST), path)
+    data = read_small_file(path, _LARGEST)
+    return _parsed_before(data, path) if len(data) <= _REMEMBERED else Manifest.from_bytes(data, path)
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed_before(data: bytes, path: Path) -> Manifest:
+    """Every statement reads its tables' manifests, which seldom change: equal bytes are parsed once."""
+    return Manifest.from_bytes(data, path)
 
 
 def read_small_file(path: Path, most: int) -> bytes:

@@ -61,6 +61,10 @@ class ChunkMemory:
         self.keep.append(memory)
         return memory
 
+    def release(self, memory: rmm.DeviceBuffer) -> None:
+        """Nobody needs it but what the session's stream was given: its memory goes back behind that."""
+        self.keep[:] = [kept for kept in self.keep if kept is not memory]
+
     def buffers(self, column: str) -> list[StoredBuffers]:
         """Of a column, in each piece."""
         return [self.state.buffers(piece.fragment, column) for piece in self.rows.pieces]

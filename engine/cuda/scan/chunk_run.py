@@ -205,6 +205,8 @@ class ChunkRun:
         staged = [c for c in self._loading.staged if c in wanted and c not in self._held]
         if self._alive and staged:
             self._read(staged)
+        for dropped in self._loading.staged.values():
+            self._loads.drop(dropped)
         self._loading.staged.clear()
 
     def _filter_staged(self, column: int, fused: FusedPredicate) -> Passed:

@@ -97,6 +97,12 @@ class ColumnLoads:
             self.chunk, column.kind, staged.bits, staged.values.memory, validity, staged.nulls, selection
         )
 
+    def drop(self, staged: StagedColumn) -> None:
+        """Nobody gathers from it any more."""
+        for loaded in (staged.values, staged.validity):
+            if loaded is not None:
+                self.chunk.release(loaded.memory)
+
     def read(
         self, columns: Sequence[ScanColumn], selection: Selection, wanted: NDArray[np.bool_] | None
     ) -> list[DeviceColumn]:
@@ -113,6 +119,7 @@ class ColumnLoads:
             if strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
                 found.append(self.gathered(column, staged, selection))
+                self.drop(staged)
             elif strategy is Strategy.FETCH_VECTORS:
                 found.append(self._picked(column, selection))
             else:

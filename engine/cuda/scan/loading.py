@@ -104,7 +104,7 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     return Loaded(memory, ZERO_COPY, counters)
 
 
-def copy_mapped(  # noqa: PLR0917 - one read of one buffer
+def copy_mapped(
     chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, stream: Any
 ) -> None:
     """Copy requests whose sources are addresses: `count`, or as many as the word `counted` says."""

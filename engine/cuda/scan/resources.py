@@ -8,13 +8,11 @@ import weakref
 from contextlib import suppress
 from typing import Any, Final
 
-from bamquery.driver.gpu_launch import Launch
 from bamquery.engine.cuda.scan.file_maps import FileMaps
 from bamquery.engine.cuda.scan.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.launching import Launcher
 from bamquery.engine.cuda.scan.rings import Rings, RingShape
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.errors import GpuError
 
 _known: dict[int, ScanResources] = {}
 _lock = threading.Lock()
@@ -32,7 +30,6 @@ class ScanResources:
         self._gpu = gpu
         self._rings: dict[RingShape, Rings] = {}
         self._streams: list[Any] = []
-        self._launches: list[Launch] = []
         self._lock = threading.Lock()
         atexit.register(_stop, weakref.ref(self))
 
@@ -57,30 +54,6 @@ class ScanResources:
         """Nothing of it runs any more."""
         with self._lock:
             self._streams.append(stream)
-
-    def watch(self, launch: Launch) -> None:
-        """A kernel that keeps a controller awake until it is seen to have ended: see `reap`."""
-        with self._lock:
-            self._launches.append(launch)
-
-    def reap(self) -> None:
-        """Look at the kernels that were running.
-
-        Raises:
-            GpuError: one failed.
-        """
-        with self._lock:
-            launches, self._launches = self._launches, []
-        for number, launch in enumerate(launches):
-            try:
-                if launch.done:
-                    continue
-            except GpuError:
-                with self._lock:
-                    self._launches += launches[number + 1 :]
-                raise
-            with self._lock:
-                self._launches.append(launch)
 
     def stop(self) -> None:
         """End the controllers' threads."""

@@ -28,7 +28,7 @@ _GROWTH: Final = 8
 _PIECES: Final = 256
 _LIMIT_SHARE: Final = 16
 """A chunk's widest column weighs at most this share of the memory limit."""
-_SETTLE_S: Final = 5.0
+_SETTLE_S: Final = 0.8
 
 
 def scan_on_gpu(
@@ -118,6 +118,7 @@ class _Stages:
         event = run.copy_back()
 
         def answer() -> CudaFrame | None:
+            self._session.enter()
             try:
                 self._state.wait(event)
             finally:
@@ -135,6 +136,7 @@ class _Stages:
 
     def close(self) -> None:
         """Wait until the GPU has done with the scan's memory; what it does not end is kept."""
+        self._session.enter()
         settled = self._settled()
         for memory in self._open:
             if settled:
@@ -162,7 +164,7 @@ class _Stages:
             self._state.forget(event)
             if int(status):
                 return False
-        self._state.resources.reap()
+        self._state.reap()
         return True
 
     def _forget(self, loading: LoadingChunk) -> None:

@@ -90,6 +90,7 @@ class ScanState:
         self.copy_stream: Final = resources.take_stream()
         self._buffers: dict[tuple[str, str], StoredBuffers] = {}
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
+        self._launches: list[Launch] = []
         self._started = time.perf_counter()
         self._note()
 
@@ -188,7 +189,7 @@ class ScanState:
             if time.perf_counter() - started > _SPIN_S:
                 self.work.check()
                 time.sleep(_NAP_S)
-        self.resources.reap()
+        self.reap()
 
     def event(self, stream: Any) -> Any:
         """A new event behind what the stream was given before; destroy it."""
@@ -204,8 +205,12 @@ class ScanState:
 
     def started_launch(self, launch: Launch) -> Callable[[], float]:
         """A kernel that drives queue pairs was started; the result, called once it has ended, is its time."""
-        self.resources.watch(launch)
+        self._launches.append(launch)
         return lambda: launch.wait(1.0)
+
+    def reap(self) -> None:
+        """Look which kernels have ended: they keep a controller awake until then. GpuError: one failed."""
+        self._launches = [launch for launch in self._launches if not launch.done]
 
     def _open_rings(self, name: str) -> Rings:
         found = self._rings.get(name)

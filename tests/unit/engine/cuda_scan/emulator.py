@@ -1,4 +1,4 @@
-"""The scan's kernels on a CPU: compiled by g++ as they are, over cuda_on_cpu.hpp, in memory of this process."""
+"""The scan's kernels on a CPU: compiled by g++ as they are, in memory of this process."""
 
 from __future__ import annotations
 

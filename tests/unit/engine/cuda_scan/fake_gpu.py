@@ -1,4 +1,4 @@
-"""A GPU, a session and a device for the scan, over emulated kernels: all that they are asked is done at once."""
+"""A GPU, a session and a device for the scan, over emulated kernels: what they are asked is done at once."""
 
 from __future__ import annotations
 

@@ -1,31 +1,106 @@
-"""The GPU's scan, kernels included, on a CPU: its answers, needs and blocks are those of the CPU's scan."""
+"""The GPU's own tests of scans, kernels and queue pairs included, over small tables on a CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bamquery.storage.snapshot import Snapshot
-from tests.scan_cases import FIXED, check, compare, every_type
+from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
+    test_a_cancelled_scan_stops_and_the_next_one_answers,
+    test_direct_reads,
+    test_lists_ranges_and_nulls,
+    test_several_filters,
+    test_special_floats,
+    test_the_profile_says_what_the_queue_pairs_did,
+    test_what_kernels_do_not_read_comes_through_the_column_reader,
+    test_without_filters_and_without_columns,
+    test_zone_maps_prune,
+)
+from tests.gpu.scan.test_scan_faults import (  # noqa: F401 - run here as well
+    test_a_truncated_file,
+    test_an_error_in_the_middle_of_a_scan,
+)
+from tests.scan_cases import KEYS, check, compare, every_type
 from tests.stored import stored
+from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
 
 OUTPUTS = ("f64", "i8", "flag", "dec")
 
 
 @pytest.fixture(scope="module")
+def cuda(device: Any) -> Any:
+    return device
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
+    with stored(tmp_path_factory.mktemp("whole") / "db", every_type(9000, nulls="pick")) as snapshot:
+        yield snapshot
+
+
+@pytest.fixture(scope="module")
 def pieces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
-    table = every_type(9000, nulls="pick")
+    table = every_type(9000)
     with stored(tmp_path_factory.mktemp("pieces") / "db", table, (1, 3000, 3100)) as snapshot:
         yield snapshot
 
 
-@pytest.mark.parametrize("strategy", ["stream", "vectors", "blocks"])
+@pytest.fixture(params=["whole", "pieces"])
+def snapshot(request: pytest.FixtureRequest) -> Snapshot:
+    found: Snapshot = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[Snapshot]:
+    with stored(tmp_path / "db", every_type(9000, nulls="none")) as snapshot:
+        yield snapshot
+
+
+@pytest.mark.parametrize("strategy", ["stream", "vectors", "blocks", "auto"])
 @pytest.mark.parametrize("selectivity", [0.0, 0.01, 1.0])
-def test_each_strategy(device: Any, pieces: Snapshot, strategy: str, selectivity: float) -> None:
-    check(device, pieces, OUTPUTS, [compare(pieces, "pick", "less", selectivity)], strategy=strategy)
+@pytest.mark.parametrize("block_size", [512, 4096])
+def test_each_strategy(
+    device: Any, pieces: Snapshot, strategy: str, selectivity: float, block_size: int
+) -> None:
+    predicate = compare(pieces, "pick", "less", selectivity)
+    check(device, pieces, OUTPUTS, [predicate], strategy=strategy, block_size=block_size)
 
 
-def test_without_filters(device: Any, pieces: Snapshot) -> None:
-    check(device, pieces, tuple(FIXED))
+@pytest.mark.parametrize("name", KEYS)
+def test_comparisons(device: Any, whole: Snapshot, name: str) -> None:
+    value = whole.schema.field(name).type
+    for function in ("equal", "not_equal", "less", "greater_equal"):
+        check(device, whole, ("dec", name), [compare(whole, name, function, _one_of(value))])
+
+
+def test_streams_go_through_queue_pairs_where_files_cannot_be_pinned(
+    device: Any, gpu: FakeGpu, table: Snapshot
+) -> None:
+    gpu.refuses_pins = True
+    try:
+        profile = check(device, table, ("f64",), [compare(table, "pick", "less", 0.5)], strategy="stream")
+    finally:
+        gpu.refuses_pins = False
+    assert profile.columns["pick"].paths == {"queue pairs": 1}
+    assert any("cannot pin" in note for note in profile.notes)
+
+
+def test_later_queries_find_files_pinned(device: Any, gpu: FakeGpu, table: Snapshot) -> None:
+    predicates = [compare(table, "pick", "less", 0.5)]
+    check(device, table, ("f64",), predicates, strategy="stream")
+    pins = gpu.pins
+    check(device, table, ("f64",), predicates, strategy="stream")
+    assert gpu.pins == pins
+
+
+def _one_of(kind: Any) -> Any:
+
+    if pa.types.is_floating(kind):
+        return 1.5
+    return pa.scalar(7, pa.int32() if kind.bit_width <= 32 else pa.int64()).cast(kind)

@@ -115,25 +115,25 @@ def read_pinned(files: list[Path], name: str) -> PinnedColumn:
     starts = np.concatenate(([0], np.cumsum(counts)))
     rows = int(starts[-1])
     values = _pinned(8 * rows, name).view(np.float64)
-    valid = np.ones(rows, np.bool_)
 
-    def read(place: int) -> int:
+    def read(place: int) -> NDArray[np.bool_] | None:
         column = _parquet.read_table(files[place], columns=[name], use_threads=False)[name]
         part = slice(int(starts[place]), int(starts[place + 1]))
         np.copyto(values[part], column.fill_null(0.0).to_numpy())
-        if column.null_count:
-            np.copyto(valid[part], column.is_valid().to_numpy())
-        return int(column.null_count)
+        return column.is_valid().to_numpy() if column.null_count else None
 
     with ThreadPoolExecutor() as pool:
-        null_count = sum(pool.map(read, range(len(files))))
-    if not null_count:
+        found = list(pool.map(read, range(len(files))))
+    if all(part is None for part in found):
         return PinnedColumn(values, None, 0)
+    valid = np.concatenate(
+        [np.ones(n, np.bool_) if part is None else part for n, part in zip(counts, found, strict=True)]
+    )
     validity = _pinned(-(-rows // (8 * _MASK_BYTES)) * _MASK_BYTES, name)
     validity[:] = 0
     packed = np.packbits(valid, bitorder="little")
     validity[: len(packed)] = packed
-    return PinnedColumn(values, validity, null_count)
+    return PinnedColumn(values, validity, rows - int(np.count_nonzero(valid)))
 
 
 def _pinned(nbytes: int, name: str) -> NDArray[np.uint8]:

@@ -90,7 +90,8 @@ def _seconds(  # noqa: PLR0917 - as choose_strategy
             case Strategy.STREAM:
                 seconds += buffer.vectors * size / rates.stream
             case Strategy.FETCH_VECTORS:
-                seconds += expected_vectors(round(rows * share), buffer.vectors) * size / rates.vectors
+                count = expected_vectors(round(rows * share), buffer.vectors)
+                seconds += max(count * size / rates.vectors, count / rates.commands)
             case Strategy.FETCH_BLOCKS:
                 blocks = scattered(round(rows * share), whole).blocks
                 seconds += max(blocks * block_bytes / rates.blocks, blocks / rates.commands)

@@ -30,7 +30,6 @@ REQUEST: Final = np.dtype(
     [("source", np.uint64), ("target", np.uint64), ("bytes", np.uint32), ("nsid", np.uint32)]
 )
 """A ScanRequest."""
-_ALIGNMENT: Final = 256
 
 
 @dataclass(frozen=True)
@@ -167,27 +166,6 @@ def null_states(rows: ChunkRows, buffers: Sequence[StoredBuffers]) -> NDArray[np
     ]
     joined = np.concatenate(states) if states else np.zeros(0, np.uint8)
     return joined if joined.any() else None
-
-
-class Blob:
-    """Arrays in one run of bytes, so that one copy brings them all to the GPU."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[int, NDArray[Any]]] = []
-        self.size = 0
-
-    def add(self, array: NDArray[Any]) -> int:
-        """Append; returns where it is, a multiple of 256."""
-        at = self.size
-        self._parts.append((at, array))
-        self.size = -(-(at + max(array.nbytes, 1)) // _ALIGNMENT) * _ALIGNMENT
-        return at
-
-    def write(self, target: NDArray[np.uint8]) -> None:
-        """Put all of it into `size` bytes."""
-        for at, array in self._parts:
-            data = np.ascontiguousarray(array)
-            target[at : at + data.nbytes] = data.view(np.uint8).reshape(-1)
 
 
 def places(offsets: Sequence[int], maps: Mapping[int, int], nsids: Sequence[int]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import rmm
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.board import Slot
-from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory
 from bamquery.engine.cuda.scan.chunk_tables import count_requests, cut_requests, stream_requests
 from bamquery.engine.cuda.scan.file_maps import PinnedExtent
 from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
@@ -26,6 +26,9 @@ _LARGE_RUN: Final = 256 << 10
 """Runs of at least so many bytes, on average, are the copy engine's: each is started by the host."""
 _COPY_BYTES: Final = 32 << 20
 """Of one copy: other streams' copies come between."""
+_COPY_BLOCKS: Final = 64
+"""Of the kernel that copies: with 4 KiB in flight for each warp more than PCIe takes, and other kernels find
+room beside them."""
 _KERNEL_RUN: Final = 16 << 10
 """A warp's share of a run that a kernel copies."""
 
@@ -104,16 +107,13 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     return Loaded(memory, ZERO_COPY, counters)
 
 
-def copy_mapped(
-    chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, stream: Any
-) -> None:
+def copy_mapped(chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, stream: Any) -> None:
     """Copy requests whose sources are addresses: `count`, or as many as the word `counted` says."""
-    chunk.launch(
-        "scan_load",
-        "scan_load_mapped",
+    launcher = chunk.state.launcher
+    launcher.start(
+        launcher.kernel("scan_load", "scan_load_mapped"),
         *(requests, count, None if counted is None else counted.address, chunk.board.take(4).address),
-        items=count,
-        of_a_block=8,
+        grid=max(1, min(-(-count // WARPS), _COPY_BLOCKS)),
         stream=stream,
     )
 

@@ -42,8 +42,8 @@ def scan_modules() -> Iterator[None]:
     columns = importlib.import_module("bamquery.engine.cuda.scan.device_columns")
     columns.column_from_buffers = fake_gpu.column_from_buffers  # type: ignore[attr-defined]
     yield
-    resources = sys.modules["bamquery.engine.cuda.scan.resources"]
-    for found in resources._known.values():
+    resources = sys.modules.get("bamquery.engine.cuda.scan.resources")
+    for found in [] if resources is None else resources._known.values():
         found.stop()
     for name in set(sys.modules) - set(before):
         if name in _NAMES or name.startswith("bamquery.engine.cuda"):

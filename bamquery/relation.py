@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from bamquery.display import preview
+from bamquery.driver.toolchain import INSTALL
+from bamquery.engine.device import Device
 from bamquery.engine.explain import explain_plan, explain_profile
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, SqlError
 from bamquery.extras import require
+from bamquery.gpu_results import cudf_frame, device_arrays, require_gpu
 from bamquery.plan.nodes import Limit, Plan, Query
 from bamquery.result import Result
 from bamquery.session import Session
@@ -23,8 +26,11 @@ from bamquery.values import python_rows
 from bamquery.views import View, inline
 
 if TYPE_CHECKING:
+    import cudf
+    import cupy
     import pandas
     import polars
+    import torch
 
 PREVIEW_ROWS: Final = 20
 
@@ -147,6 +153,43 @@ class Relation:
         """
         frame: polars.DataFrame = require("polars", "to_polars()").from_arrow(self.to_arrow())
         return frame
+
+    def to_cudf(self) -> cudf.DataFrame:
+        """All rows as cuDF's frame, over the GPU memory that they were computed in.
+
+        Raises:
+            BamQueryError: the query does not run on a GPU, or cuDF is not installed or has no such type.
+        """
+        _, device, frame = self._on_gpu("cudf", "to_cudf()", INSTALL)
+        return cudf_frame(device, frame, self._plan.fields)
+
+    def to_cupy(self) -> dict[str, cupy.ndarray]:
+        """Columns by name as CuPy's arrays, without a copy; dates and timestamps are their counts.
+
+        Raises:
+            BamQueryError: the query does not run on a GPU, CuPy is not installed, or a column has nulls or
+                is no array.
+        """
+        cupy, device, frame = self._on_gpu("cupy", "to_cupy()", INSTALL)
+        arrays = device_arrays(device, frame, self._plan.fields)
+        return {name: cupy.asarray(array) for name, array in arrays.items()}
+
+    def to_torch(self) -> dict[str, torch.Tensor]:
+        """Columns by name as torch's tensors, without a copy; as `to_cupy`.
+
+        Raises:
+            BamQueryError: as for `to_cupy`, of torch.
+        """
+        torch, device, frame = self._on_gpu("torch", "to_torch()", "pip install torch")
+        arrays = device_arrays(device, frame, self._plan.fields)
+        return {name: torch.as_tensor(array, device=device.name) for name, array in arrays.items()}
+
+    def _on_gpu(self, module: str, purpose: str, install: str) -> tuple[Any, Device[Any], Any]:
+        """A library, the device, and all rows there."""
+        with self.execute() as result:
+            require_gpu(result.profile.device, result.profile.notes, purpose)
+            library = require(module, purpose, install)
+            return library, *result.device_frame()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows, for whatever takes Arrow streams: `polars.DataFrame(rel)`, `con.load("t", rel)`."""

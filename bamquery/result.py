@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -17,6 +18,7 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
+from bamquery.errors import BamQueryError
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
 
@@ -44,18 +46,39 @@ class Result:
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(device, settings)
         self._lock = threading.Lock()
-        self._batches = _run(self.operator, self._context, plan.fields, self.profile)
+        self._begun = False
+        self._fields = plan.fields
+        self._start = partial(_run, self.operator, self._context, self.profile)
+        self._batches = self._start(partial(_to_arrow, device, plan.fields))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
 
     def __next__(self) -> pa.RecordBatch:
         with self._lock:
-            return next(self._batches)
+            self._begun = True
+            batch: pa.RecordBatch = next(self._batches)
+            return batch
 
     def table(self) -> pa.Table:
         """All batches that have not been taken yet."""
         return pa.Table.from_batches(list(self), self.schema)
+
+    def device_frame(self) -> tuple[Device[Any], Any]:
+        """The device, and all rows as one frame in its memory; instead of batches, not after some.
+
+        Raises:
+            BamQueryError: rows have been taken already.
+        """
+        device = self._context.device
+        with self._lock:
+            if self._begun:
+                raise BamQueryError("rows have been taken from this result already: run the query again")
+            self._begun = True
+            self._batches.close()
+            self._batches = self._start(_same)
+            frames = list(self._batches)
+        return device, device.concatenate([device.empty(self._fields), *frames])
 
     def cancel(self) -> None:
         """Make whoever takes batches get a `CancelledError` soon; from any thread, never waits."""
@@ -78,9 +101,9 @@ class Result:
 def _run(
     operator: Operator[Any],
     context: ExecutionContext[Any],
-    fields: Sequence[Field],
     profile: QueryProfile,
-) -> Generator[pa.RecordBatch, None, None]:
+    convert: Callable[[Any], Any],
+) -> Generator[Any, None, None]:
     # Not a method: a generator that knew its result would keep it, and the tables it reads, from being freed.
     with context, closing(operator.frames(context)) as frames:
         while True:
@@ -89,9 +112,18 @@ def _run(
                 frame = next(frames, None)
                 if frame is None:
                     return
-                batch = context.device.to_arrow(frame, fields)
+                rows = context.device.row_count(frame)
+                answer = convert(frame) if rows else None
             finally:
                 profile.seconds += time.perf_counter() - started
                 profile.peak_memory = context.memory.peak
-            if batch.num_rows:
-                yield batch
+            if rows:
+                yield answer
+
+
+def _to_arrow(device: Device[Any], fields: Sequence[Field], frame: Any) -> pa.RecordBatch:
+    return device.to_arrow(frame, fields)
+
+
+def _same(frame: Any) -> Any:
+    return frame

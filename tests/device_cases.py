@@ -18,7 +18,6 @@ from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
 from bamquery.plan.types import value_type
 from bamquery.type_names import type_name
-from tests.oracle import plain, same
 from tests.strategies import (
     ALL_TYPES,
     DECIMALS,
@@ -30,6 +29,7 @@ from tests.strategies import (
     array,
     specials,
 )
+from tests.values import plain, same
 
 TEXT = pa.large_string()
 BOOL = pa.bool_()

@@ -14,8 +14,8 @@ from bamquery.engine.device import Device
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression
 from bamquery.plan.nodes import Field, SortKey
 from tests.conformance.harness import random_column
-from tests.oracle import plain, same
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, scaled
+from tests.values import plain, same
 
 KINDS = (*ALL_TYPES, pa.null(), pa.timestamp("ns", "Europe/Berlin"))
 

@@ -16,8 +16,8 @@ from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field
-from tests.oracle import plain, same
 from tests.strategies import CHUNK_SIZES, array, scaled, specials
+from tests.values import plain, same
 
 
 class Rows(Operator[Any]):

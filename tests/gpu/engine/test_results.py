@@ -12,8 +12,8 @@ import pytest
 import bamquery
 from bamquery.engine.device import Device
 from bamquery.errors import BamQueryError, MemoryLimitError
-from tests.oracle import plain
 from tests.strategies import PLAIN_TYPES, array, specials
+from tests.values import plain
 
 ROWS = 5000
 

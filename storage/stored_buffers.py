@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bamquery.storage.encodings.encoding import VectorChecksums
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import VECTOR_ROWS, Extent
 from bamquery.storage.types import value_bits
@@ -23,6 +24,7 @@ class StoredBuffers:
         offsets: of strings, one more than there are rows.
         null_counts: of each vector.
         rows: of the fragment.
+        checksums: CRC-32C of what each vector stores.
     """
 
     values: Extent
@@ -31,6 +33,7 @@ class StoredBuffers:
     offsets: Extent | None
     null_counts: NDArray[np.int64]
     rows: int
+    checksums: VectorChecksums
 
     def null_states(self, vectors: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Of each vector 0 if no row is null, 2 if all are, 1 where only `validity` tells which."""
@@ -51,4 +54,5 @@ def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
         offsets=layout.offsets,
         null_counts=fragment.zone_map.null_counts(column),
         rows=fragment.rows,
+        checksums=fragment.checksums(column),
     )

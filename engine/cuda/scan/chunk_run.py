@@ -76,6 +76,8 @@ class ChunkRun:
         """
         plan = self._state.work.plan
         waiting = list(plan.steps)
+        for column, staged in self._loading.staged.items():
+            self._loads.check(self._state.columns[column].name, staged)
         step = self._loading.first
         while step is not None:
             self._prepare(step)
@@ -159,6 +161,7 @@ class ChunkRun:
                 self._held[column] = self._read_by_host(found.name)
             elif not self._filtered:
                 one = self._loads.stage(found, self._state.stream)
+                self._loads.check(found.name, one)
                 self._held[column] = self._loads.gathered(found, one, self._selection)
             else:
                 late.append(column)
@@ -296,3 +299,5 @@ class ChunkRun:
         error = board.error(board.fetch_errors)
         if error is not None:
             raise self._state.fetch_rings.failure(*error)
+        for check in self._loads.checks:
+            check.settle(self._chunk)

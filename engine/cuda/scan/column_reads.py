@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.accounting import ColumnRead, KernelTime
+from bamquery.engine.cuda.scan.checking import VectorCheck, check_vectors
 from bamquery.engine.cuda.scan.choice import BufferShape, choose_strategy
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory, Nulls
 from bamquery.engine.cuda.scan.device_columns import DeviceColumn
@@ -45,12 +46,30 @@ class ColumnLoads:
     Attributes:
         reads: what they are to be accounted for.
         kernels: that drove queue pairs.
+        checks: of vectors that were read whole.
     """
 
     def __init__(self, chunk: ChunkMemory) -> None:
         self.chunk = chunk
         self.reads: list[ColumnRead] = []
         self.kernels: list[KernelTime] = []
+        self.checks: list[VectorCheck] = []
+
+    def check(self, name: str, staged: StagedColumn, wanted: NDArray[np.bool_] | None = None) -> None:
+        """Start to compare a column that was staged with its checksums, where that is asked for."""
+        chunk = self.chunk
+        if not chunk.state.verifies:
+            return
+        used = None
+        if wanted is not None:
+            used = chunk.uploads.put(wanted.astype(np.uint32), chunk.state.stream)
+        values = staged.values.memory
+        self.checks.append(check_vectors(chunk, name, "values", staged.bits, values, used=used))
+        if staged.validity is not None:
+            bitmap = staged.validity.memory
+            self.checks.append(
+                check_vectors(chunk, name, "validity", 1, bitmap, nulls=staged.nulls, used=used)
+            )
 
     def stage(
         self,
@@ -118,6 +137,7 @@ class ColumnLoads:
             strategy = self.strategy(column, selection.rows)[0]
             if strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
+                self.check(column.name, staged, wanted)
                 found.append(self.gathered(column, staged, selection))
                 self.drop(staged)
             elif strategy is Strategy.FETCH_VECTORS:
@@ -173,6 +193,16 @@ class ColumnLoads:
                 described=selection.described,
             )
         )
+        if chunk.state.verifies:
+            for pick, part, width in zip(picks, ("values", "validity"), (bits, 1), strict=False):
+                self.checks.append(
+                    check_vectors(
+                        *(chunk, name, part, width, pick.memory),
+                        nulls=nulls if part == "validity" else None,
+                        slots=pick.slots.ptr,
+                        used=pick.used.ptr,
+                    )
+                )
         validity = picks[1] if len(picks) > 1 else None
         return gather_column(
             *(chunk, column.kind, bits, values.memory, None if validity is None else validity.memory),

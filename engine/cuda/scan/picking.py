@@ -22,10 +22,12 @@ class PickedVectors:
     Attributes:
         memory: where they are.
         slots: which of them each of the chunk's vectors is.
+        used: a word for each of these: whether it was read.
     """
 
     memory: rmm.DeviceBuffer
     slots: rmm.DeviceBuffer
+    used: rmm.DeviceBuffer
     tally: Slot
     path: str
     seconds: Callable[[], float] | None
@@ -66,4 +68,4 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
         copy_mapped(chunk, requests.ptr, most, total, state.stream)
     else:
         seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
-    return PickedVectors(memory, slots, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)
+    return PickedVectors(memory, slots, used, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)

@@ -55,7 +55,9 @@ def scan_on_gpu(
     )
     zone_maps = work.context.settings.zone_maps
     todo = chunks(work.fragments, work.ranges, work.columns, zone_maps, limits)
-    for frame in overlapped(stages, _checked(work, todo)):
+    # Without a filter the first chunk, a small one, may be all that a LIMIT wants.
+    alone = 0 if work.plan.steps else 1
+    for frame in overlapped(stages, _checked(work, todo), alone):
         if frame is not None:
             yield frame
 

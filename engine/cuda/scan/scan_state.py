@@ -72,6 +72,7 @@ class ScanState:
         settings = work.context.settings
         self.forced: Final = forced_strategy(settings)
         self.direct: Final = settings.reader == "direct"
+        self.verifies: Final = settings.verify_checksums
         self.block_bytes, lba_bytes = self._block_sizes()
         threads = controller_threads(available_cores())
         self._block_shape = block_rings(self.block_bytes, lba_bytes, self.direct, threads)
@@ -248,10 +249,7 @@ class ScanState:
             profile.reader = "direct" if self.direct else "mapped"
             profile.block_size = self.block_bytes
             profile.io_path = profile.io_path or ("queue pairs" if self.direct else "page cache")
-            profile.verify = False
         settings = self.work.context.settings
-        if settings.verify_checksums:
-            self.note("checksums are not verified on the GPU: bamquery check reads everything back")
         if not self.direct and settings.block_size > self.block_bytes:
             self.note(f"block_size {settings.block_size} is for the CPU; the GPU fetches {self.block_bytes}")
         for column in self.columns.values():

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bamquery.driver.faults import Fault, Opcode
-from bamquery.errors import NvmeError, StorageError
+from bamquery.errors import CorruptionError, NvmeError, StorageError
 from bamquery.storage.snapshot import Snapshot
 from tests.scan_cases import check, compare, every_type, run
 from tests.stored import stored
@@ -88,3 +88,30 @@ def test_a_truncated_file(cuda: Any, table: Snapshot, strategy: str) -> None:
         run(cuda, table, ("f64",), [predicate], strategy=strategy)
     path.write_bytes(content)
     check(cuda, table, ("f64",), [predicate], strategy=strategy)
+
+
+@pytest.mark.parametrize(
+    ("part", "strategy"), [("values", "stream"), ("values", "vectors"), ("pick", "auto")]
+)
+def test_bytes_that_are_not_those_that_were_written(
+    cuda: Any, table: Snapshot, part: str, strategy: str
+) -> None:
+    """Whole vectors are compared with their checksums on the GPU."""
+    fragment = table.fragments[0]
+    name = "f64" if part == "values" else "pick"
+    extent = fragment.layout.columns[fragment.column_index(name)].values
+    place = extent.offset + 5 * 8192 + 4711
+    with fragment.path.open("r+b") as file:
+        file.seek(place)
+        before = file.read(1)
+        file.seek(place)
+        file.write(bytes([before[0] ^ 64]))
+    predicate = compare(table, "pick", "less", 0.5)
+    settings = {"strategy": strategy, "zone_maps": False}
+    with pytest.raises(CorruptionError, match=f'column "{name}", vector 5: its values do not match'):
+        run(cuda, table, ("f64",), [predicate], **settings)
+    run(cuda, table, ("f64",), [predicate], **settings, verify_checksums=False)
+    with fragment.path.open("r+b") as file:
+        file.seek(place)
+        file.write(before)
+    check(cuda, table, ("f64",), [predicate], **settings)

@@ -220,6 +220,10 @@ T atomicAdd(T* word, U more) {
   return before;
 }
 
+inline std::uint32_t atomicMax(std::uint32_t* word, std::uint32_t value) {
+  return std::exchange(*word, std::max(*word, value));
+}
+
 namespace bamquery::warps {
 inline std::uint32_t lane() { return emulated::running->thread % 32; }
 inline std::uint32_t thread() { return emulated::running->thread; }

@@ -24,6 +24,7 @@ from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
 from tests.gpu.scan.test_scan_faults import (  # noqa: F401 - run here as well
     test_a_truncated_file,
     test_an_error_in_the_middle_of_a_scan,
+    test_bytes_that_are_not_those_that_were_written,
 )
 from tests.scan_cases import KEYS, check, compare, every_type
 from tests.stored import stored

@@ -1,0 +1,43 @@
+// CRC-32C of many pieces of equal size side by side, and of what they are together.
+//
+// Remainders are in the reflected order: bit 31 is the coefficient of x^0. Leaving out the usual inversions
+// makes the CRC linear: that of two pieces is that of the first, moved on by the second's length, plus the
+// second's.
+#pragma once
+
+#include "platform.hpp"
+
+namespace bamquery {
+
+inline constexpr uint32_t kCrcPolynomial = 0x82f63b78u;
+inline constexpr uint32_t kCrcPieces = 32;
+inline constexpr uint32_t kCrcSteps = 5;  ///< 32 pieces become one.
+
+/// The remainder after one more byte of zeros.
+BAMQUERY_CORE constexpr uint32_t crc_byte(uint32_t crc) {
+  for (uint32_t bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? kCrcPolynomial : 0);
+  return crc;
+}
+
+/// The product of two remainders.
+BAMQUERY_CORE constexpr uint32_t crc_multiply(uint32_t left, uint32_t right) {
+  uint32_t product = 0;
+  for (uint32_t bit = 0; bit < 32; ++bit) {
+    if ((left >> (31 - bit) & 1) != 0) product ^= right;
+    right = right >> 1 ^ ((right & 1) != 0 ? kCrcPolynomial : 0);
+  }
+  return product;
+}
+
+/// What moving on by so many bytes multiplies with.
+BAMQUERY_CORE constexpr uint32_t crc_shift(uint32_t bytes) {
+  uint32_t shift = 1u << 31;        // x^0
+  uint32_t power = 1u << (31 - 8);  // x^8: one byte
+  for (; bytes != 0; bytes >>= 1) {
+    if ((bytes & 1) != 0) shift = crc_multiply(shift, power);
+    power = crc_multiply(power, power);
+  }
+  return shift;
+}
+
+}  // namespace bamquery

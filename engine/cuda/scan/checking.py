@@ -1,0 +1,84 @@
+"""Vectors that were read whole, compared with their checksums on the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.board import Slot
+from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory, Nulls
+from bamquery.errors import CorruptionError
+
+_PARTS: Final[Mapping[str, str]] = MappingProxyType({"values": "values", "validity": "validity bits"})
+
+
+@dataclass(frozen=True)
+class VectorCheck:
+    """A check that was started; `bad` gets how many vectors there are from the first wrong one on."""
+
+    column: str
+    part: str
+    bad: Slot
+
+    def settle(self, chunk: ChunkMemory) -> None:
+        """Look at what it found, once the board was copied back.
+
+        Raises:
+            CorruptionError: names file, column and vector.
+        """
+        found = chunk.board.word(self.bad)
+        if found:
+            vector = chunk.rows.vectors[chunk.rows.count - found]
+            fragment = chunk.rows.pieces[int(vector["piece"])].fragment
+            number = int(vector["number"])
+            what = f'column "{self.column}", vector {number}: its {_PARTS[self.part]}'
+            raise CorruptionError(f"{what} do not match their checksum", fragment.path)
+
+
+def check_vectors(
+    chunk: ChunkMemory,
+    column: str,
+    part: str,
+    bits: int,
+    memory: rmm.DeviceBuffer,
+    *,
+    nulls: Nulls | None = None,
+    slots: int | None = None,
+    used: int | None = None,
+) -> VectorCheck:
+    """Start to compare, on the session's stream.
+
+    Args:
+        chunk: whose vectors they are.
+        column: by name.
+        part: `values` or `validity`.
+        bits: of a row.
+        memory: the vectors.
+        nulls: of `validity`, where they are: only vectors that have nulls and values were read.
+        slots: where `memory` has each vector, as words on the GPU; None: in their order.
+        used: which vectors were read, as words on the GPU; None: all.
+    """
+    bad = chunk.board.take(4)
+    launcher = chunk.state.launcher
+    launcher.start(
+        launcher.kernel("scan_crc", "scan_crc"),
+        *(memory.ptr, bits, chunk.vector_rows, chunk.rows.count, _checksums(chunk, column, part), slots),
+        *(used, None if nulls is None else nulls.address, bad.address),
+        grid=launcher.grid(chunk.rows.count, WARPS),
+        stream=chunk.state.stream,
+    )
+    return VectorCheck(column, part, bad)
+
+
+def _checksums(chunk: ChunkMemory, column: str, part: str) -> int:
+    found: list[NDArray[np.uint32]] = []
+    for piece, buffers in zip(chunk.rows.pieces, chunk.buffers(column), strict=True):
+        stored = buffers.checksums.values if part == "values" else buffers.checksums.validity
+        found.append(np.zeros(len(piece.vectors), np.uint32) if stored is None else stored[piece.vectors])
+    return chunk.uploads.put(np.concatenate(found), chunk.state.stream)

@@ -1,4 +1,4 @@
-"""Expressions of every function and cast over values that break things; a device held against the CPU device."""
+"""Expressions of every function and cast over values that break things; a device held against the CPU."""
 
 from __future__ import annotations
 

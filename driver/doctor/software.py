@@ -18,10 +18,15 @@ from bamquery.errors import GpuError
 _NEEDED: Final = ("bamquery", "flatbuffers", "numpy", "pyarrow", "rich", "sqlglot")
 _USEFUL: Final = {
     "GPU": ("cuda-core", "nvidia-cuda-nvrtc", "nvidia-cuda-cccl"),
-    "GPU frames": ("cudf-cu13", "pylibcudf-cu13"),
+    "queries on a GPU": ("cudf-cu13", "pylibcudf-cu13", "rmm-cu13"),
     "arrays in Python kernels": ("numba", "numba-cuda"),
     "comparisons and pictures": ("duckdb", "polars", "matplotlib"),
 }
+_MISSED: Final = {
+    "GPU": "no kernels on a GPU without; nothing to do for the CPU",
+    "queries on a GPU": "queries run on the CPU, to_cudf() is refused",
+}
+"""What follows where packages for a purpose are missing."""
 
 
 def check_extension(_machine: Machine) -> Iterator[Finding]:
@@ -68,8 +73,8 @@ def check_packages(_machine: Machine) -> Iterator[Finding]:
                 f"packages for {purpose}",
                 Level.NOTE,
                 f"not installed: {', '.join(absent)}" + (f"; {found}" if found else ""),
-                f"no {purpose} without" if "GPU" in purpose else f"needed for {purpose} only",
-                f"pip install {' '.join(absent)}",
+                _MISSED.get(purpose, f"needed for {purpose} only"),
+                toolchain.INSTALL if "GPU" in purpose else f"pip install {' '.join(absent)}",
                 values=dict(versions),
             )
         else:

@@ -5,7 +5,7 @@ A decimal128 has at most 38 digits, so its unscaled value is below 10**38, and 2
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -15,7 +15,7 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.failures import fail_call
-from bamquery.engine.cuda.kernels import INT128, Kernels, Operand, rows_of, viewed
+from bamquery.engine.cuda.kernels import INT128, Kernels, Operand, Side, rows_of, viewed
 from bamquery.engine.cuda.types import device_type
 
 _WHOLE: Any = pa.decimal128(38, 0)
@@ -119,21 +119,35 @@ def _precision(kind: Any) -> int:
 
 def modulo(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     """Remainder with the dividend's sign, null where the divisor is zero; both arguments have the type."""
-    return _by_divisor(kernels, BinaryOperator.MOD, arguments, kind)
+    return _by_divisor(kernels, remainder, arguments, kind)
 
 
 def floor_divide(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     """Quotient of whole numbers (scale 0) toward zero, null where the divisor is zero."""
-    return _by_divisor(kernels, BinaryOperator.DIV, arguments, kind)
+    return _by_divisor(kernels, quotient, arguments, kind)
+
+
+def quotient(kernels: Kernels, whole: plc.Column, divisor: Side) -> plc.Column:
+    """Of 128-bit integers, toward zero; the divisor is not zero."""
+    return kernels.binary(BinaryOperator.DIV, whole, divisor, INT128)
+
+
+def remainder(kernels: Kernels, whole: plc.Column, divisor: Side) -> plc.Column:
+    """Of 128-bit integers, with the sign of the first; the divisor is not zero."""
+    back = kernels.binary(BinaryOperator.MUL, quotient(kernels, whole, divisor), divisor, INT128)
+    return kernels.binary(BinaryOperator.SUB, whole, back, INT128)
 
 
 def _by_divisor(
-    kernels: Kernels, operator: BinaryOperator, arguments: Sequence[Operand], kind: pa.DataType
+    kernels: Kernels,
+    operation: Callable[[Kernels, plc.Column, Side], plc.Column],
+    arguments: Sequence[Operand],
+    kind: pa.DataType,
 ) -> plc.Column:
     dividend, divisor = _operands(kernels, arguments)
     known = kernels.filled(kernels.test(BinaryOperator.NOT_EQUAL, divisor, integer(kernels, 0)))
     by = kernels.where(known, divisor, integer(kernels, 1))
-    result = viewed(kernels.binary(operator, dividend, by, INT128), device_type(kind))
+    result = viewed(operation(kernels, dividend, by), device_type(kind))
     return kernels.where(known, result, kernels.null(kind))
 
 

@@ -144,8 +144,8 @@ def _whole_decimals(kernels: Kernels, column: plc.Column, *, up: bool) -> plc.Co
     if scale == 38:
         return _step(kernels, kernels.binary(BinaryOperator.MUL, whole, _zero(kernels), INT128), whole, up=up)
     unit = decimals.integer(kernels, 10**scale)
-    quotient = kernels.binary(BinaryOperator.DIV, whole, unit, INT128)
-    return _step(kernels, quotient, kernels.binary(BinaryOperator.MOD, whole, unit, INT128), up=up)
+    quotient = decimals.quotient(kernels, whole, unit)
+    return _step(kernels, quotient, decimals.remainder(kernels, whole, unit), up=up)
 
 
 def _step(kernels: Kernels, quotient: plc.Column, rest: plc.Column, *, up: bool) -> plc.Column:

@@ -29,15 +29,10 @@ BAMQUERY_CORE constexpr uint32_t crc_multiply(uint32_t left, uint32_t right) {
   return product;
 }
 
-/// What moving on by so many bytes multiplies with.
-BAMQUERY_CORE constexpr uint32_t crc_shift(uint32_t bytes) {
-  uint32_t shift = 1u << 31;        // x^0
-  uint32_t power = 1u << (31 - 8);  // x^8: one byte
-  for (; bytes != 0; bytes >>= 1) {
-    if ((bytes & 1) != 0) shift = crc_multiply(shift, power);
-    power = crc_multiply(power, power);
-  }
-  return shift;
-}
+/// What remainders of a vector's pieces are multiplied with: x^(8 n) moves on by n bytes.
+struct CrcShifts {
+  uint32_t step[kCrcSteps];  ///< By 1, 2, 4, 8 and 16 pieces.
+  uint32_t start;            ///< What the inversion before the first byte has become behind the last.
+};
 
 }  // namespace bamquery

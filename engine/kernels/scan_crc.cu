@@ -31,23 +31,38 @@ __device__ inline uint32_t add_word(const Tables& tables, uint32_t crc, uint32_t
          tables.entry[2][mixed >> 16 & 0xff] ^ tables.entry[3][mixed >> 24];
 }
 
+__device__ inline uint32_t whole_piece(const Tables& tables, const byte* from, uint32_t bytes) {
+  uint32_t crc = 0;
+  if (bytes % 16 == 0) {
+    const auto vectors = reinterpret_cast<const uint4*>(from);
+    for (uint32_t i = 0; i < bytes / 16; ++i) {
+      const uint4 four = vectors[i];
+      crc = add_word(tables, crc, four.x);
+      crc = add_word(tables, crc, four.y);
+      crc = add_word(tables, crc, four.z);
+      crc = add_word(tables, crc, four.w);
+    }
+  } else {
+    const auto words = reinterpret_cast<const uint32_t*>(from);
+    for (uint32_t i = 0; i < bytes / 4; ++i) crc = add_word(tables, crc, words[i]);
+  }
+  return crc;
+}
+
 }  // namespace
 
-/// `vectors` vectors of `bits` a row, `vector_rows` each: vector v lies at place slots[v] (null: v), if
-/// wanted[v] is not 0 (null: all are) and, with `nulls`, its state is that bits tell. `bad` (zero before)
-/// gets how many vectors there are from the first on whose checksum differs. 256 threads.
+/// `vectors` vectors of `bits` a row, `vector_rows` each, whose `shifts` the host knows: vector v lies at
+/// place slots[v] (null: v), if wanted[v] is not 0 (null: all are) and, with `nulls`, its state is that bits
+/// tell. `bad` (zero before) gets how many vectors there are from the first on whose checksum differs. 256
+/// threads.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_crc(const byte* memory, uint32_t bits, const uint16_t* vector_rows, uint32_t vectors,
-             const uint32_t* checksums, const uint32_t* slots, const uint32_t* wanted, const uint8_t* nulls,
-             uint32_t* bad) {
+             const CrcShifts shifts, const uint32_t* checksums, const uint32_t* slots, const uint32_t* wanted,
+             const uint8_t* nulls, uint32_t* bad) {
   __shared__ Tables tables;
   make_tables(tables);
   const uint32_t size = kVectorRows * bits / 8;
   const uint32_t piece = size / kCrcPieces;  // a multiple of 4: 128 bytes are the smallest vector
-  uint32_t shifts[kCrcSteps];
-#pragma unroll
-  for (uint32_t step = 0; step < kCrcSteps; ++step) shifts[step] = crc_shift(piece << step);
-  const uint32_t whole_start = crc_multiply(crc_shift(size), ~0u);
   const uint32_t lane = Lanes::lane();
   const uint32_t stride = gridDim.x * kWarps;
   for (uint32_t vector = blockIdx.x * kWarps + threadIdx.x / 32; vector < vectors; vector += stride) {
@@ -58,15 +73,14 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const uint32_t bytes = (vector_rows[vector] * bits + 7) / 8;
     uint32_t crc = 0;
     if (bytes == size) {
-      const auto words = reinterpret_cast<const uint32_t*>(from + lane * piece);
-      for (uint32_t i = 0; i < piece / 4; ++i) crc = add_word(tables, crc, words[i]);
+      crc = whole_piece(tables, from + lane * piece, piece);
 #pragma unroll
       for (uint32_t step = 0; step < kCrcSteps; ++step) {
         const uint32_t other = __shfl_xor_sync(~0u, crc, 1u << step);
         const bool first = (lane >> step & 1) == 0;
-        crc = crc_multiply(first ? crc : other, shifts[step]) ^ (first ? other : crc);
+        crc = crc_multiply(first ? crc : other, shifts.step[step]) ^ (first ? other : crc);
       }
-      crc = ~(crc ^ whole_start);
+      crc = ~(crc ^ shifts.start);
     } else {
       // The last vector of a fragment, which comes once.
       crc = ~0u;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -14,7 +16,12 @@ from numpy.typing import NDArray
 from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory, Nulls
 from bamquery.errors import CorruptionError
+from bamquery.storage.layout import VECTOR_ROWS
 
+_POLYNOMIAL: Final = 0x82F63B78
+"""CRC-32C's, reflected."""
+_PIECES: Final = 32
+"""Of a vector, one for each lane of a warp."""
 _PARTS: Final[Mapping[str, str]] = MappingProxyType({"values": "values", "validity": "validity bits"})
 
 
@@ -68,12 +75,46 @@ def check_vectors(
     launcher = chunk.state.launcher
     launcher.start(
         launcher.kernel("scan_crc", "scan_crc"),
-        *(memory.ptr, bits, chunk.vector_rows, chunk.rows.count, _checksums(chunk, column, part), slots),
-        *(used, None if nulls is None else nulls.address, bad.address),
+        *(memory.ptr, bits, chunk.vector_rows, chunk.rows.count, crc_shifts(VECTOR_ROWS * bits // 8)),
+        *(
+            _checksums(chunk, column, part),
+            slots,
+            used,
+            None if nulls is None else nulls.address,
+            bad.address,
+        ),
         grid=launcher.grid(chunk.rows.count, WARPS),
         stream=chunk.state.stream,
     )
     return VectorCheck(column, part, bad)
+
+
+@functools.cache
+def crc_shifts(size: int) -> bytes:
+    """The CrcShifts of vectors of `size` bytes (driver/core/scan_crc.hpp)."""
+    steps = [_power(8 * (size // _PIECES) << step) for step in range(5)]
+    return struct.pack("<6I", *steps, _multiply(_power(8 * size), 0xFFFFFFFF))
+
+
+def _power(exponent: int) -> int:
+    """X to that power, as a remainder: bit 31 is the coefficient of x^0."""
+    result, power = 1 << 31, 1 << 30
+    while exponent:
+        if exponent & 1:
+            result = _multiply(result, power)
+        power = _multiply(power, power)
+        exponent >>= 1
+    return result
+
+
+def _multiply(left: int, right: int) -> int:
+    """The product of two remainders."""
+    product = 0
+    for bit in range(32):
+        if left >> (31 - bit) & 1:
+            product ^= right
+        right = right >> 1 ^ (_POLYNOMIAL if right & 1 else 0)
+    return product
 
 
 def _checksums(chunk: ChunkMemory, column: str, part: str) -> int:

@@ -1,0 +1,32 @@
+"""Checksums of pieces add up to that of the whole."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bamquery import _native
+
+
+@pytest.fixture
+def checking(scan_modules: None) -> Any:
+    from bamquery.engine.cuda.scan import checking
+
+    return checking
+
+
+@pytest.mark.parametrize("size", [128, 1024, 8192, 16384])
+def test_pieces_make_the_whole(checking: Any, size: int) -> None:
+    data = np.random.default_rng(size).integers(0, 256, size).astype(np.uint8).tobytes()
+    *steps, start = struct.unpack("<6I", checking.crc_shifts(size))
+    piece = size // 32
+    # Without the inversions: what a piece adds to zeros before it.
+    zero = _native.crc32c(bytes(piece))
+    found = [_native.crc32c(data[i : i + piece]) ^ zero for i in range(0, size, piece)]
+    for step in steps:
+        pairs = zip(found[::2], found[1::2], strict=True)
+        found = [checking._multiply(left, step) ^ right for left, right in pairs]
+    assert found[0] ^ start ^ 0xFFFFFFFF == _native.crc32c(data)

@@ -77,6 +77,7 @@ class _Stages:
         self._session = session
         self._state = ScanState(session, resources_of(session), device, work)
         self._open: list[ChunkMemory] = []
+        self._discarded: list[LoadingChunk] = []
         self._reading = ExitStack()
         self._reading.enter_context(work.profile.clock.reading())
 
@@ -135,11 +136,14 @@ class _Stages:
 
     def discard(self, loading: LoadingChunk) -> None:
         self._forget(loading)
+        self._discarded.append(loading)
 
     def close(self) -> None:
         """Wait until the GPU has done with the scan's memory; what it does not end is kept."""
         self._session.enter()
         settled = self._settled()
+        if settled:
+            self._count_discarded()
         for memory in self._open:
             if settled:
                 memory.close()
@@ -151,6 +155,16 @@ class _Stages:
             self._state.close()
         else:
             self._session.gpu.abandon(self._state)
+
+    def _count_discarded(self) -> None:
+        """What was read for nothing was read all the same."""
+        for loading in self._discarded:
+            if loading.loads is None or loading.memory is None:
+                continue
+            for read in loading.loads.reads:
+                if not read.tallies:  # what kernels counted was not brought back
+                    with self._work.profile.lock:
+                        self._work.profile.columns[read.name].counters += read.counters
 
     def _settled(self) -> bool:
         if not self._open:

@@ -100,7 +100,7 @@ class QueueProfile:
     kernel_seconds: float = 0.0
     """Time of the kernels that issued them, by the GPU's clock, added up."""
     in_flight_seconds: float = 0.0
-    """From issue to completion, all commands added up."""
+    """From issue until a warp's commands had all completed, all commands added up."""
     waited_seconds: float = 0.0
     """That warps waited for completions, all warps added up."""
     warp_seconds: float = 0.0

@@ -248,6 +248,12 @@ class ScanState:
         with profile.lock:
             profile.reader = "direct" if self.direct else "mapped"
             profile.block_size = self.block_bytes
+            profile.volume = {
+                "bandwidth": self.rates.stream,
+                "iops": self.rates.commands,
+                "latency": self.rates.latency,
+                "source": "measured" if self.direct else "assumed for a GPU and this many cores",
+            }
             profile.io_path = profile.io_path or ("queue pairs" if self.direct else "page cache")
         settings = self.work.context.settings
         if not self.direct and settings.block_size > self.block_bytes:

@@ -17,6 +17,7 @@ from bamquery.engine.operators.scan_chunks import (
     CHUNK_PIECES,
     CHUNK_VECTORS,
     FIRST_VECTORS,
+    ChunkLimits,
     chunks,
 )
 from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, Extent, vector_count
@@ -90,6 +91,15 @@ def test_bounds(made: list[FakeFragment]) -> None:
         for piece in chunk.pieces:
             assert len(piece.vectors) in (0, 1) or piece.rows * piece.fragment.width <= CHUNK_BYTES
         target = min(2 * target, CHUNK_VECTORS)
+
+
+def test_limits_of_a_device() -> None:
+    fragment = FakeFragment(100 * VECTOR_ROWS, list(range(100)))
+    limits = ChunkLimits(
+        vectors=64, stored_bytes=24 * 8 * VECTOR_ROWS, first=2, growth=4, pieces=8, widest=True
+    )
+    found = list(chunks([fragment], ANY, ["x"], True, limits))
+    assert [len(chunk.pieces[0].vectors) for chunk in found] == [2, 8, 24, 24, 24, 18]
 
 
 def test_without_zone_maps_or_predicates_every_vector_is_read() -> None:

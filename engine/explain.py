@@ -14,9 +14,9 @@ from bamquery.engine.profile import (
     IoProfile,
     OperatorProfile,
     QueryProfile,
-    QueueProfile,
     ScanProfile,
 )
+from bamquery.engine.queue_profile import QueueProfile
 from bamquery.engine.units import human_bytes, human_count, human_rate, human_seconds, plural
 
 _UNKNOWN = "-"

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from bamquery.engine.queue_profile import QueueProfile
+from bamquery.engine.units import ratio
 from bamquery.storage.block_reader import ReadCounters
 
 
@@ -86,74 +88,6 @@ class ReadClock:
 
 
 @dataclass
-class QueueProfile:
-    """What a GPU's kernels did through queue pairs in one scan. Written under its `ScanProfile`'s lock."""
-
-    pairs: int = 0
-    """Queue pairs for scattered blocks, each a thread block's while it runs."""
-    depth: int = 0
-    """Places of each of their rings."""
-    commands: int = 0
-    """Completed well."""
-    bytes: int = 0
-    """That they read."""
-    kernel_seconds: float = 0.0
-    """Time of the kernels that issued them, by the GPU's clock, added up."""
-    in_flight_seconds: float = 0.0
-    """From issue until a warp's commands had all completed, all commands added up."""
-    waited_seconds: float = 0.0
-    """That warps waited for completions, all warps added up."""
-    warp_seconds: float = 0.0
-    """That these warps ran."""
-    controller_seconds: float = 0.0
-    """CPU time of the controller's threads while the scan ran, for other queries too."""
-    wall_seconds: float = 0.0
-    """How long the scan ran."""
-
-    @property
-    def iops(self) -> float | None:
-        """Commands a second while kernels fetched."""
-        return _ratio(self.commands, self.kernel_seconds)
-
-    @property
-    def bytes_per_second(self) -> float | None:
-        """Bytes a second while kernels fetched."""
-        return _ratio(self.bytes, self.kernel_seconds)
-
-    @property
-    def mean_depth(self) -> float | None:
-        """Commands in flight, on average, while kernels fetched (Little's law)."""
-        return _ratio(self.in_flight_seconds, self.kernel_seconds)
-
-    @property
-    def waited_share(self) -> float | None:
-        """Share of the fetching warps' time that they waited for I/O."""
-        return _ratio(self.waited_seconds, self.warp_seconds)
-
-    @property
-    def controller_cores(self) -> float | None:
-        """CPU cores that the controller's threads took."""
-        return _ratio(self.controller_seconds, self.wall_seconds)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {
-            "pairs": self.pairs,
-            "depth": self.depth,
-            "commands": self.commands,
-            "bytes": self.bytes,
-            "kernel_seconds": self.kernel_seconds,
-            "iops": self.iops,
-            "bytes_per_second": self.bytes_per_second,
-            "mean_depth": self.mean_depth,
-            "waited_seconds": self.waited_seconds,
-            "waited_share": self.waited_share,
-            "controller_seconds": self.controller_seconds,
-            "controller_cores": self.controller_cores,
-        }
-
-
-@dataclass
 class ColumnProfile:
     """One column of one scan. Written under its `ScanProfile`'s lock."""
 
@@ -184,7 +118,7 @@ class ColumnProfile:
     @property
     def amplification(self) -> float | None:
         """Bytes read / bytes needed; None where nothing was needed."""
-        return _ratio(self.counters.bytes, self.bytes_needed)
+        return ratio(self.counters.bytes, self.bytes_needed)
 
     @property
     def strategy(self) -> str:
@@ -210,8 +144,8 @@ class ColumnProfile:
             "commands": self.counters.commands,
             "amplification": self.amplification,
             "read_seconds": self.clock.seconds,
-            "iops": _ratio(self.counters.commands, self.clock.seconds),
-            "bytes_per_second": _ratio(self.counters.bytes, self.clock.seconds),
+            "iops": ratio(self.counters.commands, self.clock.seconds),
+            "bytes_per_second": ratio(self.counters.bytes, self.clock.seconds),
             "paths": dict(self.paths),
         }
 
@@ -321,17 +255,17 @@ class IoProfile:
     @property
     def amplification(self) -> float | None:
         """Bytes read / bytes needed; None where nothing was needed."""
-        return _ratio(self.bytes_read, self.bytes_needed)
+        return ratio(self.bytes_read, self.bytes_needed)
 
     @property
     def iops(self) -> float | None:
         """Commands a second while reading; None where nothing was read."""
-        return _ratio(self.commands, self.seconds)
+        return ratio(self.commands, self.seconds)
 
     @property
     def bytes_per_second(self) -> float | None:
         """Bytes a second while reading; None where nothing was read."""
-        return _ratio(self.bytes_read, self.seconds)
+        return ratio(self.bytes_read, self.seconds)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -398,7 +332,3 @@ class QueryProfile:
             "notes": list(self.notes) + [note for scan in self.scans for note in scan.notes],
             "operators": self.root.to_dict(),
         }
-
-
-def _ratio(numerator: float, denominator: float) -> float | None:
-    return numerator / denominator if denominator else None

@@ -46,3 +46,8 @@ def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
     if unit == 0:
         return f"{value:.0f} {units[0]}".rstrip()
     return f"{value:.3g} {units[unit]}" if base == 1000 else f"{value:.1f} {units[unit]}"
+
+
+def ratio(numerator: float, denominator: float) -> float | None:
+    """One over the other; None for nothing over nothing."""
+    return numerator / denominator if denominator else None

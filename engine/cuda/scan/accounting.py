@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from bamquery.engine.cuda.scan.board import Board, Slot
 from bamquery.engine.cuda.scan.chunk_tables import ChunkRows
 from bamquery.engine.operators.scan_accounting import plain_bytes
-from bamquery.engine.profile import ColumnProfile, QueueProfile, ScanProfile
+from bamquery.engine.profile import ColumnProfile, ScanProfile
+from bamquery.engine.queue_profile import QueueProfile
 from bamquery.errors import GpuError
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.read_planner import Strategy

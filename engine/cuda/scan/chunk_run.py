@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,10 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.scan.accounting import settle
-from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
-from bamquery.engine.cuda.scan.column_reads import ColumnLoads, StagedColumn
 from bamquery.engine.cuda.scan.device_columns import DeviceColumn
 from bamquery.engine.cuda.scan.gathering import take
+from bamquery.engine.cuda.scan.host_columns import download, read_by_host
+from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.predicate import FusedPredicate
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.cuda.scan.selection import (
@@ -27,28 +26,7 @@ from bamquery.engine.cuda.scan.selection import (
     narrow_by,
     select,
 )
-from bamquery.engine.operators.scan_chunks import Chunk
 from bamquery.engine.operators.scan_order import Step
-
-
-@dataclass
-class LoadingChunk:
-    """A chunk whose first columns are on their way.
-
-    Attributes:
-        memory: what it has on the GPU; None where zone maps left nothing of it.
-        first: the step it begins with; None where there is none.
-        loads: its reads.
-        staged: columns that are being loaded, by position in the schema.
-        loaded: the event behind them.
-    """
-
-    chunk: Chunk
-    memory: ChunkMemory | None
-    first: Step | None
-    loads: ColumnLoads | None = None
-    staged: dict[int, StagedColumn] = field(default_factory=dict)
-    loaded: Any = None
 
 
 class ChunkRun:
@@ -158,7 +136,9 @@ class ChunkRun:
             if staged is not None:
                 self._held[column] = self._loads.gathered(found, staged, self._selection)
             elif found.refused is not None:
-                self._held[column] = self._read_by_host(found.name)
+                self._held[column] = read_by_host(
+                    self._chunk, found.name, self._selection if self._filtered else None, self._wait
+                )
             elif not self._filtered:
                 one = self._loads.stage(found, self._state.stream)
                 self._loads.check(found.name, one)
@@ -169,23 +149,6 @@ class ChunkRun:
             assert self._selection is not None
             names = [self._state.columns[column] for column in late]
             self._held |= zip(late, self._loads.read(names, self._selection, self._wanted), strict=True)
-
-    def _read_by_host(self, name: str) -> CudaFrame:
-        """A column that kernels do not read, through the device's column reader."""
-        reads, device = self._state.work.reads, self._state.device
-        if not self._filtered:
-            pieces = self._chunk.rows.pieces
-            return device.concatenate([reads.read(piece, name, None, selected=False) for piece in pieces])
-        assert self._selection is not None
-        found = self._download(self._selection.positions.ptr, self._selection.rows)
-        rows = self._chunk.rows.row_ids(found)
-        return device.concatenate(
-            [
-                reads.read(piece, name, ids, selected=True)
-                for piece, ids in zip(self._chunk.rows.pieces, rows, strict=True)
-                if len(ids)
-            ]
-        )
 
     def _apply(self, step: Step, wanted: set[int]) -> None:
         """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
@@ -265,7 +228,7 @@ class ChunkRun:
     def _taken(self, held: DeviceColumn | CudaFrame, places: int, rows: int) -> DeviceColumn | CudaFrame:
         if isinstance(held, DeviceColumn):
             return take(self._chunk, held, places, rows)
-        return self._state.device.take(held, self._download(places, rows).astype(np.int64))
+        return self._state.device.take(held, download(self._chunk, places, rows, self._wait).astype(np.int64))
 
     def _finished(self, column: int) -> Any:
         held = self._held[column]
@@ -279,17 +242,6 @@ class ChunkRun:
         finally:
             self._state.forget(event)
         self._raise_failure()
-
-    def _download(self, address: int, words: int) -> NDArray[np.uint32]:
-        """Words from the GPU; waits."""
-        state = self._state
-        block = state.resources.blocks.take(4 * words)
-        cuda = state.session.gpu.cuda
-        cuda("copy from the GPU", "cuMemcpyDtoHAsync", block.host, address, 4 * words, state.stream)
-        self._wait()
-        found = block.view(0, np.uint32, words).copy()
-        state.resources.blocks.give_back(block)
-        return found
 
     def _raise_failure(self) -> None:
         board = self._chunk.board

@@ -18,7 +18,7 @@ from bamquery.engine.cuda.scan.fetching import Fetches
 from bamquery.engine.cuda.scan.gathering import gather_column
 from bamquery.engine.cuda.scan.loading import QUEUE_PAIRS, Loaded, load_vectors
 from bamquery.engine.cuda.scan.picking import fetch_vectors
-from bamquery.engine.cuda.scan.scan_state import ScanColumn
+from bamquery.engine.cuda.scan.scan_column import ScanColumn
 from bamquery.engine.cuda.scan.selection import Selection
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.read_planner import Strategy

@@ -9,8 +9,9 @@ from typing import Final
 
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
-from bamquery.engine.cuda.scan.chunk_run import ChunkRun, LoadingChunk
+from bamquery.engine.cuda.scan.chunk_run import ChunkRun
 from bamquery.engine.cuda.scan.column_reads import ColumnLoads
+from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.pipeline import overlapped
 from bamquery.engine.cuda.scan.resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import ScanState

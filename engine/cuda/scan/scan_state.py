@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
-import pyarrow as pa
-
-from bamquery.driver.gpu_launch import Launch
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.choice import PathRates
 from bamquery.engine.cuda.scan.file_maps import PinnedExtent, require_whole
@@ -17,42 +12,27 @@ from bamquery.engine.cuda.scan.launching import Launcher
 from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse
 from bamquery.engine.cuda.scan.resources import ScanResources
 from bamquery.engine.cuda.scan.rings import Rings, block_rings, controller_threads, stream_rings
+from bamquery.engine.cuda.scan.scan_clock import ScanClock
+from bamquery.engine.cuda.scan.scan_column import scan_column
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan_columns import forced_strategy
 from bamquery.engine.operators.scan_device import ScanWork
 from bamquery.engine.operators.scan_order import Step
-from bamquery.engine.profile import QueueProfile
+from bamquery.engine.queue_profile import QueueProfile
 from bamquery.engine.settings import available_cores
-from bamquery.errors import GpuError
 from bamquery.storage.device_profile import DeviceProfile
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import Extent
 from bamquery.storage.stored_buffers import StoredBuffers, stored_buffers
-from bamquery.storage.types import is_string_like
 
 _MOST_BLOCK_BYTES: Final = 4096
 """Larger ones may reach behind the last buffer of a file."""
-_SPIN_S: Final = 300e-6
-_NAP_S: Final = 30e-6
 DEADLINE_NS: Final = 20_000_000_000
 """After which a command is lost."""
 
 
-@dataclass(frozen=True)
-class ScanColumn:
-    """A column of the scan.
-
-    Attributes:
-        refused: why kernels do not read it, and the device's column reader does; None: they do.
-    """
-
-    name: str
-    kind: pa.DataType
-    refused: str | None
-
-
-class ScanState:
+class ScanState(ScanClock):
     """One scan on one GPU; one thread runs it. A context manager."""
 
     def __init__(
@@ -63,7 +43,7 @@ class ScanState:
         work: ScanWork[CudaFrame],
     ) -> None:
         """Open what the scan reads through; see `open_rings`."""
-        self.session: Final = session
+        super().__init__(session, work.check)
         self.resources: Final = resources
         self.device: Final = device
         self.work: Final = work
@@ -81,7 +61,7 @@ class ScanState:
         self._before: dict[str, tuple[float, ...]] = {}
         self.rates: Final = self._rates(threads)
         self.columns: Final = {
-            position: _column(name, work.plan.schema.field(name).type)
+            position: scan_column(name, work.plan.schema.field(name).type)
             for name in work.columns
             for position in [work.plan.schema.get_field_index(name)]
         }
@@ -91,7 +71,6 @@ class ScanState:
         self.copy_stream: Final = resources.take_stream()
         self._buffers: dict[tuple[str, str], StoredBuffers] = {}
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
-        self._launches: list[Launch] = []
         self._started = time.perf_counter()
         self._note()
 
@@ -169,50 +148,6 @@ class ScanState:
             if text not in profile.notes:
                 profile.notes.append(text)
 
-    def wait(self, event: Any) -> None:
-        """Wait for an event; the scan may be cancelled meanwhile.
-
-        Raises:
-            CancelledError: it was.
-            GpuError: a kernel failed.
-        """
-        cuda = self.session.gpu.cuda
-        started = time.perf_counter()
-        while True:
-            (status,) = cuda.api.cuEventQuery(event)
-            if not int(status):
-                break
-            if status != cuda.api.CUresult.CUDA_ERROR_NOT_READY:
-                raise GpuError(
-                    f"the scan failed on {self.session.name}: {cuda.explain(status)}; "
-                    "it takes no more work from this process"
-                )
-            if time.perf_counter() - started > _SPIN_S:
-                self.work.check()
-                time.sleep(_NAP_S)
-        self.reap()
-
-    def event(self, stream: Any) -> Any:
-        """A new event behind what the stream was given before; destroy it."""
-        cuda = self.session.gpu.cuda
-        timing = cuda.api.CUevent_flags.CU_EVENT_DISABLE_TIMING.value
-        event = cuda("make an event", "cuEventCreate", timing)
-        cuda("record an event", "cuEventRecord", event, stream)
-        return event
-
-    def forget(self, event: Any) -> None:
-        """Destroy an event."""
-        self.session.gpu.cuda.quietly("cuEventDestroy", event)
-
-    def started_launch(self, launch: Launch) -> Callable[[], float]:
-        """A kernel that drives queue pairs was started; the result, called once it has ended, is its time."""
-        self._launches.append(launch)
-        return lambda: launch.wait(1.0)
-
-    def reap(self) -> None:
-        """Look which kernels have ended: they keep a controller awake until then. GpuError: one failed."""
-        self._launches = [launch for launch in self._launches if not launch.done]
-
     def _open_rings(self, name: str) -> Rings:
         found = self._rings.get(name)
         if found is None:
@@ -261,12 +196,3 @@ class ScanState:
         for column in self.columns.values():
             if column.refused is not None:
                 self.note(f'column "{column.name}" is read by the CPU: {column.refused}')
-
-
-def _column(name: str, kind: pa.DataType) -> ScanColumn:
-    refused = None
-    if pa.types.is_dictionary(kind):
-        refused = "kernels do not read dictionary columns yet"
-    elif is_string_like(kind):
-        refused = "kernels do not read strings yet"
-    return ScanColumn(name, kind, refused)

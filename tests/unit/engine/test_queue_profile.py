@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bamquery.engine.explain import explain_profile
-from bamquery.engine.profile import ColumnProfile, QueryProfile, QueueProfile, ReadClock, ScanProfile
+from bamquery.engine.profile import ColumnProfile, QueryProfile, ReadClock, ScanProfile
+from bamquery.engine.queue_profile import QueueProfile
 
 
 def made() -> QueueProfile:

@@ -1,0 +1,31 @@
+"""A chunk on its way into the GPU's memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.column_reads import ColumnLoads, StagedColumn
+from bamquery.engine.operators.scan_chunks import Chunk
+from bamquery.engine.operators.scan_order import Step
+
+
+@dataclass
+class LoadingChunk:
+    """A chunk whose first columns are on their way.
+
+    Attributes:
+        memory: what it has on the GPU; None where zone maps left nothing of it.
+        first: the step it begins with; None where there is none.
+        loads: its reads.
+        staged: columns that are being loaded, by position in the schema.
+        loaded: the event behind them.
+    """
+
+    chunk: Chunk
+    memory: ChunkMemory | None
+    first: Step | None
+    loads: ColumnLoads | None = None
+    staged: dict[int, StagedColumn] = field(default_factory=dict)
+    loaded: Any = None

@@ -1,0 +1,68 @@
+"""Events and kernels that a scan waits for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from bamquery.driver.gpu_launch import Launch
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.errors import GpuError
+
+_SPIN_S: Final = 300e-6
+_NAP_S: Final = 30e-6
+
+
+class ScanClock:
+    """Waits without being deaf: whoever waits asks now and then whether the scan should stop."""
+
+    def __init__(self, session: CudaSession, check: Callable[[], None]) -> None:
+        """`check` raises where the scan should stop."""
+        self.session: Final = session
+        self._check = check
+        self._launches: list[Launch] = []
+
+    def wait(self, event: Any) -> None:
+        """Wait for an event; the scan may be cancelled meanwhile.
+
+        Raises:
+            CancelledError: it was.
+            GpuError: a kernel failed.
+        """
+        cuda = self.session.gpu.cuda
+        started = time.perf_counter()
+        while True:
+            (status,) = cuda.api.cuEventQuery(event)
+            if not int(status):
+                break
+            if status != cuda.api.CUresult.CUDA_ERROR_NOT_READY:
+                raise GpuError(
+                    f"the scan failed on {self.session.name}: {cuda.explain(status)}; "
+                    "it takes no more work from this process"
+                )
+            if time.perf_counter() - started > _SPIN_S:
+                self._check()
+                time.sleep(_NAP_S)
+        self.reap()
+
+    def event(self, stream: Any) -> Any:
+        """A new event behind what the stream was given before; destroy it."""
+        cuda = self.session.gpu.cuda
+        timing = cuda.api.CUevent_flags.CU_EVENT_DISABLE_TIMING.value
+        event = cuda("make an event", "cuEventCreate", timing)
+        cuda("record an event", "cuEventRecord", event, stream)
+        return event
+
+    def forget(self, event: Any) -> None:
+        """Destroy an event."""
+        self.session.gpu.cuda.quietly("cuEventDestroy", event)
+
+    def started_launch(self, launch: Launch) -> Callable[[], float]:
+        """A kernel that drives queue pairs was started; the result, called once it has ended, is its time."""
+        self._launches.append(launch)
+        return lambda: launch.wait(1.0)
+
+    def reap(self) -> None:
+        """Look which kernels have ended: they keep a controller awake until then. GpuError: one failed."""
+        self._launches = [launch for launch in self._launches if not launch.done]

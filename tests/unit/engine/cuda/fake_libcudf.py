@@ -545,12 +545,13 @@ class GroupBy:
         codes = sorted(set(keys.values()), reverse=True)  # any order but theirs
         results = []
         for request in requests:
-            pairs = list(zip(keys.values(), request.values.values(), strict=True))
+            groups: dict[Any, list[Any]] = {code: [] for code in codes}
+            for code, value in zip(keys.values(), request.values.values(), strict=True):
+                groups[code].append(value)
             kind = request.values.type()
             (name,) = request.aggregations
-            out = _INT32 if name == "count" else kind
-            found = [_aggregated(name, [v for k, v in pairs if k == code], kind) for code in codes]
-            results.append(Table([Column.of(found, out)]))
+            found = [_aggregated(name, groups[code], kind) for code in codes]
+            results.append(Table([Column.of(found, _INT32 if name == "count" else kind)]))
         return Table([Column.of(codes, keys.type())]), results
 
 

@@ -43,8 +43,10 @@ def taxi(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("table", ["trips", "generated"])
 @pytest.mark.parametrize("zone_maps", [True, False])
-def test_all_systems_agree(taxi: Path, table: str, zone_maps: bool) -> None:
-    result = run(Plan(taxi, table, against=CPU, repeat=1, settings={"zone_maps": zone_maps}))
+def test_all_systems_agree(taxi: Path, table: str, zone_maps: bool, device_name: str) -> None:
+    settings = {"zone_maps": zone_maps, "device": device_name}
+    result = run(Plan(taxi, table, against=CPU, repeat=1, settings=settings))
+    assert result.device == device_name
     assert result.right
     assert result.reference == "DuckDB"
     assert [asked.question.name for asked in result.questions] == ["q1", "q2", "q3", "q4", "q5"]

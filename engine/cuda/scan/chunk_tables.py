@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.engine.operators.scan_chunks import Piece
-from bamquery.storage.encodings.plain import vector_ranges
 from bamquery.storage.layout import VECTOR_ROWS, Extent
 from bamquery.storage.stored_buffers import StoredBuffers
 
@@ -107,20 +106,21 @@ def stream_requests(
         if extent is None:
             continue
         first = int(rows.firsts[number])
-        chosen = np.arange(len(piece.vectors))
+        vectors, places = piece.vectors, np.arange(first, first + len(piece.vectors))
         if wanted is not None:
-            chosen = chosen[wanted[first : first + len(piece.vectors)]]
-        if not len(chosen):
+            chosen = wanted[first : first + len(vectors)]
+            vectors, places = vectors[chosen], places[chosen]
+        if not len(vectors):
             continue
-        sources, lengths = vector_ranges(extent, bits, piece.vectors[chosen])
-        targets = (first + chosen) * size
-        neighbours = (np.diff(sources) == size) & (np.diff(targets) == size)
-        heads = np.flatnonzero(np.concatenate([[True], ~neighbours]))
+        # Neighbours in the file that are neighbours here, too.
+        follows = (np.diff(vectors) == 1) & (np.diff(places) == 1)
+        heads = np.flatnonzero(np.concatenate([[True], ~follows]))
+        begins = vectors[heads] * size
+        ends = begins + np.diff(heads, append=len(vectors)) * size
         requests = np.zeros(len(heads), REQUEST)
-        requests["source"] = sources[heads]
-        requests["target"] = targets[heads]
-        # Runs of gigabytes do not fit a request: chunks are smaller.
-        requests["bytes"] = np.add.reduceat(lengths, heads)
+        requests["source"] = extent.offset + begins
+        requests["target"] = places[heads] * size
+        requests["bytes"] = np.minimum(ends, extent.length) - begins
         requests["nsid"] = number
         found.append(requests)
     return np.concatenate(found) if found else np.zeros(0, REQUEST)
@@ -129,11 +129,10 @@ def stream_requests(
 def count_requests(requests: NDArray[Any], block_bytes: int) -> tuple[int, int]:
     """Runs of consecutive blocks, and distinct blocks, that requests of `stream_requests` touch."""
     runs = blocks = 0
-    for number in np.unique(requests["nsid"]):
-        mine = requests[requests["nsid"] == number]
-        counts = _native.count_range_blocks(
-            mine["source"].astype(np.int64), mine["bytes"].astype(np.int64), block_bytes
-        )
+    sources, lengths = requests["source"].astype(np.int64), requests["bytes"].astype(np.int64)
+    edges = [0, *(np.flatnonzero(np.diff(requests["nsid"])) + 1).tolist(), len(requests)]
+    for begin, end in pairwise(edges):
+        counts = _native.count_range_blocks(sources[begin:end], lengths[begin:end], block_bytes)
         runs, blocks = runs + counts[0], blocks + counts[1]
     return runs, blocks
 

@@ -29,8 +29,8 @@ _COPY_BYTES: Final = 32 << 20
 _COPY_BLOCKS: Final = 64
 """Of the kernel that copies: with 4 KiB in flight for each warp more than PCIe takes, and other kernels find
 room beside them."""
-_KERNEL_RUN: Final = 16 << 10
-"""A warp's share of a run that a kernel copies."""
+_KERNEL_RUN: Final = 64 << 10
+"""A warp's share at most of a run that a kernel copies."""
 
 
 @dataclass
@@ -100,7 +100,9 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
         [p.address - s if isinstance(p, PinnedExtent) else 0 for p, s in zip(pinned, starts, strict=True)],
         np.int64,
     )
-    pieces = cut_requests(requests, _KERNEL_RUN)
+    pieces = (
+        requests.copy() if requests["bytes"].max() <= _KERNEL_RUN else cut_requests(requests, _KERNEL_RUN)
+    )
     pieces["source"] += shift[pieces["nsid"]].astype(np.uint64)
     pieces["target"] += np.uint64(memory.ptr)
     copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, stream)

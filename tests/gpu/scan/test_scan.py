@@ -9,11 +9,22 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.context import ExecutionContext
+from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import Call
 from bamquery.storage.snapshot import Snapshot
-from tests.scan_cases import FIXED, KEYS, SELECTIVITIES, STRATEGIES, check, column, compare
+from tests.scan_cases import (
+    FIXED,
+    KEYS,
+    SELECTIVITIES,
+    STRATEGIES,
+    check,
+    column,
+    compare,
+    require_same,
+    run,
+)
 from tests.stored import require_direct_reads, scan_of
 
 OUTPUTS = tuple(FIXED)
@@ -116,11 +127,14 @@ def test_the_profile_says_what_the_queue_pairs_did(cuda: Any, whole: Snapshot) -
 
 def test_many_scans_at_once_and_after_one_another(cuda: Any, whole: Snapshot) -> None:
     failures: list[BaseException] = []
+    predicates = [compare(whole, "pick", "less", 0.01)]
+    expected, _ = run(CpuDevice(), whole, ("f64", "i32"), predicates)
 
     def work() -> None:
         try:
-            for _ in range(5):
-                check(cuda, whole, ("f64", "i32"), [compare(whole, "pick", "less", 0.01)], strategy="blocks")
+            for _ in range(20):
+                found, _ = run(cuda, whole, ("f64", "i32"), predicates, strategy="blocks")
+                require_same(found, expected)
         except BaseException as error:
             failures.append(error)
 
@@ -140,3 +154,24 @@ def test_a_cancelled_scan_stops_and_the_next_one_answers(cuda: Any, whole: Snaps
         with pytest.raises(CancelledError):
             next(frames)
     check(cuda, whole, ("f64",), [compare(whole, "pick", "less", 0.5)])
+
+
+def test_queries_in_a_loop_keep_nothing(cuda: Any, whole: Snapshot, scale: float) -> None:
+    """Pinned memory, queue pairs and streams are those of the first query."""
+    from bamquery.engine.cuda.scan.resources import resources_of
+
+    predicates = [compare(whole, "pick", "less", 0.01)]
+
+    def held() -> tuple[int, ...]:
+        found = resources_of(cuda.session)
+        blocks = sum(len(free) for free in found.blocks._free.values())
+        return blocks, len(found._streams), found.maps.bytes, len(found._rings)
+
+    def queries(count: int) -> None:
+        for _ in range(count):
+            run(cuda, whole, ("f64", "i32", "word"), predicates, strategy="blocks")
+
+    queries(3)
+    before = held()
+    queries(round(200 * scale))
+    assert held() == before

@@ -14,6 +14,7 @@ from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
     test_a_cancelled_scan_stops_and_the_next_one_answers,
     test_direct_reads,
     test_lists_ranges_and_nulls,
+    test_queries_in_a_loop_keep_nothing,
     test_several_filters,
     test_special_floats,
     test_the_profile_says_what_the_queue_pairs_did,
@@ -55,6 +56,11 @@ def pieces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
 def snapshot(request: pytest.FixtureRequest) -> Snapshot:
     found: Snapshot = request.getfixturevalue(request.param)
     return found
+
+
+@pytest.fixture
+def scale() -> float:
+    return 0.03
 
 
 @pytest.fixture

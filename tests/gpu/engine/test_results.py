@@ -15,6 +15,8 @@ from bamquery.errors import BamQueryError, MemoryLimitError
 from tests.strategies import PLAIN_TYPES, array, specials
 from tests.values import plain
 
+pytestmark = pytest.mark.filterwarnings("default")  # what cuDF and its friends warn of as they are imported
+
 ROWS = 5000
 
 

@@ -18,7 +18,7 @@ _NAPS_S: Final = (20e-6, 1e-3)
 """Shortest and longest pause between two looks."""
 
 _sessions: dict[tuple[int, int | None], CudaSession] = {}
-_gpus: dict[int, Gpu] = {}
+_gpus: dict[int, tuple[Gpu, threading.RLock]] = {}
 _lock = threading.RLock()
 
 
@@ -26,7 +26,7 @@ class CudaSession:
     """One GPU under one memory limit, for all queries of this process that want that; thread-safe.
 
     Attributes:
-        gpu: the driver's view of it. All sessions of an ordinal have the same; hold `lock` to load kernels.
+        gpu: the driver's view of it; all sessions of an ordinal have the same, as they have `lock`.
         ordinal: its number, from 0 on.
         limit: bytes that `memory` gives out at most; None: all there is.
         memory: gives out stream-ordered memory from the GPU's pool. Pass it as `mr` wherever a libcudf
@@ -40,11 +40,12 @@ class CudaSession:
         """See `open_session`."""
         with _lock:
             if ordinal not in _gpus:
-                _gpus[ordinal] = Gpu(ordinal)
-        self.gpu: Final = _gpus[ordinal]
+                _gpus[ordinal] = (Gpu(ordinal), threading.RLock())
+            gpu, lock = _gpus[ordinal]
+        self.gpu: Final = gpu
+        self.lock: Final = lock
         self.ordinal: Final = ordinal
         self.limit: Final = limit
-        self.lock: Final = threading.RLock()
         self.enter()
         pool = device_pool(ordinal)
         self.memory: Final = pool if limit is None else rmm.mr.LimitingResourceAdaptor(pool, limit)

@@ -16,6 +16,7 @@ from bamquery.errors import SettingError
         ("memory_limit", "2GiB", 2 << 30),
         ("memory_limit", "1.5 gb", 1_500_000_000),
         ("memory_limit", 1000, 1000),
+        ("gpu_memory_limit", "4 GiB", 4 << 30),
         ("reader", "DIRECT", "direct"),
         ("block_size", "4kib", 4096),
         ("zone_maps", "off", False),

@@ -122,9 +122,12 @@ class QueuePair {
       if (!group.any(pending)) return status;
       if (wait.looks() < patience_) continue;
       sweep(group);
-      const Status reason = broken() ? status::kQueueBroken : status::kDeadlineMissed;
-      if (pending && (reason == status::kQueueBroken || deadline.passed())) {
-        status = abandon(slot, reason);
+      if (!pending) continue;
+      if (broken()) {
+        status = abandon(slot, status::kQueueBroken);
+        pending = false;
+      } else if (deadline.passed()) {
+        status = abandon(slot, status::kDeadlineMissed);
         pending = false;
       }
     }

@@ -66,7 +66,7 @@ std::vector<FaultRule> rules(bool breaks) {
 struct Block {
   std::vector<std::uint32_t> versions{0};  // each 8 bytes are of any of these; mostly it is one
   bool busy = false;                       // a command is in flight
-  bool retired = false;                    // a command may still come: never written again
+  bool retired = false;                    // a command may still come: left alone until all have stopped
 };
 
 struct Tally {
@@ -189,9 +189,7 @@ class Client {
       request.blocks = static_cast<std::uint32_t>(1 + random_() % kMostBlocks);
       request.lba = number_ * kClientBlocks + random_() % (kClientBlocks - request.blocks + 1);
       bool free = true;
-      for_each(request, [&](const Block& block, std::uint64_t) {
-        free &= !block.busy && !(block.retired && request.opcode == Opcode::kWrite);
-      });
+      for_each(request, [&](const Block& block, std::uint64_t) { free &= !block.busy && !block.retired; });
       if (free) return true;
     }
     return false;
@@ -206,8 +204,7 @@ class Client {
     if (status.ok() && request.opcode == Opcode::kRead) compare(request, pair.landing(command.slot));
     if (!status.ok()) explain(request, status);
     for_each(request, [&](Block& block, std::uint64_t) {
-      // A late command is carried out some time: a late write could undo a later one, a late read see half of
-      // it.
+      // A late command is carried out some time: nobody can say what comes of others beside it.
       block.retired |= loses_slot(status);
       if (!writes) return;
       if (status.ok()) block.versions.clear();

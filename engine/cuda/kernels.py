@@ -217,7 +217,7 @@ class Kernels:
     def keep(self, columns: Sequence[plc.Column], mask: plc.Column) -> list[plc.Column]:
         """The rows where the mask is true."""
         table = plc.Table(list(columns))
-        kept = plc.stream_compaction.apply_boolean_mask(table, mask, stream=self.stream, mr=self.memory)
+        kept = plc.stream_compaction.apply_retention_mask(table, mask, stream=self.stream, mr=self.memory)
         return list(kept.columns())
 
     def kept(self, frame: CudaFrame, mask: plc.Column) -> CudaFrame:

@@ -34,6 +34,7 @@ class PinnedExtent:
         address: where the GPU has it.
         size: bytes that are pinned: whole pages.
         users: scans that read it.
+        written: when the file was last changed, and which file it was: what is pinned is the pages of then.
     """
 
     def __init__(self, gpu: Gpu, path: str, extent: Extent) -> None:
@@ -41,8 +42,10 @@ class PinnedExtent:
         size = -(-extent.length // mmap.PAGESIZE) * mmap.PAGESIZE
         file = os.open(path, os.O_RDONLY)
         try:
-            if os.fstat(file).st_size < extent.end:
+            found = os.fstat(file)
+            if found.st_size < extent.end:
                 raise StorageError("was truncated", path)
+            self.written: Final = _written(found)
             mapped = mmap.mmap(file, extent.length, prot=mmap.PROT_READ, offset=extent.offset)
         finally:
             os.close(file)
@@ -82,6 +85,10 @@ class FileMaps:
             self._forget()
             key = (path, extent.offset)
             found = self._pinned.get(key)
+            if found is not None and not found.users and found.written != _written(_stat(fragment)):
+                # Nobody writes to a fragment. If somebody has, the pinned pages may not be the file's.
+                self._drop(key)
+                found = None
             if found is None:
                 wanted = extent.length + mmap.PAGESIZE
                 if not self._make_room(wanted):
@@ -140,11 +147,19 @@ def require_whole(fragment: Fragment) -> None:
         CorruptionError: it has not.
         StorageError: it cannot be examined.
     """
+    size = _stat(fragment).st_size
+    if size != fragment.data_bytes:
+        raise CorruptionError(f"{size} bytes instead of {fragment.data_bytes}", fragment.path)
+
+
+def _stat(fragment: Fragment) -> os.stat_result:
     try:
-        size = os.stat(fragment.path).st_size
+        return os.stat(fragment.path)
     except FileNotFoundError as error:
         raise CorruptionError("the file is missing", fragment.path) from error
     except OSError as error:
         raise StorageError(f"cannot be examined: {error.strerror or error}", fragment.path) from error
-    if size != fragment.data_bytes:
-        raise CorruptionError(f"{size} bytes instead of {fragment.data_bytes}", fragment.path)
+
+
+def _written(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns

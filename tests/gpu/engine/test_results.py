@@ -72,7 +72,7 @@ def test_a_frame_outlives_its_connection(device: Device[Any]) -> None:
 
 def test_no_rows_and_no_columns(database: bamquery.Connection) -> None:
     pytest.importorskip("cudf")
-    assert len(database.sql("SELECT row FROM t WHERE row < 0").to_cudf()) == 0
+    assert len(database.sql('SELECT "row" FROM t WHERE "row" < 0').to_cudf()) == 0
 
 
 def test_arrays_for_cupy_and_torch(database: bamquery.Connection) -> None:

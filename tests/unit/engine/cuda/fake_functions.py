@@ -203,7 +203,7 @@ def concatenate(columns, stream=None, mr=None):
     return Column.of([v for c in columns for v in c.values()], columns[0].type())
 
 
-def apply_boolean_mask(table, mask, stream=None, mr=None):
+def apply_retention_mask(table, mask, stream=None, mr=None):
     kept = [i for i, keep in enumerate(mask.values()) if keep]
     return gather(table, Column.of(kept, INT32), OutOfBoundsPolicy.DONT_CHECK)
 

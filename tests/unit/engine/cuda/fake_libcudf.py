@@ -30,7 +30,7 @@ from tests.unit.engine.cuda.fake_functions import (
     GroupBy,
     GroupByRequest,
     _flags,
-    apply_boolean_mask,
+    apply_retention_mask,
     binary_operation,
     cast,
     concatenate,
@@ -115,7 +115,7 @@ def modules() -> dict[str, ModuleType]:
         "pylibcudf.search": {"contains": contains},
         "pylibcudf.sorting": {"stable_sorted_order": stable_sorted_order},
         "pylibcudf.span": {"Span": object},
-        "pylibcudf.stream_compaction": {"apply_boolean_mask": apply_boolean_mask},
+        "pylibcudf.stream_compaction": {"apply_retention_mask": apply_retention_mask},
         "pylibcudf.transform": {"encode": encode},
         "pylibcudf.types": {
             "TypeId": TypeId,

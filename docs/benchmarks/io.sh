@@ -30,7 +30,8 @@ for device in cuda:0 cpu; do
   bench block "disk-4k-${device%:0}" --device "$device" --backing "$file" --direct --keep --extent 4g \
     --pairs 8 --threads 8 --duration 1.5 --paths rings,io_uring --sweep depth=32,64,128,256
   bench block "disk-256k-${device%:0}" --device "$device" --backing "$file" --direct --keep --extent 4g \
-    --block-size 256k --pattern sequential --pairs 4 --depth 16 --threads 4 --duration 2 --paths rings,io_uring
+    --block-size 256k --pattern sequential --pairs 4 --threads 4 --duration 1.5 --paths rings,io_uring \
+    --sweep depth=8,16,32
 done
 bench block pairs --extent 1g --duration 0.3 --paths rings --sweep pairs=1..128 --plot "$out/io-pairs.png"
 bench block depth --pairs 66 --extent 1g --duration 0.3 --paths rings --sweep depth=2..1024 \

@@ -101,6 +101,8 @@ SoftwareController::~SoftwareController() {
     for (const auto& service : serves_) {
       if (service->thread.joinable()) service->thread.detach();  // it is the parent's
     }
+    // To the child they sleep for ever, and destroying what they sleep on would wait until they wake.
+    (void)signals_.release();
     return;
   }
   stop(Deadline::in(1'000'000'000));
@@ -215,7 +217,7 @@ bool SoftwareController::stop(Deadline deadline) {
     const std::lock_guard lock(mutex_);
     if (!started_) return true;
     stopping_.store(true, std::memory_order_relaxed);
-    rouse_.notify_all();
+    signals_->rouse.notify_all();
   }
   return join(deadline);
 }
@@ -227,7 +229,7 @@ bool SoftwareController::join(Deadline deadline) {
   };
   const std::uint64_t now = now_ns();
   const std::uint64_t left = deadline.at_ns > now ? deadline.at_ns - now : 0;
-  if (!ended_.wait_for(lock, std::chrono::nanoseconds(left), all_ended)) return false;
+  if (!signals_->ended.wait_for(lock, std::chrono::nanoseconds(left), all_ended)) return false;
   for (const auto& service : serves_) {
     if (service->thread.joinable()) service->thread.join();
   }
@@ -250,13 +252,13 @@ bool SoftwareController::running() const {
 void SoftwareController::wake() {
   const std::lock_guard lock(mutex_);
   ++epoch_;
-  rouse_.notify_all();
+  signals_->rouse.notify_all();
 }
 
 void SoftwareController::change_activity(int by) {
   const std::lock_guard lock(mutex_);
   activity_ += by;
-  if (by > 0) rouse_.notify_all();
+  if (by > 0) signals_->rouse.notify_all();
 }
 
 void SoftwareController::run(Service& service) {
@@ -290,7 +292,7 @@ void SoftwareController::run(Service& service) {
   service.cpu_ns.fetch_add(cpu_time_ns(CLOCK_THREAD_CPUTIME_ID), std::memory_order_relaxed);
   service.path = service.worker.executor_path();
   service.ended = true;
-  ended_.notify_all();
+  signals_->ended.notify_all();
 }
 
 // Sleeps; true if somebody wants the thread to look closely again.
@@ -302,12 +304,12 @@ bool SoftwareController::rest(Service& service, std::uint32_t rests, std::uint64
   std::unique_lock lock(mutex_);
   const auto roused = [&] { return epoch_ != seen || stopping_.load(std::memory_order_relaxed); };
   if (due == ~0ull && activity_ == 0) {
-    rouse_.wait(lock, [&] { return activity_ > 0 || roused(); });
+    signals_->rouse.wait(lock, [&] { return activity_ > 0 || roused(); });
     return true;
   }
   if (due <= now) return false;
   ns = std::min(ns, due - now);
-  rouse_.wait_for(lock, std::chrono::nanoseconds(ns), roused);
+  signals_->rouse.wait_for(lock, std::chrono::nanoseconds(ns), roused);
   return roused();
 }
 

@@ -141,8 +141,12 @@ class SoftwareController {
   std::vector<std::unique_ptr<Service>> serves_;
 
   mutable std::mutex mutex_;
-  std::condition_variable rouse_;  ///< Sleeping threads: epoch_, activity_ or stopping_ changed.
-  std::condition_variable ended_;
+  struct Signals {
+    std::condition_variable rouse;  ///< Sleeping threads: epoch_, activity_ or stopping_ changed.
+    std::condition_variable ended;
+  };
+  /// Apart, as a forked child must not destroy what the parent's threads sleep on.
+  std::unique_ptr<Signals> signals_ = std::make_unique<Signals>();
   std::atomic<bool> stopping_{false};
   std::uint64_t epoch_ = 0;  ///< Calls of wake().
   int activity_ = 0;

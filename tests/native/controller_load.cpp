@@ -163,6 +163,11 @@ void threads_park_and_wake() {
   lease.pair().release_slot(slot);
   CHECK(lease.end(in_seconds(60)).ok());
 #if !defined(__SANITIZE_THREAD__)  // which cannot fork while threads run
+  await([&] {
+    const double before = cpu();
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return cpu() == before;  // the thread sleeps, which the child's copy of it never ends
+  });
   const pid_t child = fork();
   if (child == 0) {
     controller.reset();

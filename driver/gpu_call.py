@@ -20,6 +20,10 @@ class Cuda:
         self.api = api
 
     def __call__(self, action: str, function: str, *arguments: Any) -> Any:
+        """As `call`, which a trace may stand in for."""
+        return self.call(action, function, *arguments)
+
+    def call(self, action: str, function: str, *arguments: Any) -> Any:
         """Call; returns what comes after the status: nothing, a value, or several.
 
         Raises:

@@ -26,7 +26,7 @@ class ZoneMap:
         self._statistics = statistics
         vectors = np.arange(statistics.num_rows, dtype=np.int64)
         self._rows = np.minimum(rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
-        self._zones: dict[str, _Zones] = {}
+        self._zones: dict[str, Zones] = {}
 
     def surviving_vectors(self, predicates: Sequence[RangePredicate]) -> NDArray[np.int64]:
         """Ascending vectors in which rows may be for which all `predicates` are true.
@@ -40,14 +40,14 @@ class ZoneMap:
         """The same as a bit for each vector."""
         alive = np.ones(len(self._rows), np.bool_)
         for predicate in predicates:
-            alive &= self._column(predicate.column).possible(predicate)
+            alive &= self.column(predicate.column).possible(predicate)
             if not alive.any():
                 break
         return alive
 
     def column_statistics(self, column: str) -> ColumnStatistics:
         """Statistics of the column over the whole fragment."""
-        zones = self._column(column)
+        zones = self.column(column)
         minimum = pc.min(zones.minimum)
         maximum = pc.max(zones.maximum)
         bounded = not zones.unbounded.any()
@@ -60,9 +60,10 @@ class ZoneMap:
 
     def null_counts(self, column: str) -> NDArray[np.int64]:
         """Nulls of each vector."""
-        return self._column(column).nulls
+        return self.column(column).nulls
 
-    def _column(self, name: str) -> _Zones:
+    def column(self, name: str) -> Zones:
+        """The statistics of one column."""
         zones = self._zones.get(name)
         if zones is None:
             zones = self._zones[name] = _zones(self._statistics.column(name), self._rows)
@@ -70,8 +71,18 @@ class ZoneMap:
 
 
 @dataclass(frozen=True)
-class _Zones:
-    """The statistics of one column, ready to be compared."""
+class Zones:
+    """The statistics of one column, ready to be compared: one of each a vector.
+
+    Attributes:
+        rows: of the vector.
+        minimum: of values that are neither null nor NaN; null where there is none. An Arrow array.
+        maximum: the same; null as well where there is no upper bound.
+        nulls: how many.
+        nans: how many.
+        known: whether there is a value that is neither null nor NaN.
+        unbounded: whether there is such a value, but no upper bound.
+    """
 
     rows: NDArray[np.int64]
     minimum: Any
@@ -79,9 +90,7 @@ class _Zones:
     nulls: NDArray[np.int64]
     nans: NDArray[np.int64]
     known: NDArray[np.bool_]
-    """Vectors with a value that is neither null nor NaN."""
     unbounded: NDArray[np.bool_]
-    """Vectors with such a value, but no upper bound."""
 
     def possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
         """Vectors in which the predicate may be true for some row."""
@@ -147,13 +156,13 @@ class _Zones:
         return value if value.type == self.minimum.type else value.cast(self.minimum.type)
 
 
-def _zones(statistics: Any, rows: NDArray[np.int64]) -> _Zones:
+def _zones(statistics: Any, rows: NDArray[np.int64]) -> Zones:
     minimum, maximum = statistics.field("min"), statistics.field("max")
     nulls = statistics.field("null_count").to_numpy().astype(np.int64)
     has_nans = statistics.type.get_field_index("nan_count") >= 0
     nans = statistics.field("nan_count").to_numpy().astype(np.int64) if has_nans else np.zeros_like(nulls)
     known = minimum.is_valid().to_numpy(zero_copy_only=False)
-    return _Zones(
+    return Zones(
         rows=rows,
         minimum=minimum,
         maximum=maximum,

@@ -137,7 +137,9 @@ def check(
     assert ours.rows_scanned == theirs.rows_scanned
     for name, want in theirs.columns.items():
         got = ours.columns[name]
-        assert (got.vectors_total, got.vectors_pruned) == (want.vectors_total, want.vectors_pruned), name
+        assert got.vectors_total == want.vectors_total, name
+        # A device may see that conditions contradict each other.
+        assert got.vectors_pruned >= want.vectors_pruned, name
         assert (got.rows_needed, got.bytes_needed) == (want.rows_needed, want.bytes_needed), name
     return ours
 

@@ -63,18 +63,19 @@ class CudaSession:
         """Make this thread's CUDA calls go to this GPU."""
         self.gpu.enter()
 
-    def allocate(self, nbytes: int, what: str) -> rmm.DeviceBuffer:
-        """Memory with anything in it, ordered on `stream`.
+    def allocate(self, nbytes: int, what: str, driver_stream: Any = None) -> rmm.DeviceBuffer:
+        """Memory with anything in it, ordered on a stream; on `stream` if None.
 
-        Other streams wait for `stream` before they write to it (`follow`), and `stream` waits for them before
-        the buffer is let go of.
+        Other streams wait for that one before they write to it (`follow`), and it waits for them before the
+        buffer is let go of.
 
         Raises:
             MemoryLimitError: there is not so much left; names `what` and the setting to change.
         """
         self.enter()
         with reported(what, self.limit, nbytes):
-            return rmm.DeviceBuffer(size=nbytes, stream=self.stream, mr=self.memory)
+            stream = self.stream if driver_stream is None else self.wrap(driver_stream)
+            return rmm.DeviceBuffer(size=nbytes, stream=stream, mr=self.memory)
 
     def wrap(self, driver_stream: Any) -> Stream:
         """A stream of `gpu` as libcudf's functions take it."""

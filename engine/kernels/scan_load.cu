@@ -31,6 +31,18 @@ __device__ inline void copy_run(const byte* from, byte* to, uint32_t bytes) {
 
 }  // namespace
 
+/// `bytes` from pinned host memory; both ends are multiples of 16.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_upload(const byte* from, byte* to, uint64_t bytes) {
+  const auto source = reinterpret_cast<const uint4*>(from);
+  const auto target = reinterpret_cast<uint4*>(to);
+  const uint64_t vectors = bytes / kVectorBytes;
+  const uint64_t me = static_cast<uint64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  for (uint64_t i = me; i < vectors; i += static_cast<uint64_t>(gridDim.x) * kThreads) target[i] = source[i];
+  const uint64_t rest = vectors * kVectorBytes + me;
+  if (rest < bytes) to[rest] = from[rest];
+}
+
 /// Requests whose sources are addresses. `count` of them, or as many as `*counted` says if it is not null;
 /// `next` is zero before.
 extern "C" __global__ void __launch_bounds__(kThreads, 3)

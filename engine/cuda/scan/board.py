@@ -7,12 +7,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import rmm
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.scan.host_blocks import HostBlocks
+from bamquery.engine.cuda.scan.host_blocks import HostBlock, HostBlocks
+from bamquery.engine.cuda.scan.launching import Launcher
 from bamquery.engine.cuda.session import CudaSession
 
 _BYTES: Final = 256 << 10
+_WITHIN_COMMANDS: Final = 4096
+"""So much travels with the commands. More takes its turn at the copy engine, behind all that streams: 20 ms for
+64 KiB behind a GiB, measured; a kernel fetches it at once."""
+_BLOCK_BYTES: Final = 16 << 10
+_BLOCKS: Final = 8
+"""Of the kernel that fetches; it reads little, and the streams need the bus."""
 _ERROR: Final = struct.Struct("<IIQIHBx")
 """ErrorRecord: count, nsid, lba, blocks, status, opcode."""
 TALLY: Final = np.dtype(
@@ -56,10 +64,11 @@ class Board:
         """A ScanTally."""
         return self.take(TALLY.itemsize)
 
-    def copy_back(self) -> None:
-        """Start to copy all counters to the host, behind what the session's stream was given before."""
+    def copy_back(self, stream: Any = None) -> None:
+        """Start to copy all counters to the host, behind what a stream was given before, or the session's."""
         cuda = self._session.gpu.cuda
-        what = (self._host.host, self._memory.ptr, self._used, self._session.driver_stream)
+        where = self._session.driver_stream if stream is None else stream
+        what = (self._host.host, self._memory.ptr, self._used, where)
         cuda("copy counters from the GPU", "cuMemcpyDtoHAsync", *what)
 
     def words(self, slot: Slot, count: int = 1) -> NDArray[np.uint32]:
@@ -88,32 +97,43 @@ class Board:
 class Uploads:
     """Small arrays on their way to the GPU, which keeps them as long as this lives; one thread uses it."""
 
-    def __init__(self, session: CudaSession, blocks: HostBlocks) -> None:
+    def __init__(self, session: CudaSession, blocks: HostBlocks, launcher: Launcher) -> None:
         self._session = session
         self._blocks = blocks
-        self._held: list[Any] = []
+        self._launcher = launcher
+        self._held: list[rmm.DeviceBuffer] = []
+        self._sources: list[HostBlock] = []
 
     def put(self, data: NDArray[Any] | bytes, stream: Any) -> int:
-        """Address on the GPU of a copy that is there for what `stream` is given next.
-
-        The memory is ordered on the session's stream: another `stream` must have followed it.
-        """
+        """Address on the GPU of a copy that is there for what `stream` is given next."""
         array = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data
+        memory = self._session.allocate(max(array.nbytes, 16), "describing a chunk", stream)
+        self._held.append(memory)
+        self.fill(memory, array, stream)
+        return int(memory.ptr)
+
+    def fill(self, memory: rmm.DeviceBuffer, array: NDArray[Any], stream: Any) -> None:
+        """Start to copy an array to where `memory` begins."""
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        size = max(flat.nbytes, 1)
-        memory = self._session.allocate(size, "describing a chunk")
-        if stream is not self._session.driver_stream:
-            self._session.follow(stream, self._session.driver_stream)
-        block = self._blocks.take(size)
+        if not flat.nbytes:
+            return
+        block = self._blocks.take(flat.nbytes)
         block.bytes[: flat.nbytes] = flat
-        self._held.append((memory, block))
-        if flat.nbytes:
+        self._sources.append(block)
+        if flat.nbytes <= _WITHIN_COMMANDS:
             cuda = self._session.gpu.cuda
             cuda("copy to the GPU", "cuMemcpyHtoDAsync", memory.ptr, block.host, flat.nbytes, stream)
-        return int(memory.ptr)
+            return
+        self._launcher.start(
+            self._launcher.kernel("scan_load", "scan_upload"),
+            *(block.address, memory.ptr, flat.nbytes),
+            grid=max(1, min(-(-flat.nbytes // _BLOCK_BYTES), _BLOCKS)),
+            stream=stream,
+        )
 
     def close(self) -> None:
         """The GPU has done with them."""
-        for _, block in self._held:
+        for block in self._sources:
             self._blocks.give_back(block)
+        self._sources.clear()
         self._held.clear()

@@ -7,11 +7,9 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-import numpy as np
 import rmm
-from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory, Nulls
@@ -41,9 +39,7 @@ class VectorCheck:
         """
         found = chunk.board.word(self.bad)
         if found:
-            vector = chunk.rows.vectors[chunk.rows.count - found]
-            fragment = chunk.rows.pieces[int(vector["piece"])].fragment
-            number = int(vector["number"])
+            fragment, number = chunk.rows.place(chunk.rows.count - found)
             what = f'column "{self.column}", vector {number}: its {_PARTS[self.part]}'
             raise CorruptionError(f"{what} do not match their checksum", fragment.path)
 
@@ -54,12 +50,13 @@ def check_vectors(
     part: str,
     bits: int,
     memory: rmm.DeviceBuffer,
+    stream: Any,
     *,
     nulls: Nulls | None = None,
     slots: int | None = None,
     used: int | None = None,
 ) -> VectorCheck:
-    """Start to compare, on the session's stream.
+    """Start to compare.
 
     Args:
         chunk: whose vectors they are.
@@ -67,6 +64,7 @@ def check_vectors(
         part: `values` or `validity`.
         bits: of a row.
         memory: the vectors.
+        stream: which they are there for.
         nulls: of `validity`, where they are: only vectors that have nulls and values were read.
         slots: where `memory` has each vector, as words on the GPU; None: in their order.
         used: which vectors were read, as words on the GPU; None: all.
@@ -77,14 +75,14 @@ def check_vectors(
         launcher.kernel("scan_crc", "scan_crc"),
         *(memory.ptr, bits, chunk.vector_rows, chunk.rows.count, crc_shifts(VECTOR_ROWS * bits // 8)),
         *(
-            _checksums(chunk, column, part),
+            chunk.checksums(column, part),
             slots,
             used,
             None if nulls is None else nulls.address,
             bad.address,
         ),
         grid=launcher.grid(chunk.rows.count, WARPS),
-        stream=chunk.state.stream,
+        stream=stream,
     )
     return VectorCheck(column, part, bad)
 
@@ -115,11 +113,3 @@ def _multiply(left: int, right: int) -> int:
             product ^= right
         right = right >> 1 ^ (_POLYNOMIAL if right & 1 else 0)
     return product
-
-
-def _checksums(chunk: ChunkMemory, column: str, part: str) -> int:
-    found: list[NDArray[np.uint32]] = []
-    for piece, buffers in zip(chunk.rows.pieces, chunk.buffers(column), strict=True):
-        stored = buffers.checksums.values if part == "values" else buffers.checksums.validity
-        found.append(np.zeros(len(piece.vectors), np.uint32) if stored is None else stored[piece.vectors])
-    return chunk.uploads.put(np.concatenate(found), chunk.state.stream)

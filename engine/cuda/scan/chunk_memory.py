@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,16 +10,15 @@ import rmm
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.board import Board, Slot, Uploads
-from bamquery.engine.cuda.scan.chunk_tables import ChunkRows, null_states, places
+from bamquery.engine.cuda.scan.chunk_cuts import ListedChunk
+from bamquery.engine.cuda.scan.chunk_tables import PLACE, VECTOR, ChunkRows, places
+from bamquery.engine.cuda.scan.launching import WARPS
 from bamquery.engine.cuda.scan.rings import Rings
 from bamquery.engine.cuda.scan.scan_state import ScanState
-from bamquery.engine.operators.scan_chunks import Piece
 from bamquery.storage.layout import Extent
 from bamquery.storage.stored_buffers import StoredBuffers
 
-SCAN_THREADS: Final = 1024
-WARPS: Final = 8
-"""Of a block of 256 threads: kernels with a warp for each vector."""
+__all__ = ["WARPS", "ChunkMemory", "Nulls"]
 
 
 @dataclass(frozen=True)
@@ -34,30 +32,41 @@ class Nulls:
 class ChunkMemory:
     """What is on the GPU for one chunk; one thread uses it."""
 
-    def __init__(self, state: ScanState, pieces: Sequence[Piece]) -> None:
-        """Bring the chunk's tables to the GPU, on the scan's copy stream."""
+    def __init__(self, state: ScanState, chunk: ListedChunk) -> None:
+        """Make its counters and edges, on the scan's look stream.
+
+        Attributes:
+            vectors: a ScanVector for each vector, on the GPU; their pieces are fragments of the run.
+            vector_rows: rows of each, half words.
+            file_rows: of each fragment of the run, words.
+            firsts: first vector of each piece, and the number of vectors behind the last, words.
+            firsts_count: the word with how many of these words there are.
+            keep: memory that kernels use which may not have ended.
+        """
         self.state: Final = state
-        self.all_pieces: Final = tuple(pieces)
-        self.rows: Final = ChunkRows.of(pieces)
+        self.listed: Final = chunk.listed
+        self.first: Final = chunk.first
+        self.rows: Final = ChunkRows.of(chunk.chunk.pieces)
+        self.fragments: Final = [
+            number
+            for number, piece in zip(chunk.fragments, chunk.chunk.pieces, strict=True)
+            if len(piece.vectors)
+        ]
         self.board: Final = Board(state.session, state.resources.blocks)
-        self.uploads: Final = Uploads(state.session, state.resources.blocks)
-        stream = state.copy_stream
-        self.vectors: Final = self.uploads.put(self.rows.vectors, stream)
-        self.vector_rows: Final = self.uploads.put(self.rows.vector_rows, stream)
-        edges = np.append(self.rows.firsts, np.uint32(len(self.rows.firsts))).astype(np.uint32)
-        self.firsts: Final = self.uploads.put(edges, stream)
+        self.uploads: Final = Uploads(state.session, state.resources.blocks, state.launcher)
+        self.vectors: Final = chunk.listed.vectors + VECTOR.itemsize * chunk.first
+        self.vector_rows: Final = chunk.listed.vector_rows + 2 * chunk.first
+        self.file_rows: Final = chunk.listed.resident.rows
+        edges = np.append(self.rows.firsts, np.uint32(len(self.rows.firsts)))
+        self.firsts: Final = self.uploads.put(edges, state.look_stream)
         self.firsts_count: Final = self.firsts + 4 * len(self.rows.firsts)
-        """The word with how many they are."""
-        held = [piece.fragment.rows for piece in self.rows.pieces]
-        self.file_rows: Final = self.uploads.put(np.array(held, np.uint32), stream)
         self.keep: Final[list[Any]] = []
-        """Memory that kernels use which may not have ended."""
         self._nulls: dict[str, Nulls | None] = {}
         self._closed = False
 
-    def allocate(self, size: int, what: str) -> rmm.DeviceBuffer:
-        """Memory ordered on the session's stream, kept as long as this."""
-        memory = self.state.session.allocate(max(size, 16), what)
+    def allocate(self, size: int, what: str, stream: Any = None) -> rmm.DeviceBuffer:
+        """Memory ordered on a stream, the session's if None, and kept as long as this."""
+        memory = self.state.session.allocate(max(size, 16), what, stream)
         self.keep.append(memory)
         return memory
 
@@ -67,22 +76,29 @@ class ChunkMemory:
 
     def buffers(self, column: str) -> list[StoredBuffers]:
         """Of a column, in each piece."""
-        return [self.state.buffers(piece.fragment, column) for piece in self.rows.pieces]
+        buffers = self.listed.resident.buffers(column)
+        return [buffers[number] for number in self.fragments]
 
-    def nulls(self, column: str, stream: Any) -> Nulls | None:
+    def nulls(self, column: str) -> Nulls | None:
         """Where the column has nulls; None if it has none in this chunk."""
         if column not in self._nulls:
-            states = null_states(self.rows, self.buffers(column))
-            address = 0 if states is None else self.uploads.put(states, stream)
-            self._nulls[column] = None if states is None else Nulls(states, address)
+            found = self.listed.states(column, self.first, self.rows.count)
+            self._nulls[column] = None if found is None else Nulls(*found)
         return self._nulls[column]
+
+    def checksums(self, column: str, part: str) -> int:
+        """Of each vector, words on the GPU."""
+        return self.listed.checksums(column, part) + 4 * self.first
 
     def extents(self, column: str, part: str) -> list[Extent | None]:
         """The `values` or the `validity` of a column in each piece."""
         return [getattr(buffers, part) for buffers in self.buffers(column)]
 
     def places(self, column: str, part: str, rings: Rings | None, stream: Any) -> int:
-        """A ScanPlace for each piece: namespaces of `rings`, or else where the page cache has the files."""
+        """Where a ScanPlace for each fragment of the run would be; only those of the chunk's are there.
+
+        With namespaces of `rings`, or else where the page cache has the files.
+        """
         extents = self.extents(column, part)
         offsets = [0 if extent is None else extent.offset for extent in extents]
         fragments = [piece.fragment for piece in self.rows.pieces]
@@ -94,7 +110,9 @@ class ChunkMemory:
                     pinned = self.state.pinned(fragment, extent)
                     assert not isinstance(pinned, str), pinned
                     maps[number] = (pinned.address - extent.offset) % (1 << 64)
-        return self.uploads.put(places(offsets, maps, nsids), stream)
+        lowest = self.fragments[0]
+        found = places([number - lowest for number in self.fragments], offsets, maps, nsids)
+        return self.uploads.put(found, stream) - PLACE.itemsize * lowest
 
     def mapped(self, column: str, part: str) -> bool:
         """Whether the GPU reaches the buffer in the page cache, in every piece."""
@@ -115,17 +133,11 @@ class ChunkMemory:
             stream=self.state.stream if stream is None else stream,
         )
 
-    def prefix_sums(self, counts: int, count: int, total: Slot) -> rmm.DeviceBuffer:
+    def prefix_sums(self, counts: int, count: int, total: Slot, stream: Any = None) -> rmm.DeviceBuffer:
         """Sums of the words before each of `count` words, and of all behind the last, which `total` gets."""
-        sums = self.allocate(4 * (count + 1), "selecting rows")
-        launcher = self.state.launcher
-        launcher.start(
-            launcher.kernel("scan_select", "scan_offsets"),
-            *(counts, count, sums.ptr, total.address),
-            grid=1,
-            block=SCAN_THREADS,
-            stream=self.state.stream,
-        )
+        sums = self.allocate(4 * (count + 1), "selecting rows", stream)
+        where = self.state.stream if stream is None else stream
+        self.state.launcher.prefix_sums(counts, count, sums.ptr, total.address, where)
         return sums
 
     def close(self) -> None:

@@ -21,7 +21,6 @@ from bamquery.engine.cuda.scan.selection import (
     Selection,
     everything,
     filter_column,
-    filter_loaded,
     narrow,
     narrow_by,
     select,
@@ -54,8 +53,6 @@ class ChunkRun:
         """
         plan = self._state.work.plan
         waiting = list(plan.steps)
-        for column, staged in self._loading.staged.items():
-            self._loads.check(self._state.columns[column].name, staged)
         step = self._loading.first
         while step is not None:
             self._prepare(step)
@@ -141,7 +138,7 @@ class ChunkRun:
                 )
             elif not self._filtered:
                 one = self._loads.stage(found, self._state.stream)
-                self._loads.check(found.name, one)
+                self._loads.check(found.name, one, self._state.stream)
                 self._held[column] = self._loads.gathered(found, one, self._selection)
             else:
                 late.append(column)
@@ -158,7 +155,7 @@ class ChunkRun:
         if not isinstance(fused, FusedPredicate):
             places = self._match(step)
         elif self._selection is None:
-            self._select(self._filter_staged(step.columns[0], fused))
+            self._select(step, fused)
         else:
             column = self._held[step.columns[0]]
             assert isinstance(column, DeviceColumn)
@@ -175,18 +172,15 @@ class ChunkRun:
             self._loads.drop(dropped)
         self._loading.staged.clear()
 
-    def _filter_staged(self, column: int, fused: FusedPredicate) -> Passed:
-        staged = self._loading.staged[column]
-        return filter_loaded(
-            self._chunk,
-            fused,
-            staged.values.memory,
-            None if staged.validity is None else staged.validity.memory,
-            None if staged.nulls is None else staged.nulls.address,
-        )
-
-    def _select(self, passed: Passed) -> None:
-        self._wait()
+    def _select(self, step: Step, fused: FusedPredicate) -> None:
+        passed = self._loading.passed
+        if passed is not None and step is self._loading.first:
+            self._state.wait(self._loading.looked)
+            self._raise_failure()
+        else:
+            staged = self._loading.staged[step.columns[0]]
+            passed = self._loads.filtered(fused, staged, self._state.stream)
+            self._wait()
         board = self._chunk.board
         self._alive = board.word(passed.total)
         if not self._alive:
@@ -235,7 +229,7 @@ class ChunkRun:
         return held.finish(self._chunk.board) if isinstance(held, DeviceColumn) else held.columns[0]
 
     def _wait(self) -> None:
-        """Until all that was started has ended: the one wait of a chunk, where there is one step."""
+        """Until all that was started has ended."""
         event = self.copy_back()
         try:
             self._state.wait(event)

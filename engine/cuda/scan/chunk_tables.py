@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.engine.operators.scan_chunks import Piece
+from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import VECTOR_ROWS, Extent
 from bamquery.storage.stored_buffers import StoredBuffers
 
@@ -37,52 +39,52 @@ class ChunkRows:
 
     Attributes:
         pieces: of the chunk, those with vectors.
-        vectors: a VECTOR for each of its vectors.
-        vector_rows: rows of each; 1,024 but for the last of a fragment.
         firsts: first vector of each piece, and the number of vectors behind the last.
+        count: vectors.
+        rows: of all vectors; 1,024 each but for the last of a fragment.
+        dense: positions leave nothing out: vectors, end to end, are the rows.
     """
 
     pieces: tuple[Piece, ...]
-    vectors: NDArray[Any]
-    vector_rows: NDArray[np.uint16]
     firsts: NDArray[np.uint32]
+    count: int
+    rows: int
+    dense: bool
 
     @classmethod
     def of(cls, pieces: Sequence[Piece]) -> ChunkRows:
         """Pieces of which zone maps left nothing are left out."""
         kept = tuple(piece for piece in pieces if len(piece.vectors))
-        counts = [len(piece.vectors) for piece in kept]
-        vectors = np.zeros(sum(counts), VECTOR)
-        firsts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-        rows = np.empty(len(vectors), np.uint16)
-        for number, piece in enumerate(kept):
-            here = slice(int(firsts[number]), int(firsts[number + 1]))
-            vectors["piece"][here] = number
-            vectors["number"][here] = piece.vectors
-            rows[here] = np.minimum(piece.fragment.rows - piece.vectors * VECTOR_ROWS, VECTOR_ROWS)
-        return cls(kept, vectors, rows, firsts)
+        firsts = np.concatenate([[0], np.cumsum([len(piece.vectors) for piece in kept])]).astype(np.uint32)
+        rows = [piece.rows for piece in kept]
+        dense = all(count % VECTOR_ROWS == 0 for count in rows[:-1])
+        return cls(kept, firsts, int(firsts[-1]), sum(rows), dense)
 
-    @property
-    def count(self) -> int:
-        """Vectors."""
-        return len(self.vectors)
+    @cached_property
+    def runs(self) -> int:
+        """Runs of vectors that are neighbours in their file."""
+        count = len(self.pieces)
+        for piece in self.pieces:
+            if int(piece.vectors[-1] - piece.vectors[0]) >= len(piece.vectors):
+                count += int(np.count_nonzero(np.diff(piece.vectors) != 1))
+        return count
 
-    @property
-    def rows(self) -> int:
-        """Rows of all vectors."""
-        return int(self.vector_rows.sum(dtype=np.int64))
-
-    @property
-    def dense(self) -> bool:
-        """Whether positions leave nothing out: then vectors, end to end, are the rows."""
-        return bool((self.vector_rows[:-1] == VECTOR_ROWS).all())
+    def place(self, vector: int) -> tuple[Fragment, int]:
+        """The fragment of one of the vectors, and its number there."""
+        piece = int(np.searchsorted(self.firsts, vector, "right")) - 1
+        return self.pieces[piece].fragment, int(self.pieces[piece].vectors[vector - int(self.firsts[piece])])
 
     def row_ids(self, positions: NDArray[np.uint32]) -> list[NDArray[np.int64]]:
         """Row ids of ascending positions in each piece's fragment."""
-        edges = np.searchsorted(positions, self.firsts.astype(np.int64) * VECTOR_ROWS)
+        starts = self.firsts.astype(np.int64) * VECTOR_ROWS
+        edges = np.searchsorted(positions, starts)
         wide = positions.astype(np.int64)
-        ids = self.vectors["number"][wide // VECTOR_ROWS].astype(np.int64) * VECTOR_ROWS + wide % VECTOR_ROWS
-        return [ids[begin:end] for begin, end in pairwise(edges)]
+        return [
+            piece.row_ids(wide[begin:end] - start)
+            for piece, start, (begin, end) in zip(
+                self.pieces, starts[:-1].tolist(), pairwise(edges), strict=True
+            )
+        ]
 
 
 def stream_requests(
@@ -155,22 +157,28 @@ def cut_requests(requests: NDArray[Any], limit: int) -> NDArray[Any]:
     return cut
 
 
-def null_states(rows: ChunkRows, buffers: Sequence[StoredBuffers]) -> NDArray[np.uint8] | None:
-    """A state for each vector, see `StoredBuffers.null_states`; None where no row of the chunk is null."""
+def null_states(
+    vectors: Sequence[NDArray[np.int64]], buffers: Sequence[StoredBuffers]
+) -> NDArray[np.uint8] | None:
+    """A state for each vector, see `StoredBuffers.null_states`; None where no row of them is null.
+
+    `vectors` are numbers in the fragment of each of `buffers`.
+    """
     states = [
-        np.zeros(len(piece.vectors), np.uint8)
-        if column.validity is None
-        else column.null_states(piece.vectors)
-        for piece, column in zip(rows.pieces, buffers, strict=True)
+        np.zeros(len(chosen), np.uint8) if column.validity is None else column.null_states(chosen)
+        for chosen, column in zip(vectors, buffers, strict=True)
     ]
     joined = np.concatenate(states) if states else np.zeros(0, np.uint8)
     return joined if joined.any() else None
 
 
-def places(offsets: Sequence[int], maps: Mapping[int, int], nsids: Sequence[int]) -> NDArray[Any]:
-    """A PLACE for each piece."""
-    made = np.zeros(len(offsets), PLACE)
-    made["offset"] = offsets
-    made["map"] = [maps.get(number, 0) for number in range(len(offsets))]
-    made["nsid"] = nsids
+def places(
+    numbers: Sequence[int], offsets: Sequence[int], maps: Mapping[int, int], nsids: Sequence[int]
+) -> NDArray[Any]:
+    """A PLACE for each piece, at the numbers that pieces have, which ascend."""
+    made = np.zeros(numbers[-1] + 1, PLACE)
+    at = np.array(numbers)
+    made["offset"][at] = offsets
+    made["map"][at] = [maps.get(number, 0) for number in range(len(offsets))]
+    made["nsid"][at] = nsids
     return made

@@ -18,8 +18,9 @@ from bamquery.engine.cuda.scan.fetching import Fetches
 from bamquery.engine.cuda.scan.gathering import gather_column
 from bamquery.engine.cuda.scan.loading import QUEUE_PAIRS, Loaded, load_vectors
 from bamquery.engine.cuda.scan.picking import fetch_vectors
+from bamquery.engine.cuda.scan.predicate import FusedPredicate
 from bamquery.engine.cuda.scan.scan_column import ScanColumn
-from bamquery.engine.cuda.scan.selection import Selection
+from bamquery.engine.cuda.scan.selection import Passed, Selection, filter_loaded
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.read_planner import Strategy
 
@@ -55,20 +56,22 @@ class ColumnLoads:
         self.kernels: list[KernelTime] = []
         self.checks: list[VectorCheck] = []
 
-    def check(self, name: str, staged: StagedColumn, wanted: NDArray[np.bool_] | None = None) -> None:
+    def check(
+        self, name: str, staged: StagedColumn, stream: Any, wanted: NDArray[np.bool_] | None = None
+    ) -> None:
         """Start to compare a column that was staged with its checksums, where that is asked for."""
         chunk = self.chunk
         if not chunk.state.verifies:
             return
         used = None
         if wanted is not None:
-            used = chunk.uploads.put(wanted.astype(np.uint32), chunk.state.stream)
+            used = chunk.uploads.put(wanted.astype(np.uint32), stream)
         values = staged.values.memory
-        self.checks.append(check_vectors(chunk, name, "values", staged.bits, values, used=used))
+        self.checks.append(check_vectors(chunk, name, "values", staged.bits, values, stream, used=used))
         if staged.validity is not None:
             bitmap = staged.validity.memory
             self.checks.append(
-                check_vectors(chunk, name, "validity", 1, bitmap, nulls=staged.nulls, used=used)
+                check_vectors(chunk, name, "validity", 1, bitmap, stream, nulls=staged.nulls, used=used)
             )
 
     def stage(
@@ -83,7 +86,7 @@ class ColumnLoads:
         chunk, name = self.chunk, column.name
         bits = self.bits(name)
         values = load_vectors(chunk, name, "values", bits, stream, wanted)
-        nulls = chunk.nulls(name, stream)
+        nulls = chunk.nulls(name)
         loads = [values]
         if nulls is not None and (nulls.states == 1).any():
             mixed = nulls.states == 1
@@ -108,6 +111,12 @@ class ColumnLoads:
             )
         )
         return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls)
+
+    def filtered(self, predicate: FusedPredicate, staged: StagedColumn, stream: Any) -> Passed:
+        """Start to compare a column that was staged and is there for `stream`."""
+        validity = None if staged.validity is None else staged.validity.memory
+        nulls = None if staged.nulls is None else staged.nulls.address
+        return filter_loaded(self.chunk, predicate, staged.values.memory, validity, nulls, stream)
 
     def gathered(self, column: ScanColumn, staged: StagedColumn, selection: Selection) -> DeviceColumn:
         """The selection's rows of a column that was staged."""
@@ -137,14 +146,14 @@ class ColumnLoads:
             strategy = self.strategy(column, selection.rows)[0]
             if strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
-                self.check(column.name, staged, wanted)
+                self.check(column.name, staged, stream, wanted)
                 found.append(self.gathered(column, staged, selection))
                 self.drop(staged)
             elif strategy is Strategy.FETCH_VECTORS:
                 found.append(self._picked(column, selection))
             else:
                 name = column.name
-                one = fetches.add(name, column.kind, self.bits(name), chunk.nulls(name, stream))
+                one = fetches.add(name, column.kind, self.bits(name), chunk.nulls(name))
                 self.reads.append(
                     ColumnRead(
                         *(name, strategy, QUEUE_PAIRS, ReadCounters(), one.tallies),
@@ -163,7 +172,7 @@ class ColumnLoads:
     def strategy(self, column: ScanColumn, rows: int) -> tuple[Strategy, float]:
         """How to read a column for so many rows, and what that should take."""
         chunk, state = self.chunk, self.chunk.state
-        nulls = chunk.nulls(column.name, state.stream)
+        nulls = chunk.nulls(column.name)
         shapes = [BufferShape(chunk.rows.count, self.bits(column.name))]
         if nulls is not None:
             shapes.append(BufferShape(int((nulls.states == 1).sum()), 1))
@@ -178,7 +187,7 @@ class ColumnLoads:
 
     def _picked(self, column: ScanColumn, selection: Selection) -> DeviceColumn:
         chunk, name = self.chunk, column.name
-        bits, nulls = self.bits(name), chunk.nulls(name, chunk.state.stream)
+        bits, nulls = self.bits(name), chunk.nulls(name)
         values = fetch_vectors(chunk, name, "values", bits, selection, None)
         picks = [values]
         if nulls is not None and (nulls.states == 1).any():
@@ -197,7 +206,7 @@ class ColumnLoads:
             for pick, part, width in zip(picks, ("values", "validity"), (bits, 1), strict=False):
                 self.checks.append(
                     check_vectors(
-                        *(chunk, name, part, width, pick.memory),
+                        *(chunk, name, part, width, pick.memory, chunk.state.stream),
                         nulls=nulls if part == "validity" else None,
                         slots=pick.slots.ptr,
                         used=pick.used.ptr,

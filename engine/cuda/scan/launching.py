@@ -15,6 +15,9 @@ KERNELS: Final = Path(bamquery.engine.__file__).parent / "kernels"
 """Kernels of the engine, one file each."""
 THREADS: Final = 256
 """Of a block of all kernels but the prefix sum's."""
+WARPS: Final = 8
+"""Of such a block: kernels with a warp for each vector."""
+_SCAN_THREADS: Final = 1024
 
 
 class Launcher:
@@ -58,6 +61,14 @@ class Launcher:
             "cuLaunchKernel",
             *(kernel.function, grid, 1, 1, block, 1, 1, 0, stream, ctypes.addressof(addresses), 0),
         )
+
+    def prefix_sums(self, counts: int, count: int, sums: int, total: int, stream: Any) -> None:
+        """Sums of the words before each of `count` words, and of all behind the last, which `total` gets.
+
+        All are addresses; `sums` has one word more than `counts`.
+        """
+        kernel = self.kernel("scan_select", "scan_offsets")
+        self.start(kernel, counts, count, sums, total, grid=1, block=_SCAN_THREADS, stream=stream)
 
     def grid(self, items: int, of_a_block: int = THREADS) -> int:
         """Blocks for so many items: as many as keep the GPU busy, each then takes several."""

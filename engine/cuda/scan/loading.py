@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory
-from bamquery.engine.cuda.scan.chunk_tables import count_requests, cut_requests, stream_requests
+from bamquery.engine.cuda.scan.chunk_tables import REQUEST, count_requests, cut_requests, stream_requests
 from bamquery.engine.cuda.scan.file_maps import PinnedExtent
 from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
 from bamquery.storage.block_reader import ReadCounters
@@ -66,17 +66,24 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
         StorageError: a file is not there as it was written.
         MemoryLimitError: there is not enough memory.
     """
-    requests = stream_requests(chunk.rows, chunk.extents(column, part), bits, wanted)
     size = chunk.rows.count * VECTOR_ROWS * bits // 8
     memory = chunk.allocate(size, f'streaming column "{column}"')
     state = chunk.state
-    runs, blocks = count_requests(requests, state.block_bytes)
-    counters = ReadCounters(runs, blocks, blocks * state.block_bytes)
     if stream is not state.stream:
         state.session.follow(stream, state.stream)
+    mapped = chunk.mapped(column, part)
+    if (
+        wanted is None
+        and mapped
+        and size < _LARGE_RUN * chunk.rows.runs > len(chunk.rows.pieces) * _LARGE_RUN
+    ):
+        return _by_kernel(chunk, column, part, bits, memory, stream)
+    requests = stream_requests(chunk.rows, chunk.extents(column, part), bits, wanted)
+    runs, blocks = count_requests(requests, state.block_bytes)
+    counters = ReadCounters(runs, blocks, blocks * state.block_bytes)
     if not len(requests):
         return Loaded(memory, COPY_ENGINE, counters)
-    if not chunk.mapped(column, part):
+    if not mapped:
         return _by_queue_pairs(chunk, requests, memory, stream)
     pinned = [
         None if extent is None or not extent.length else state.pinned(piece.fragment, extent)
@@ -136,6 +143,27 @@ def copy_files(  # noqa: PLR0917 - one read of one buffer
     with state.session.lock:
         launch = rings.start(kernel, arguments, commands=count, stream=stream)
     return state.started_launch(launch)
+
+
+def _by_kernel(
+    chunk: ChunkMemory, column: str, part: str, bits: int, memory: rmm.DeviceBuffer, stream: Any
+) -> Loaded:
+    """All of the chunk's vectors, by requests that the GPU makes itself."""
+    count = chunk.rows.count
+    requests = chunk.allocate(REQUEST.itemsize * count, "describing a chunk", stream)
+    nulls = chunk.nulls(column) if part == "validity" else None
+    tally = chunk.board.tally()
+    chunk.launch(
+        "scan_select",
+        "scan_vector_requests",
+        *(None, None, count, chunk.vectors, chunk.places(column, part, None, stream), chunk.file_rows),
+        *(None if nulls is None else nulls.address, bits, memory.ptr, requests.ptr),
+        *(chunk.state.block_bytes, tally.address),
+        items=count,
+        stream=stream,
+    )
+    copy_mapped(chunk, requests.ptr, count, None, stream)
+    return Loaded(memory, ZERO_COPY, ReadCounters(), tally)
 
 
 def _by_queue_pairs(

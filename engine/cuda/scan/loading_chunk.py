@@ -7,6 +7,7 @@ from typing import Any
 
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.column_reads import ColumnLoads, StagedColumn
+from bamquery.engine.cuda.scan.selection import Passed
 from bamquery.engine.operators.scan_chunks import Chunk
 from bamquery.engine.operators.scan_order import Step
 
@@ -20,7 +21,8 @@ class LoadingChunk:
         first: the step it begins with; None where there is none.
         loads: its reads.
         staged: columns that are being loaded, by position in the schema.
-        loaded: the event behind them.
+        passed: which rows pass the first step, where a kernel finds out while the next chunk is loaded.
+        looked: the event behind all of that.
     """
 
     chunk: Chunk
@@ -28,4 +30,5 @@ class LoadingChunk:
     first: Step | None
     loads: ColumnLoads | None = None
     staged: dict[int, StagedColumn] = field(default_factory=dict)
-    loaded: Any = None
+    passed: Passed | None = None
+    looked: Any = None

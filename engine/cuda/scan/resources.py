@@ -11,6 +11,7 @@ from typing import Any, Final
 from bamquery.engine.cuda.scan.file_maps import FileMaps
 from bamquery.engine.cuda.scan.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.launching import Launcher
+from bamquery.engine.cuda.scan.resident import ResidentRuns
 from bamquery.engine.cuda.scan.rings import Rings, RingShape
 from bamquery.engine.cuda.session import CudaSession
 
@@ -27,6 +28,7 @@ class ScanResources:
         self.blocks: Final = HostBlocks(gpu)
         self.maps: Final = FileMaps(gpu)
         self.launcher: Final = Launcher(gpu, session.lock)
+        self.runs: Final = ResidentRuns(self.blocks, self.launcher)
         self._gpu = gpu
         self._rings: dict[RingShape, Rings] = {}
         self._streams: list[Any] = []

@@ -8,25 +8,25 @@ from contextlib import ExitStack
 from typing import Final
 
 from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.scan.chunk_cuts import ChunkSizes, ListedChunk, cut
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk_run import ChunkRun
 from bamquery.engine.cuda.scan.column_reads import ColumnLoads
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.pipeline import overlapped
+from bamquery.engine.cuda.scan.predicate import FusedPredicate
+from bamquery.engine.cuda.scan.resident import runs
 from bamquery.engine.cuda.scan.resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.engine.cuda.scan.vector_list import listed_vectors
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
-from bamquery.engine.operators.scan_chunks import Chunk, ChunkLimits, chunks
 from bamquery.engine.operators.scan_device import ScanWork
+from bamquery.storage.layout import VECTOR_ROWS
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
 _CHUNK_VECTORS: Final = 1 << 16
-_FIRST_VECTORS: Final = 1 << 10
-"""Of the first chunk: a million rows, which tell of selectivities."""
-_GROWTH: Final = 8
-_PIECES: Final = 256
 _LIMIT_SHARE: Final = 16
 """A chunk's widest column weighs at most this share of the memory limit."""
 _SETTLE_S: Final = 0.8
@@ -46,28 +46,24 @@ def scan_on_gpu(
         return
     session.enter()
     stages = _Stages(session, device, work)
-    limits = ChunkLimits(
-        vectors=_CHUNK_VECTORS,
-        stored_bytes=min(_CHUNK_BYTES, (session.limit or _CHUNK_BYTES * _LIMIT_SHARE) // _LIMIT_SHARE),
-        first=_FIRST_VECTORS,
-        growth=_GROWTH,
-        pieces=_PIECES,
-        widest=True,
-    )
-    zone_maps = work.context.settings.zone_maps
-    todo = chunks(work.fragments, work.ranges, work.columns, zone_maps, limits)
     # Without a filter the first chunk, a small one, may be all that a LIMIT wants.
     alone = 0 if work.plan.steps else 1
-    for frame in overlapped(stages, _checked(work, todo), alone):
+    for frame in overlapped(stages, stages.chunks(), alone):
         if frame is not None:
             yield frame
 
 
-def _checked(work: ScanWork[CudaFrame], todo: Iterator[Chunk]) -> Iterator[Chunk]:
-    for chunk in todo:
-        work.check()
-        work.readers.expect(chunk)
-        yield chunk
+def _full_chunk(session: CudaSession, work: ScanWork[CudaFrame]) -> int:
+    """Vectors of a chunk in the middle of a scan."""
+    schema = work.fragments[0].schema
+    weights = [0.0]
+    for fragment in work.fragments:
+        layouts = [fragment.layout.columns[schema.get_field_index(name)] for name in work.columns]
+        for column in layouts:
+            extents = (column.validity, column.offsets, column.values)
+            weights.append(sum(e.length for e in extents if e is not None) / max(fragment.rows, 1))
+    limit = min(_CHUNK_BYTES, (session.limit or _CHUNK_BYTES * _LIMIT_SHARE) // _LIMIT_SHARE)
+    return max(1, min(_CHUNK_VECTORS, int(limit / (max(*weights, 1 / 8) * VECTOR_ROWS))))
 
 
 class _Stages:
@@ -82,8 +78,20 @@ class _Stages:
         self._reading = ExitStack()
         self._reading.enter_context(work.profile.clock.reading())
 
-    def load(self, chunk: Chunk) -> LoadingChunk:
-        state, plan = self._state, self._work.plan
+    def chunks(self) -> Iterator[ListedChunk]:
+        """What is to be read, as zone maps tell."""
+        work, state = self._work, self._state
+        sizes = ChunkSizes(_full_chunk(self._session, work))
+        ranges = work.ranges if work.context.settings.zone_maps else ()
+        for fragments in runs(work.fragments):
+            resident = state.resources.runs.get(self._session, fragments)
+            for chunk in cut(listed_vectors(state, resident, ranges), sizes):
+                work.check()
+                work.readers.expect(chunk.chunk)
+                yield chunk
+
+    def load(self, listed: ListedChunk) -> LoadingChunk:
+        state, plan, chunk = self._state, self._work.plan, listed.chunk
         self._session.enter()
         self._work.reads.count_chunk(chunk.pieces)
         first = (
@@ -92,15 +100,23 @@ class _Stages:
         if not chunk.rows:
             return LoadingChunk(chunk, None, first)
         state.require_whole([piece.fragment for piece in chunk.pieces if len(piece.vectors)])
-        memory = ChunkMemory(state, chunk.pieces)
+        memory = ChunkMemory(state, listed)
         self._open.append(memory)
-        loading = LoadingChunk(chunk, memory, first, ColumnLoads(memory))
-        assert loading.loads is not None
+        loads = ColumnLoads(memory)
+        loading = LoadingChunk(chunk, memory, first, loads)
         for position in plan.outputs if first is None else first.columns:
             column = state.columns[position]
             if column.refused is None and position not in loading.staged:
-                loading.staged[position] = loading.loads.stage(column, state.copy_stream)
-        loading.loaded = state.event(state.copy_stream)
+                loading.staged[position] = loads.stage(column, state.copy_stream)
+        self._session.follow(state.look_stream, state.copy_stream)
+        for position, staged in loading.staged.items():
+            loads.check(state.columns[position].name, staged, state.look_stream)
+        fused = None if first is None else state.fused[first.number]
+        if isinstance(fused, FusedPredicate):
+            assert first is not None
+            loading.passed = loads.filtered(fused, loading.staged[first.columns[0]], state.look_stream)
+            memory.board.copy_back(state.look_stream)
+        loading.looked = state.event(state.look_stream)
         return loading
 
     def select(self, loading: LoadingChunk) -> Callable[[], CudaFrame | None]:
@@ -115,10 +131,10 @@ class _Stages:
             self._work.readers.release(loading.chunk)
             return lambda: None
         cuda = self._session.gpu.cuda
-        cuda("wait for an event", "cuStreamWaitEvent", self._state.stream, loading.loaded, 0)
-        self._forget(loading)
+        cuda("wait for an event", "cuStreamWaitEvent", self._state.stream, loading.looked, 0)
         run = ChunkRun(self._state, loading)
         run.run()
+        self._forget(loading)
         event = run.copy_back()
 
         def answer() -> CudaFrame | None:
@@ -171,7 +187,8 @@ class _Stages:
         if not self._open:
             return True
         api = self._session.gpu.cuda.api
-        events = [self._state.event(stream) for stream in (self._state.copy_stream, self._state.stream)]
+        state = self._state
+        events = [state.event(stream) for stream in (state.copy_stream, state.look_stream, state.stream)]
         until = time.monotonic() + _SETTLE_S
         for event in events:
             (status,) = api.cuEventQuery(event)
@@ -185,6 +202,6 @@ class _Stages:
         return True
 
     def _forget(self, loading: LoadingChunk) -> None:
-        if loading.loaded is not None:
-            self._state.forget(loading.loaded)
-            loading.loaded = None
+        if loading.looked is not None:
+            self._state.forget(loading.looked)
+            loading.looked = None

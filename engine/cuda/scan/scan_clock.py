@@ -46,6 +46,14 @@ class ScanClock:
                 time.sleep(_NAP_S)
         self.reap()
 
+    def wait_for(self, stream: Any) -> None:
+        """Wait for what a stream was given before; as `wait`."""
+        event = self.event(stream)
+        try:
+            self.wait(event)
+        finally:
+            self.forget(event)
+
     def event(self, stream: Any) -> Any:
         """A new event behind what the stream was given before; destroy it."""
         cuda = self.session.gpu.cuda

@@ -24,7 +24,6 @@ from bamquery.engine.settings import available_cores
 from bamquery.storage.device_profile import DeviceProfile
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import Extent
-from bamquery.storage.stored_buffers import StoredBuffers, stored_buffers
 
 _MOST_BLOCK_BYTES: Final = 4096
 """Larger ones may reach behind the last buffer of a file."""
@@ -33,7 +32,13 @@ DEADLINE_NS: Final = 20_000_000_000
 
 
 class ScanState(ScanClock):
-    """One scan on one GPU; one thread runs it. A context manager."""
+    """One scan on one GPU; one thread runs it. A context manager.
+
+    Attributes:
+        stream: of operators, and of all that is read for rows which have passed.
+        copy_stream: brings columns that are looked at first.
+        look_stream: compares them with checksums and the first filter, while the next ones come.
+    """
 
     def __init__(
         self,
@@ -69,7 +74,7 @@ class ScanState(ScanClock):
             step.number: self._fuse(step) for step in work.plan.steps
         }
         self.copy_stream: Final = resources.take_stream()
-        self._buffers: dict[tuple[str, str], StoredBuffers] = {}
+        self.look_stream: Final = resources.take_stream()
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
         self._started = time.perf_counter()
         self._note()
@@ -97,6 +102,7 @@ class ScanState(ScanClock):
         self._extents.clear()
         self._rings.clear()
         self.resources.give_back_stream(self.copy_stream)
+        self.resources.give_back_stream(self.look_stream)
 
     @property
     def queue_profile(self) -> QueueProfile:
@@ -115,14 +121,6 @@ class ScanState(ScanClock):
     def load_rings(self) -> Rings:
         """For whole vectors."""
         return self._open_rings("vectors")
-
-    def buffers(self, fragment: Fragment, column: str) -> StoredBuffers:
-        """Where a column's bytes are."""
-        key = (str(fragment.path), column)
-        found = self._buffers.get(key)
-        if found is None:
-            found = self._buffers[key] = stored_buffers(fragment, column)
-        return found
 
     def pinned(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
         """A buffer that the GPU reaches where the page cache has it, or why it does not."""

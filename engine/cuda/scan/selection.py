@@ -59,10 +59,12 @@ def filter_loaded(
     values: rmm.DeviceBuffer | None,
     validity: rmm.DeviceBuffer | None,
     nulls: int | None,
+    stream: Any = None,
 ) -> Passed:
-    """Compare whole vectors; `nulls` is where their states are."""
+    """Compare whole vectors, which are there for `stream`; `nulls` is where their states are."""
     return _filter(
-        chunk, predicate, values, validity, nulls, chunk.vector_rows, chunk.rows.rows, chunk.rows.count
+        *(chunk, predicate, values, validity, nulls, chunk.vector_rows, chunk.rows.rows, chunk.rows.count),
+        stream=stream,
     )
 
 
@@ -148,9 +150,10 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
     vectors: int,
     *,
     pieces: bool = True,
+    stream: Any = None,
 ) -> Passed:
-    mask = chunk.allocate(vectors * VECTOR_ROWS // 8, "comparing a column")
-    counts = chunk.allocate(4 * vectors, "comparing a column")
+    mask = chunk.allocate(vectors * VECTOR_ROWS // 8, "comparing a column", stream)
+    counts = chunk.allocate(4 * vectors, "comparing a column", stream)
     launcher = chunk.state.launcher
     arguments: tuple[Any, ...] = (
         *(None if values is None else values.ptr, None if validity is None else validity.ptr),
@@ -160,10 +163,10 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
         launcher.kernel("scan_filter", "scan_filter", f"BAMQUERY_SCAN_TYPE={predicate.c_type}"),
         *arguments,
         grid=launcher.grid(vectors, WARPS),
-        stream=chunk.state.stream,
+        stream=chunk.state.stream if stream is None else stream,
     )
     total = chunk.board.take(4)
-    sums = chunk.prefix_sums(counts.ptr, vectors, total)
+    sums = chunk.prefix_sums(counts.ptr, vectors, total, stream)
     of_pieces = None
     if pieces:
         edges = len(chunk.rows.firsts)
@@ -173,6 +176,7 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
             "scan_pick",
             *(sums.ptr, chunk.firsts, chunk.firsts_count, of_pieces.address),
             items=edges,
+            stream=stream,
         )
     return Passed(mask, sums, vectors, total, of_pieces)
 

@@ -169,9 +169,12 @@ class FakeSession:
     def enter(self) -> None:
         pass
 
-    def allocate(self, nbytes: int, what: str) -> FakeMemory:
+    def allocate(self, nbytes: int, what: str, driver_stream: Any = None) -> FakeMemory:
         self.allocated += nbytes
         return FakeMemory(nbytes)
+
+    def synchronize(self, driver_stream: Any = None) -> None:
+        pass
 
     def follow(self, waiting: Any, first: Any) -> None:
         pass

@@ -46,10 +46,11 @@ def pieces(snapshot: Snapshot, *vectors: list[int]) -> list[Piece]:
 def test_rows_of_pieces(tables: Any, snapshot: Snapshot) -> None:
     rows = tables.ChunkRows.of(pieces(snapshot, [0, 2, 3], [1, 5]))
     assert rows.firsts.tolist() == [0, 3, 5]
-    assert rows.vectors["number"].tolist() == [0, 2, 3, 1, 5]
-    assert rows.vectors["piece"].tolist() == [0, 0, 0, 1, 1]
-    assert rows.vector_rows.tolist() == [1024, 1024, 4000 - 3072, 1024, 6000 - 5120]
-    assert rows.rows == sum(rows.vector_rows.tolist())
+    places = [rows.place(vector) for vector in range(rows.count)]
+    assert [number for _, number in places] == [0, 2, 3, 1, 5]
+    assert [fragment for fragment, _ in places] == [snapshot.fragments[i] for i in (0, 0, 0, 1, 1)]
+    assert rows.rows == sum([1024, 1024, 4000 - 3072, 1024, 6000 - 5120])
+    assert rows.runs == 4
     assert not rows.dense
     found = rows.row_ids(np.array([5, 1024, 2048 + 7, 3072, 4096 + 3], np.uint32))
     assert [ids.tolist() for ids in found] == [[5, 2048, 3079], [1024, 5123]]
@@ -102,6 +103,6 @@ def test_counts_are_those_of_block_readers(tables: Any, snapshot: Snapshot) -> N
 def test_null_states(tables: Any, snapshot: Snapshot) -> None:
     rows = tables.ChunkRows.of(pieces(snapshot, [0, 2], [3, 4, 5]))
     buffers = [stored_buffers(piece.fragment, "a") for piece in rows.pieces]
-    assert tables.null_states(rows, buffers).tolist() == [0, 1, 1, 2, 1]
+    assert tables.null_states([piece.vectors for piece in rows.pieces], buffers).tolist() == [0, 1, 1, 2, 1]
     rows = tables.ChunkRows.of(pieces(snapshot, [0], [0]))
-    assert tables.null_states(rows, buffers) is None
+    assert tables.null_states([piece.vectors for piece in rows.pieces], buffers) is None

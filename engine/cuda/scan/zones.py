@@ -1,0 +1,52 @@
+"""Zone maps as kernels read them: bounds as keys that order like the values."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.storage.fragment import Fragment
+
+ZONE: Final = np.dtype([("low", np.uint64), ("high", np.uint64), ("flags", np.uint64)])
+"""A ScanZone (driver/core/scan_zones.hpp)."""
+_KNOWN: Final = 1
+_NANS: Final = 2
+_NULLS: Final = 4
+
+
+def zones_of(fragment: Fragment, column: str) -> NDArray[Any]:
+    """A ZONE for each vector of a column whose values `value_c_type` knows."""
+    zones = fragment.zone_map.column(column)
+    found = np.zeros(len(zones.rows), ZONE)
+    found["low"] = order_keys(zones.minimum)
+    found["high"] = order_keys(zones.maximum)
+    flags = ((zones.known, _KNOWN), (zones.nans > 0, _NANS), (zones.nulls > 0, _NULLS))
+    found["flags"] = sum(np.where(true, flag, 0) for true, flag in flags)
+    return found
+
+
+def order_keys(values: Any) -> NDArray[np.uint64]:
+    """Keys of an Arrow array of a fixed width, as `predicate.order_key` makes them; of nulls anything."""
+    kind = values.type
+    bits = 64 if kind.bit_width > 32 else 32
+    sign, ones = np.uint64(1 << (bits - 1)), np.uint64((1 << bits) - 1)
+    found: NDArray[np.uint64]
+    if pa.types.is_floating(kind):
+        numbers = _numbers(values)
+        numbers = numbers + numbers.dtype.type(0)  # -0 becomes 0
+        found = numbers.view(f"u{bits // 8}").astype(np.uint64)
+        return np.where(found & sign != 0, found ^ ones, found | sign)
+    if not pa.types.is_integer(kind):
+        values = values.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
+    if pa.types.is_unsigned_integer(kind):
+        return _numbers(values).astype(np.uint64)
+    found = _numbers(values).astype(np.int64).view(np.uint64)
+    return (found & ones) ^ sign
+
+
+def _numbers(values: Any) -> NDArray[Any]:
+    numbers: NDArray[Any] = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return numbers

@@ -29,12 +29,12 @@ class ExecutionContext(Generic[Frame]):
 
     def __post_init__(self) -> None:
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
-        self.pool = ThreadPoolExecutor(self.threads, thread_name_prefix="bamquery")
+        self.pool = ThreadPoolExecutor(self.settings.effective_threads, thread_name_prefix="bamquery")
 
     @property
     def threads(self) -> int:
-        """Worker threads."""
-        return self.settings.effective_threads
+        """Worker threads that compute: on a GPU one, since all work there follows on one stream."""
+        return self.settings.effective_threads if self.device.name == "cpu" else 1
 
     def check_cancelled(self) -> None:
         """Stop here where the query was cancelled.

@@ -18,18 +18,20 @@ def ordered_map(
     function: Callable[[Item], Answer],
     items: Iterable[Item],
     in_flight: int | None = None,
+    threads: int | None = None,
 ) -> Generator[Answer, None, None]:
     """`function(item)` for every item, computed by the query's threads, yielded in the items' order.
 
     Items are taken by the calling thread, one as soon as fewer than `in_flight` (None: one more than
     there are threads) are in work or wait to be yielded. An exception surfaces in its item's place.
     Closing the generator drops what has not begun and waits for what has, so nothing touches the items
-    afterwards; it does not close `items`.
+    afterwards; it does not close `items`. `threads`: of the context's if None.
 
     Raises:
         CancelledError: the query was cancelled before an item was begun.
     """
-    if context.threads == 1:
+    threads = context.threads if threads is None else threads
+    if threads == 1:
         for item in items:
             context.check_cancelled()
             yield function(item)
@@ -39,7 +41,7 @@ def ordered_map(
         context.check_cancelled()
         return function(item)
 
-    bound = in_flight if in_flight is not None else context.threads + 1
+    bound = in_flight if in_flight is not None else threads + 1
     pending: deque[Future[Answer]] = deque()
     try:
         for item in items:

@@ -6,6 +6,7 @@ clash. Arguments already have the types their function wants: the binder inserts
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -94,12 +95,16 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 
 def transform(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:
-    """Rebuild bottom-up, each node passed through `rewrite` after its children."""
+    """Rebuild bottom-up, each node passed through `rewrite` after its children; what stays is not copied."""
     match expression:
         case Call(arguments=arguments):
-            expression = replace(expression, arguments=tuple(transform(a, rewrite) for a in arguments))
+            made = tuple([transform(argument, rewrite) for argument in arguments])
+            if any(map(operator.is_not, made, arguments)):
+                expression = replace(expression, arguments=made)
         case Cast(argument=argument):
-            expression = replace(expression, argument=transform(argument, rewrite))
+            one = transform(argument, rewrite)
+            if one is not argument:
+                expression = replace(expression, argument=one)
         case _:
             pass
     return rewrite(expression)

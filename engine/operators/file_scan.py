@@ -43,7 +43,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
 
         names = [self._source.schema.field(column).name for column in self._wanted]
         batches = self._source.batches(names)
-        frames = ordered_map(context, read, batches)
+        frames = ordered_map(context, read, batches, threads=context.settings.effective_threads)
         try:
             yield from frames
         finally:

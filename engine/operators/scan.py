@@ -105,7 +105,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
         readers = FragmentReaders(context.device, context.settings, self._scan_profile)
         reads = ColumnReads(context, self._scan_profile, readers, check)
-        order = StepOrder(self._steps, guess_selectivities(self._steps, fragments))
+        # One step needs no order.
+        sampled = fragments if len(self._steps) > 1 else ()
+        order = StepOrder(self._steps, guess_selectivities(self._steps, sampled))
         plan = SelectionPlan(self._outputs, tuple(self._steps), self._snapshot.schema, order)
         if isinstance(context.device, ScanningDevice):
             names = list(self._scan_profile.columns)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
 from bamquery.engine.operators.scan_chunks import Piece
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.types import is_string_like, value_bits
@@ -17,6 +22,15 @@ def plain_bytes(fragment: Fragment, column: str, rows: int, string_bytes: int = 
     kind = fragment.schema.field(position).type
     nulls = 0 if fragment.layout.columns[position].validity is None else _bytes(rows)
     return nulls + _bytes(rows * value_bits(kind)) + (string_bytes if is_string_like(kind) else 0)
+
+
+def bytes_of_pieces(pieces: Sequence[Piece], column: str, counts: NDArray[np.int64]) -> int:
+    """The same for so many rows of each piece, of a column that has no strings."""
+    fragments = [piece.fragment for piece in pieces]
+    position = fragments[0].column_index(column)
+    bits = value_bits(fragments[0].schema.field(position).type)
+    nullable = np.array([f.layout.columns[position].validity is not None for f in fragments])
+    return int((-(-counts * bits // 8)).sum() + (-(-counts[nullable] // 8)).sum())
 
 
 def whole_piece_bytes(piece: Piece, column: str) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.operators.scan_accounting import plain_bytes, whole_piece_bytes
+from bamquery.engine.operators.scan_accounting import bytes_of_pieces, plain_bytes, whole_piece_bytes
 from bamquery.engine.operators.scan_chunks import Piece
 from bamquery.engine.operators.scan_readers import FragmentReaders, OpenFragment
 from bamquery.engine.profile import ColumnProfile, ScanProfile
@@ -18,6 +18,7 @@ from bamquery.engine.settings import Settings
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.read_planner import Choice, Strategy, choose
+from bamquery.storage.types import is_string_like
 
 
 class ColumnReads(Generic[Frame]):
@@ -89,6 +90,22 @@ class ColumnReads(Generic[Frame]):
             figures = self._profile.columns[column]
             figures.rows_needed += piece.end - piece.begin
             figures.bytes_needed += whole_piece_bytes(piece, column)
+
+    def count_whole_pieces(self, pieces: Sequence[Piece], column: str) -> None:
+        """The same for several of one table."""
+        if not pieces:
+            return
+        first = pieces[0].fragment
+        if is_string_like(first.schema.field(first.column_index(column)).type):
+            for piece in pieces:
+                self.count_whole_piece(piece, column)
+            return
+        counts = np.array([piece.end - piece.begin for piece in pieces], np.int64)
+        needed = bytes_of_pieces(pieces, column, counts)
+        with self._profile.lock:
+            figures = self._profile.columns[column]
+            figures.rows_needed += int(counts.sum())
+            figures.bytes_needed += needed
 
     def count_chunk(self, pieces: Sequence[Piece]) -> None:
         """The scan came to the chunk of those pieces."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from bamquery.engine.cuda.scan.board import Board, Slot
 from bamquery.engine.cuda.scan.chunk_tables import ChunkRows
-from bamquery.engine.operators.scan_accounting import plain_bytes
+from bamquery.engine.operators.scan_accounting import bytes_of_pieces
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.queue_profile import QueueProfile
 from bamquery.errors import GpuError
@@ -107,9 +109,9 @@ def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: 
     if read.described is not None:
         found = board.words(read.described, pieces + 1)
         touched = int((found[:pieces] != 0).sum())
-        for piece, count in zip(rows.pieces, found[:pieces].tolist(), strict=True):
-            figures.rows_needed += count
-            figures.bytes_needed += plain_bytes(piece.fragment, read.name, count)
+        counts = found[:pieces].astype(np.int64)
+        figures.rows_needed += int(counts.sum())
+        figures.bytes_needed += bytes_of_pieces(rows.pieces, read.name, counts)
         figures.vectors_read += int(found[pieces]) if read.vectors is None else read.vectors
     else:
         figures.vectors_read += rows.count if read.vectors is None else read.vectors

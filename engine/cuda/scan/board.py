@@ -16,8 +16,8 @@ from bamquery.engine.cuda.session import CudaSession
 
 _BYTES: Final = 256 << 10
 _WITHIN_COMMANDS: Final = 4096
-"""So much travels with the commands. More takes its turn at the copy engine, behind all that streams: 20 ms for
-64 KiB behind a GiB, measured; a kernel fetches it at once."""
+"""So much travels with the commands. More takes its turn at the copy engine, behind all that streams: 20 ms
+for 64 KiB behind a GiB, measured; a kernel fetches it at once."""
 _BLOCK_BYTES: Final = 16 << 10
 _BLOCKS: Final = 8
 """Of the kernel that fetches; it reads little, and the streams need the bus."""

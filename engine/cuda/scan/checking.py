@@ -44,7 +44,7 @@ class VectorCheck:
             raise CorruptionError(f"{what} do not match their checksum", fragment.path)
 
 
-def check_vectors(
+def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
     chunk: ChunkMemory,
     column: str,
     part: str,

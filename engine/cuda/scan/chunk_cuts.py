@@ -18,7 +18,7 @@ _GROWTH: Final = 8
 _PIECES: Final = 256
 """Most fragments of a chunk."""
 _LAST_SHARE: Final = 4
-"""The last chunk is at most so much smaller than a full one: what is done after it is loaded, nothing overlaps."""
+"""The last chunk is at most that part of a full one: nothing overlaps what is done after it was loaded."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.storage.layout import Extent
 from bamquery.storage.stored_buffers import StoredBuffers
 
+_PARTS: Final = ("values", "validity")
+
 __all__ = ["WARPS", "ChunkMemory", "Nulls"]
 
 
@@ -62,6 +64,7 @@ class ChunkMemory:
         self.firsts_count: Final = self.firsts + 4 * len(self.rows.firsts)
         self.keep: Final[list[Any]] = []
         self._nulls: dict[str, Nulls | None] = {}
+        self._places: dict[Rings, dict[tuple[str, str], int]] = {}
         self._closed = False
 
     def allocate(self, size: int, what: str, stream: Any = None) -> rmm.DeviceBuffer:
@@ -93,6 +96,24 @@ class ChunkMemory:
     def extents(self, column: str, part: str) -> list[Extent | None]:
         """The `values` or the `validity` of a column in each piece."""
         return [getattr(buffers, part) for buffers in self.buffers(column)]
+
+    def file_places(self, column: str, part: str, rings: Rings) -> int:
+        """The same in namespaces of `rings`, for the session's stream: made for all columns at once."""
+        if rings not in self._places:
+            lowest, end = self.fragments[0], self.fragments[-1] + 1
+            resident = self.listed.resident
+            nsids = self.state.namespaces(resident, rings, self.fragments)[lowest:end]
+            names = [column.name for column in self.state.columns.values()]
+            keys = [(name, part) for name in names for part in _PARTS]
+            made = np.zeros((len(keys), end - lowest), PLACE)
+            made["nsid"] = nsids
+            for at, key in enumerate(keys):
+                made[at]["offset"] = resident.offsets(*key)[lowest:end]
+            address = self.uploads.put(made, self.state.stream) - PLACE.itemsize * lowest
+            self._places[rings] = {
+                key: address + at * PLACE.itemsize * (end - lowest) for at, key in enumerate(keys)
+            }
+        return self._places[rings][column, part]
 
     def places(self, column: str, part: str, rings: Rings | None, stream: Any) -> int:
         """Where a ScanPlace for each fragment of the run would be; only those of the chunk's are there.

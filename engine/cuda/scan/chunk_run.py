@@ -116,8 +116,8 @@ class ChunkRun:
         if self._filtered:
             return
         for column in columns:
-            for piece in self._loading.chunk.pieces:
-                self._state.work.reads.count_whole_piece(piece, self._state.columns[column].name)
+            reads, name = self._state.work.reads, self._state.columns[column].name
+            reads.count_whole_pieces(self._loading.chunk.pieces, name)
 
     def _read(self, columns: Sequence[int]) -> None:
         """Have those columns in memory for the rows that are alive."""

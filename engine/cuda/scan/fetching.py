@@ -163,7 +163,7 @@ class Fetches:
         self._add_job(fetched, mixed, listed, places, 1, index, fetched.valid)
 
     def _places(self, name: str, part: str) -> int:
-        return self._chunk.places(name, part, self._chunk.state.fetch_rings, self._chunk.state.stream)
+        return self._chunk.file_places(name, part, self._chunk.state.fetch_rings)
 
     def _items(self, rows: RowList, places: int, bits: int) -> bytes:
         block = self._chunk.state.block_bytes

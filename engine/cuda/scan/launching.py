@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import bamquery.engine
@@ -18,6 +21,38 @@ THREADS: Final = 256
 WARPS: Final = 8
 """Of such a block: kernels with a warp for each vector."""
 _SCAN_THREADS: Final = 1024
+_ALIGNMENT: Final = 16
+"""More than any parameter asks for."""
+_FORMATS: Final[Mapping[int, str]] = MappingProxyType({1: "B", 2: "H", 4: "I", 8: "Q"})
+
+
+class _Layout:
+    """One buffer for a kernel's parameters: their addresses, as cuLaunchKernel wants them, then they."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self._addresses = struct.Struct(f"<{len(sizes)}Q")
+        self._offsets = []
+        values, at = "<", self._addresses.size
+        for size in sizes:
+            values += f"{-at % _ALIGNMENT}x"
+            at += -at % _ALIGNMENT
+            self._offsets.append(at)
+            values += _FORMATS.get(size, f"{size}s")
+            at += size
+        self._values = struct.Struct(values)
+        self.bytes: Final = at
+
+    def fill(self, buffer: ctypes.Array[ctypes.c_char], arguments: Sequence[Argument]) -> None:
+        """Pack integers, `bytes` and None, a null pointer. struct.error: the kernel takes something else."""
+        if any(
+            isinstance(a, bytes) and len(a) != size for a, size in zip(arguments, self._sizes, strict=True)
+        ):
+            raise struct.error("a structure of another size")
+        base = ctypes.addressof(buffer)
+        self._addresses.pack_into(buffer, 0, *[base + offset for offset in self._offsets])
+        values = [0 if argument is None else argument for argument in arguments]
+        self._values.pack_into(buffer, self._addresses.size, *values)
 
 
 class Launcher:
@@ -28,6 +63,7 @@ class Launcher:
         self._gpu = gpu
         self._lock = lock
         self._kernels: dict[tuple[str, str, tuple[str, ...]], GpuKernel] = {}
+        self._layouts: dict[GpuKernel, _Layout] = {}
 
     def kernel(self, file: str, name: str, *defines: str) -> GpuKernel:
         """A kernel of a file, compiled if nobody has yet.
@@ -49,17 +85,24 @@ class Launcher:
     ) -> None:
         """Start it behind what the stream was given before; what it uses must live as long as it runs.
 
+        The thread has entered the GPU's context.
+
         Raises:
             GpuError: it cannot be started.
         """
-        packed = pack(kernel.name, arguments, kernel.sizes)
-        buffers = [ctypes.create_string_buffer(data, len(data)) for data in packed]
-        addresses = (ctypes.c_void_p * len(buffers))(*[ctypes.addressof(b) for b in buffers])
-        self._gpu.enter()
+        layout = self._layouts.get(kernel)
+        if layout is None:
+            layout = self._layouts[kernel] = _Layout(kernel.sizes)
+        buffer = ctypes.create_string_buffer(layout.bytes)
+        try:
+            layout.fill(buffer, arguments)
+        except struct.error:
+            pack(kernel.name, arguments, kernel.sizes)  # says which argument it is
+            raise
         self._gpu.cuda(
             f"launch {kernel.name}",
             "cuLaunchKernel",
-            *(kernel.function, grid, 1, 1, block, 1, 1, 0, stream, ctypes.addressof(addresses), 0),
+            *(kernel.function, grid, 1, 1, block, 1, 1, 0, stream, ctypes.addressof(buffer), 0),
         )
 
     def prefix_sums(self, counts: int, count: int, sums: int, total: int, stream: Any) -> None:

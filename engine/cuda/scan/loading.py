@@ -145,7 +145,7 @@ def copy_files(  # noqa: PLR0917 - one read of one buffer
     return state.started_launch(launch)
 
 
-def _by_kernel(
+def _by_kernel(  # noqa: PLR0917 - one read of one buffer
     chunk: ChunkMemory, column: str, part: str, bits: int, memory: rmm.DeviceBuffer, stream: Any
 ) -> Loaded:
     """All of the chunk's vectors, by requests that the GPU makes itself."""

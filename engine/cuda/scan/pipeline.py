@@ -6,7 +6,10 @@ Nothing here knows what a chunk is, so that the order of the steps can be tested
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
+
+_AHEAD: Final = 3
+"""Chunks that are being loaded, the one that is selected from included."""
 
 Chunk_contra = TypeVar("Chunk_contra", contravariant=True)
 Loading = TypeVar("Loading")
@@ -41,8 +44,9 @@ def overlapped(
 ) -> Generator[Answer_co, None, None]:
     """The chunks' answers in order.
 
-    While chunk n is fetched, chunk n + 1 is loaded; the answer of n is taken after the wait of n + 1, so that
-    there is one wait a chunk. The first `alone` chunks go by themselves: they may be all that is wanted.
+    While chunk n is fetched, chunks n + 1 and n + 2 are loaded: what n + 2 waits for was started before n was
+    fetched. The answer of n is taken after the wait of n + 1, so that there is one wait a chunk. The first
+    `alone` chunks go by themselves: they may be all that is wanted.
     """
     waiting: list[Loading] = []
     fetching: Callable[[], Answer_co] | None = None
@@ -50,7 +54,7 @@ def overlapped(
     done = 0
     try:
         while True:
-            ahead = 1 if done < alone else 2
+            ahead = 1 if done < alone else _AHEAD
             while len(waiting) < ahead:
                 chunk = next(source, None)
                 if chunk is None:

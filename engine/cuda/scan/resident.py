@@ -1,7 +1,8 @@
 """What kernels have to know of a table's vectors, kept in the GPU's memory from query to query.
 
-Vectors are numbered through all fragments of a run (`Resident`), which is a table's, or a part of a very long one.
-A vector takes 24 bytes for each column that is pruned by, 4 for each checksum, and one where a column has nulls.
+Vectors are numbered through all fragments of a run (`Resident`): a table's, or some of a very long one's.
+A vector takes 24 bytes for each column that is pruned by, 4 for each checksum, and one where a column has
+nulls.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Resident:
         self._lock = threading.RLock()
         self._memory: dict[object, tuple[rmm.DeviceBuffer, NDArray[Any]]] = {}
         self._buffers: dict[str, list[StoredBuffers]] = {}
+        self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
         self._states: dict[str, NDArray[np.uint8] | None] = {}
         self.rows: Final = self._kept("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._kept("firsts", lambda: self.firsts)
@@ -89,7 +91,7 @@ class Resident:
         return self._kept(("zones", column), make)
 
     def checksums(self, column: str, part: str) -> int:
-        """CRC-32C of what each vector has of a column's `values`, `validity` or `offsets`, words on the GPU."""
+        """CRC-32C of each vector's part of a column's `values`, `validity` or `offsets`, words on the GPU."""
 
         def make() -> NDArray[np.uint32]:
             found = []
@@ -121,6 +123,16 @@ class Resident:
             if found is None:
                 found = [stored_buffers(fragment, column) for fragment in self.fragments]
                 self._buffers[column] = found
+            return found
+
+    def offsets(self, column: str, part: str) -> NDArray[np.uint64]:
+        """Where `values`, `validity` or `offsets` of a column begin in each fragment's file; 0 without."""
+        with self._lock:
+            found = self._offsets.get((column, part))
+            if found is None:
+                extents = [getattr(buffers, part) for buffers in self.buffers(column)]
+                found = np.array([0 if e is None else e.offset for e in extents], np.uint64)
+                self._offsets[column, part] = found
             return found
 
     def is_of(self, fragments: tuple[Fragment, ...]) -> bool:
@@ -162,7 +174,7 @@ class ResidentRuns:
         self._blocks = blocks
         self._launcher = launcher
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[object, ...], Resident] = OrderedDict()
+        self._known: OrderedDict[tuple[int | None, str, int], Resident] = OrderedDict()
 
     def get(self, session: CudaSession, fragments: tuple[Fragment, ...]) -> Resident:
         """The run of those fragments, in memory of `session`.
@@ -170,7 +182,7 @@ class ResidentRuns:
         Raises:
             MemoryLimitError: there is too little.
         """
-        key = (session.limit, *(fragment.path for fragment in fragments))
+        key = (session.limit, str(fragments[0].path), len(fragments))
         with self._lock:
             found = self._known.get(key)
             if found is not None and found.is_of(fragments):
@@ -183,3 +195,8 @@ class ResidentRuns:
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
         return made
+
+    def close(self) -> None:
+        """Give their memory back: it must not outlive its pool."""
+        with self._lock:
+            self._known.clear()

@@ -58,7 +58,8 @@ class ScanResources:
             self._streams.append(stream)
 
     def stop(self) -> None:
-        """End the controllers' threads."""
+        """End the controllers' threads; give back what is kept between queries."""
+        self.runs.close()
         for rings in self._rings.values():
             with suppress(TimeoutError):
                 rings.controller.stop(1.0)

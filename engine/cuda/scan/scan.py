@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -22,7 +22,9 @@ from bamquery.engine.cuda.scan.vector_list import listed_vectors
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan_device import ScanWork
+from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.types import is_string_like, value_bits
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
@@ -55,15 +57,23 @@ def scan_on_gpu(
 
 def _full_chunk(session: CudaSession, work: ScanWork[CudaFrame]) -> int:
     """Vectors of a chunk in the middle of a scan."""
-    schema = work.fragments[0].schema
-    weights = [0.0]
-    for fragment in work.fragments:
-        layouts = [fragment.layout.columns[schema.get_field_index(name)] for name in work.columns]
-        for column in layouts:
-            extents = (column.validity, column.offsets, column.values)
-            weights.append(sum(e.length for e in extents if e is not None) / max(fragment.rows, 1))
+    widest = max((_row_bytes(work.fragments, name) for name in work.columns), default=1)
     limit = min(_CHUNK_BYTES, (session.limit or _CHUNK_BYTES * _LIMIT_SHARE) // _LIMIT_SHARE)
-    return max(1, min(_CHUNK_VECTORS, int(limit / (max(*weights, 1 / 8) * VECTOR_ROWS))))
+    return max(1, min(_CHUNK_VECTORS, int(limit / (widest * VECTOR_ROWS))))
+
+
+def _row_bytes(fragments: Sequence[Fragment], column: str) -> float:
+    position = fragments[0].column_index(column)
+    kind = fragments[0].schema.field(position).type
+    if not is_string_like(kind):
+        return value_bits(kind) / 8
+    layouts = [fragment.layout.columns[position] for fragment in fragments]
+    weights = [
+        sum(extent.length for extent in (layout.offsets, layout.values) if extent is not None)
+        / max(fragment.rows, 1)
+        for layout, fragment in zip(layouts, fragments, strict=True)
+    ]
+    return max(weights)
 
 
 class _Stages:
@@ -126,8 +136,7 @@ class _Stages:
             # Zone maps left nothing, yet the first step's columns had to be looked at.
             columns = self._work.plan.outputs if loading.first is None else loading.first.columns
             for column in columns:
-                for piece in loading.chunk.pieces:
-                    self._work.reads.count_whole_piece(piece, self._state.columns[column].name)
+                self._work.reads.count_whole_pieces(loading.chunk.pieces, self._state.columns[column].name)
             self._work.readers.release(loading.chunk)
             return lambda: None
         cuda = self._session.gpu.cuda

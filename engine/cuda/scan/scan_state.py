@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.choice import PathRates
 from bamquery.engine.cuda.scan.file_maps import PinnedExtent, require_whole
 from bamquery.engine.cuda.scan.launching import Launcher
 from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse
+from bamquery.engine.cuda.scan.resident import Resident
 from bamquery.engine.cuda.scan.resources import ScanResources
 from bamquery.engine.cuda.scan.rings import Rings, block_rings, controller_threads, stream_rings
 from bamquery.engine.cuda.scan.scan_clock import ScanClock
@@ -63,6 +68,7 @@ class ScanState(ScanClock):
         self._block_shape = block_rings(self.block_bytes, lba_bytes, self.direct, threads)
         self._stream_shape = stream_rings(lba_bytes, self.direct, threads)
         self._rings: dict[str, Rings] = {}
+        self._namespaces: dict[tuple[int, int], NDArray[np.uint32]] = {}
         self._before: dict[str, tuple[float, ...]] = {}
         self.rates: Final = self._rates(threads)
         self.columns: Final = {
@@ -133,6 +139,17 @@ class ScanState(ScanClock):
             if isinstance(found, str):
                 self.note(f"streams go through queue pairs: {found}")
         return found
+
+    def namespaces(self, resident: Resident, rings: Rings, fragments: Sequence[int]) -> NDArray[np.uint32]:
+        """The namespace of each fragment of a run, as far as they have been asked for with `fragments`."""
+        key = (id(resident), id(rings))
+        known = self._namespaces.get(key)
+        if known is None:
+            known = self._namespaces[key] = np.zeros(len(resident.fragments), np.uint32)
+        for number in fragments:
+            if not known[number]:
+                known[number] = rings.namespace(resident.fragments[number])
+        return known
 
     def require_whole(self, fragments: list[Fragment]) -> None:
         """See that files have their lengths. StorageError: one has not."""

@@ -53,7 +53,7 @@ class Selection:
     everything: bool = False
 
 
-def filter_loaded(
+def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
     chunk: ChunkMemory,
     predicate: FusedPredicate,
     values: rmm.DeviceBuffer | None,

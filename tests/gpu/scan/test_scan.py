@@ -91,7 +91,9 @@ def test_several_filters(cuda: Any, snapshot: Snapshot, strategy: str) -> None:
         compare(snapshot, "f64", "greater", 2.0),
         either,
     ]
-    check(cuda, snapshot, ("i8", "f64", "dec", "stamp"), predicates, strategy=strategy)
+    outputs = ("i8", "f64", "dec", "stamp")
+    # Devices have reasons of their own for an order.
+    check(cuda, snapshot, outputs, predicates, same_order=False, strategy=strategy)
 
 
 @pytest.mark.parametrize("predicates", [False, True])

@@ -88,11 +88,16 @@ class Gpu:
         self.copy_stream: Final = self.new_stream()
         self._closed = False
 
-    def new_stream(self) -> Any:
-        """A stream whose launches run beside those of others; closed with the GPU."""
+    def new_stream(self, *, urgent: bool = False) -> Any:
+        """A stream whose launches run beside those of others; closed with the GPU.
+
+        `urgent`: its thread blocks come before those of other streams, where both wait for room.
+        """
         self.enter()
         nonblocking = self.cuda.api.CUstream_flags.CU_STREAM_NON_BLOCKING.value
-        stream = self.cuda("make a stream", "cuStreamCreate", nonblocking)
+        _, highest = self.cuda("ask for priorities", "cuCtxGetStreamPriorityRange")
+        priority = highest if urgent else 0
+        stream = self.cuda("make a stream", "cuStreamCreateWithPriority", nonblocking, priority)
         self._streams.append(stream)
         return stream
 

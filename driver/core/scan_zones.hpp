@@ -7,7 +7,8 @@ namespace bamquery {
 
 /// One vector of a zone map: what `bamquery.engine.cuda.scan.zones` packs.
 struct ScanZone {
-  static constexpr uint64_t kKnown = 1;  ///< There are values that are neither null nor NaN, between the bounds.
+  static constexpr uint64_t kKnown =
+      1;  ///< There are values that are neither null nor NaN, between the bounds.
   static constexpr uint64_t kNans = 2;
   static constexpr uint64_t kNulls = 4;
 

@@ -59,6 +59,42 @@ extern "C" __global__ void __launch_bounds__(kThreads, 3)
   }
 }
 
+/// All vectors of a buffer whose pages are mapped, to where they are one after the other in `target`; with
+/// `nulls`, only those whose bits tell. `file_rows` are of each piece, `next` is zero before, and `tally`
+/// gets vectors and distinct blocks of `block_bytes`.
+extern "C" __global__ void __launch_bounds__(kThreads, 3)
+    scan_load_vectors(const ScanVector* vectors, uint32_t count, const ScanPlace* places,
+                      const uint32_t* file_rows, const uint8_t* nulls, uint32_t bits, byte* target,
+                      uint32_t block_bytes, uint32_t* next, ScanTally* tally) {
+  const uint32_t size = kVectorRows * bits / 8;
+  const auto wanted = [&](uint32_t vector) {
+    return nulls == nullptr || static_cast<Nulls>(nulls[vector]) == Nulls::kSome;
+  };
+  uint32_t commands = 0;
+  uint32_t blocks = 0;
+  while (true) {
+    uint32_t mine = 0;
+    if (Lanes::leads()) mine = atomicAdd(next, 1);
+    mine = Lanes::broadcast(mine);
+    if (mine >= count) break;
+    if (!wanted(mine)) continue;
+    const ScanVector from = vectors[mine];
+    const ScanPlace place = places[from.piece];
+    const uint64_t rows =
+        min(file_rows[from.piece] - static_cast<uint64_t>(from.number) * kVectorRows, uint64_t{kVectorRows});
+    const uint64_t offset = place.offset + static_cast<uint64_t>(from.number) * size;
+    const uint32_t bytes = static_cast<uint32_t>((rows * bits + 7) / 8);
+    copy_run(reinterpret_cast<const byte*>(place.map + offset), target + static_cast<uint64_t>(mine) * size,
+             bytes);
+    commands += 1;
+    blocks += new_blocks(vectors, places, wanted, mine, size, bytes, block_bytes);
+  }
+  if (Lanes::leads() && commands != 0) {
+    atomicAdd(&tally->commands, static_cast<unsigned long long>(commands));
+    atomicAdd(&tally->blocks, static_cast<unsigned long long>(blocks));
+  }
+}
+
 /// Requests whose sources are places in files; each fits a slot, blocks that it only touches included. What
 /// is counted are blocks of `block_bytes`.
 extern "C" __global__ void __launch_bounds__(kThreads)

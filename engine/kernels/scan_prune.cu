@@ -25,9 +25,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 /// The wanted vectors, whose prefix sums are `before`, out of all: where each is and how many rows it has,
 /// and its number among all.
 extern "C" __global__ void __launch_bounds__(kThreads)
-    scan_list_vectors(const uint32_t* wanted, const uint32_t* before, uint32_t vectors,
-                      const ScanVector* all, const uint16_t* all_rows, ScanVector* listed,
-                      uint16_t* listed_rows, uint32_t* numbers) {
+    scan_list_vectors(const uint32_t* wanted, const uint32_t* before, uint32_t vectors, const ScanVector* all,
+                      const uint16_t* all_rows, ScanVector* listed, uint16_t* listed_rows,
+                      uint32_t* numbers) {
   const uint32_t step = gridDim.x * kThreads;
   for (uint32_t vector = blockIdx.x * kThreads + threadIdx.x; vector < vectors; vector += step) {
     if (wanted[vector] == 0) continue;

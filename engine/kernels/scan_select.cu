@@ -131,10 +131,9 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Requests for the vectors that are used (null: all), which go to the places that `slots` (their prefix sums;
-/// null: their own numbers) gives them in `target`; with `nulls`, nothing of those whose state tells.
-/// `file_rows` are of each piece. `tally`, if it is not null, gets requests and distinct blocks of
-/// `block_bytes`. 256 threads.
+/// Requests for the vectors that are used, which go to the places that `slots` (their prefix sums) gives them
+/// in `target`; with `nulls`, nothing of those whose state tells. `file_rows` are of each piece. `tally`, if
+/// it is not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_vector_requests(const uint32_t* used, const uint32_t* slots, uint32_t vectors,
                          const ScanVector* places_of, const ScanPlace* places, const uint32_t* file_rows,
@@ -142,15 +141,14 @@ extern "C" __global__ void __launch_bounds__(kThreads)
                          uint32_t block_bytes, ScanTally* tally) {
   const uint32_t step = gridDim.x * kThreads;
   const uint32_t size = kVectorRows * bits / 8;
-  const auto is_used = [&](uint32_t vector) { return used == nullptr || used[vector] != 0; };
   const auto read = [&](uint32_t vector) {
-    return is_used(vector) && (nulls == nullptr || static_cast<Nulls>(nulls[vector]) == Nulls::kSome);
+    return used[vector] != 0 && (nulls == nullptr || static_cast<Nulls>(nulls[vector]) == Nulls::kSome);
   };
   uint32_t commands = 0;
   uint32_t blocks = 0;
   for (uint32_t vector = blockIdx.x * kThreads + threadIdx.x; vector < vectors; vector += step) {
-    if (!is_used(vector)) continue;
-    const uint32_t slot = slots != nullptr ? slots[vector] : vector;
+    if (used[vector] == 0) continue;
+    const uint32_t slot = slots[vector];
     const ScanVector from = places_of[vector];
     const ScanPlace place = places[from.piece];
     const uint64_t rows =
@@ -163,17 +161,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     request.nsid = place.nsid;
     requests[slot] = request;
     if (tally == nullptr || request.bytes == 0) continue;
-    const uint64_t first = offset / block_bytes;
-    // A narrow vector's block may be the last one of a vector before, which counts it.
-    bool shared = false;
-    for (uint32_t other = vector; !shared && other-- != 0 && places_of[other].piece == from.piece;) {
-      const uint64_t end = place.offset + (static_cast<uint64_t>(places_of[other].number) + 1) * size;
-      if ((end - 1) / block_bytes != first) break;
-      shared = read(other);
-    }
-    const uint64_t last = (offset + request.bytes - 1) / block_bytes;
     commands += 1;
-    blocks += static_cast<uint32_t>(last - first) + (shared ? 0 : 1);
+    blocks += new_blocks(places_of, places, read, vector, size, request.bytes, block_bytes);
   }
   if (tally == nullptr) return;
   commands = __reduce_add_sync(~0u, commands);

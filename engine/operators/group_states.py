@@ -114,12 +114,15 @@ def grouped(
 ) -> Generator[Frame, None, None]:
     """The groups of rows, whose columns are those of `nothing`, a frame without rows."""
     states = GroupStates(context, aggregation, memory)
-    states.add(aggregation.partial(nothing))
+    empty = True
     with (
         closing(gathered(context.device, rows)) as chunks,
         closing(ordered_map(context, aggregation.partial, chunks)) as partials,
     ):
         for state in partials:
             states.add(state)
+            empty = False
+    if empty:
+        states.add(aggregation.partial(nothing))
     with closing(states.frames()) as frames:
         yield from frames

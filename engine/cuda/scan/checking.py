@@ -18,6 +18,8 @@ from bamquery.storage.layout import VECTOR_ROWS
 
 _POLYNOMIAL: Final = 0x82F63B78
 """CRC-32C's, reflected."""
+_BLOCKS_EACH: Final = 6
+"""Thread blocks of a multiprocessor, of eight that fit: the next chunk's load finds room at once."""
 _PIECES: Final = 32
 """Of a vector, one for each lane of a warp."""
 _PARTS: Final[Mapping[str, str]] = MappingProxyType({"values": "values", "validity": "validity bits"})
@@ -81,7 +83,7 @@ def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
             None if nulls is None else nulls.address,
             bad.address,
         ),
-        grid=launcher.grid(chunk.rows.count, WARPS),
+        grid=launcher.grid(chunk.rows.count, WARPS, _BLOCKS_EACH),
         stream=stream,
     )
     return VectorCheck(column, part, bad)

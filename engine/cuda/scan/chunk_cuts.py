@@ -12,12 +12,10 @@ from bamquery.engine.cuda.scan.vector_list import VectorList
 from bamquery.engine.operators.scan_chunks import Chunk, Piece
 from bamquery.storage.layout import VECTOR_ROWS
 
-_FIRST_VECTORS: Final = 1 << 10
-"""Of the first chunk: a million rows, which tell of selectivities."""
 _GROWTH: Final = 8
 _PIECES: Final = 256
 """Most fragments of a chunk."""
-_LAST_SHARE: Final = 4
+_LAST_SHARE: Final = 8
 """The last chunk is at most that part of a full one: nothing overlaps what is done after it was loaded."""
 
 
@@ -48,14 +46,14 @@ class ChunkSizes:
     """
 
     full: int
-    target: int = _FIRST_VECTORS
+    target: int
 
     def next(self, left: int) -> int:
         """Of the next one, where so many vectors are left."""
         size = min(self.target, self.full)
         self.target = min(_GROWTH * size, self.full)
-        if left <= size and left > self.full // _LAST_SHARE:
-            size = left - self.full // _LAST_SHARE if left > self.full // 2 else left // 2
+        if self.full // _LAST_SHARE < left <= 2 * size:
+            size = left // 2
         return max(size, 1)
 
 

@@ -113,6 +113,6 @@ class Launcher:
         kernel = self.kernel("scan_select", "scan_offsets")
         self.start(kernel, counts, count, sums, total, grid=1, block=_SCAN_THREADS, stream=stream)
 
-    def grid(self, items: int, of_a_block: int = THREADS) -> int:
-        """Blocks for so many items: as many as keep the GPU busy, each then takes several."""
-        return max(1, min(-(-items // of_a_block), 16 * self._gpu.multiprocessors))
+    def grid(self, items: int, of_a_block: int = THREADS, most: int = 16) -> int:
+        """Blocks for so many items, at most so many for each multiprocessor; each then takes several."""
+        return max(1, min(-(-items // of_a_block), most * self._gpu.multiprocessors))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory
-from bamquery.engine.cuda.scan.chunk_tables import REQUEST, count_requests, cut_requests, stream_requests
+from bamquery.engine.cuda.scan.chunk_tables import count_requests, cut_requests, stream_requests
 from bamquery.engine.cuda.scan.file_maps import PinnedExtent
 from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
 from bamquery.storage.block_reader import ReadCounters
@@ -26,9 +26,9 @@ _LARGE_RUN: Final = 256 << 10
 """Runs of at least so many bytes, on average, are the copy engine's: each is started by the host."""
 _COPY_BYTES: Final = 32 << 20
 """Of one copy: other streams' copies come between."""
-_COPY_BLOCKS: Final = 64
-"""Of the kernel that copies: with 4 KiB in flight for each warp more than PCIe takes, and other kernels find
-room beside them."""
+_COPY_BLOCKS: Final = 16
+"""Of the kernels that copy: with 4 KiB in flight for each warp already more than PCIe takes. More would only
+make all else wait longer that crosses it, launches too (0.25 ms with 64 blocks, 0.07 ms with 16, measured)."""
 _KERNEL_RUN: Final = 64 << 10
 """A warp's share at most of a run that a kernel copies."""
 
@@ -148,21 +148,19 @@ def copy_files(  # noqa: PLR0917 - one read of one buffer
 def _by_kernel(  # noqa: PLR0917 - one read of one buffer
     chunk: ChunkMemory, column: str, part: str, bits: int, memory: rmm.DeviceBuffer, stream: Any
 ) -> Loaded:
-    """All of the chunk's vectors, by requests that the GPU makes itself."""
+    """All of the chunk's vectors, which the GPU finds in the page cache itself."""
     count = chunk.rows.count
-    requests = chunk.allocate(REQUEST.itemsize * count, "describing a chunk", stream)
     nulls = chunk.nulls(column) if part == "validity" else None
     tally = chunk.board.tally()
-    chunk.launch(
-        "scan_select",
-        "scan_vector_requests",
-        *(None, None, count, chunk.vectors, chunk.places(column, part, None, stream), chunk.file_rows),
-        *(None if nulls is None else nulls.address, bits, memory.ptr, requests.ptr),
-        *(chunk.state.block_bytes, tally.address),
-        items=count,
+    places = chunk.places(column, part, None, stream)
+    launcher = chunk.state.launcher
+    launcher.start(
+        launcher.kernel("scan_load", "scan_load_vectors"),
+        *(chunk.vectors, count, places, chunk.file_rows, None if nulls is None else nulls.address),
+        *(bits, memory.ptr, chunk.state.block_bytes, chunk.board.take(4).address, tally.address),
+        grid=max(1, min(-(-count // WARPS), _COPY_BLOCKS)),
         stream=stream,
     )
-    copy_mapped(chunk, requests.ptr, count, None, stream)
     return Loaded(memory, ZERO_COPY, ReadCounters(), tally)
 
 

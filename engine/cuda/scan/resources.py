@@ -31,7 +31,7 @@ class ScanResources:
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
         self._gpu = gpu
         self._rings: dict[RingShape, Rings] = {}
-        self._streams: list[Any] = []
+        self._streams: dict[bool, list[Any]] = {False: [], True: []}
         self._lock = threading.Lock()
         atexit.register(_stop, weakref.ref(self))
 
@@ -47,15 +47,16 @@ class ScanResources:
                 found = self._rings[shape] = Rings(self._gpu, shape)
             return found
 
-    def take_stream(self) -> Any:
-        """A driver stream that nobody else uses until it is given back."""
+    def take_stream(self, *, urgent: bool = False) -> Any:
+        """A driver stream that nobody else uses until it is given back; see `Gpu.new_stream`."""
         with self._lock:
-            return self._streams.pop() if self._streams else self._gpu.new_stream()
+            free = self._streams[urgent]
+            return free.pop() if free else self._gpu.new_stream(urgent=urgent)
 
-    def give_back_stream(self, stream: Any) -> None:
+    def give_back_stream(self, stream: Any, *, urgent: bool = False) -> None:
         """Nothing of it runs any more."""
         with self._lock:
-            self._streams.append(stream)
+            self._streams[urgent].append(stream)
 
     def stop(self) -> None:
         """End the controllers' threads; give back what is kept between queries."""

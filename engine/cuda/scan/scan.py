@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Final
@@ -18,7 +19,7 @@ from bamquery.engine.cuda.scan.predicate import FusedPredicate
 from bamquery.engine.cuda.scan.resident import runs
 from bamquery.engine.cuda.scan.resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import ScanState
-from bamquery.engine.cuda.scan.vector_list import listed_vectors
+from bamquery.engine.cuda.scan.vector_list import VectorList, listed_vectors
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan_device import ScanWork
@@ -29,6 +30,10 @@ from bamquery.storage.types import is_string_like, value_bits
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""
 _CHUNK_VECTORS: Final = 1 << 16
+_FIRST_VECTORS: Final = 1 << 12
+"""Of the first chunk: enough to tell of selectivities, and to be on its way until the next one is planned."""
+_FIRST_ROWS: Final = 1 << 10
+"""Of the first chunk where nothing is filtered, in vectors: it may be all that a LIMIT wants."""
 _LIMIT_SHARE: Final = 16
 """A chunk's widest column weighs at most this share of the memory limit."""
 _SETTLE_S: Final = 0.8
@@ -85,17 +90,23 @@ class _Stages:
         self._state = ScanState(session, resources_of(session), device, work)
         self._open: list[ChunkMemory] = []
         self._discarded: list[LoadingChunk] = []
+        self._lists: weakref.WeakSet[VectorList] = weakref.WeakSet()
+        """Those that chunks still have."""
         self._reading = ExitStack()
         self._reading.enter_context(work.profile.clock.reading())
 
     def chunks(self) -> Iterator[ListedChunk]:
         """What is to be read, as zone maps tell."""
         work, state = self._work, self._state
-        sizes = ChunkSizes(_full_chunk(self._session, work))
+        sizes = ChunkSizes(
+            _full_chunk(self._session, work), _FIRST_VECTORS if work.plan.steps else _FIRST_ROWS
+        )
         ranges = work.ranges if work.context.settings.zone_maps else ()
         for fragments in runs(work.fragments):
             resident = state.resources.runs.get(self._session, fragments)
-            for chunk in cut(listed_vectors(state, resident, ranges), sizes):
+            listed = listed_vectors(state, resident, ranges)
+            self._lists.add(listed)
+            for chunk in cut(listed, sizes):
                 work.check()
                 work.readers.expect(chunk.chunk)
                 yield chunk
@@ -176,6 +187,11 @@ class _Stages:
             else:
                 self._session.gpu.abandon(memory)
         self._open.clear()
+        for listed in list(self._lists):
+            if settled:
+                listed.close()
+            else:
+                self._session.gpu.abandon(listed)
         self._reading.close()
         if settled:
             self._state.close()

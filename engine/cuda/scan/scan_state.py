@@ -79,7 +79,7 @@ class ScanState(ScanClock):
         self.fused: Final[dict[int, FusedPredicate | str]] = {
             step.number: self._fuse(step) for step in work.plan.steps
         }
-        self.copy_stream: Final = resources.take_stream()
+        self.copy_stream: Final = resources.take_stream(urgent=True)
         self.look_stream: Final = resources.take_stream()
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
         self._started = time.perf_counter()
@@ -107,7 +107,7 @@ class ScanState(ScanClock):
                 self.resources.maps.give_back(extent)
         self._extents.clear()
         self._rings.clear()
-        self.resources.give_back_stream(self.copy_stream)
+        self.resources.give_back_stream(self.copy_stream, urgent=True)
         self.resources.give_back_stream(self.look_stream)
 
     @property

@@ -47,6 +47,11 @@ class VectorList:
         self.vectors: Final = resident.vectors() if listed is None else int(listed[0].ptr)
         self.vector_rows: Final = resident.vector_rows() if listed is None else int(listed[1].ptr)
 
+    def close(self) -> None:
+        """The GPU has done with it."""
+        self._listed = None
+        self._gathered.clear()
+
     def checksums(self, column: str, part: str) -> int:
         """Of each vector, words on the GPU."""
         return self._of_each(column, part, 32, lambda: self.resident.checksums(column, part))

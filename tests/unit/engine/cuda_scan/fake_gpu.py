@@ -106,7 +106,7 @@ class FakeGpu:
     def enter(self) -> None:
         pass
 
-    def new_stream(self) -> object:
+    def new_stream(self, *, urgent: bool = False) -> object:
         return object()
 
     def pin(self, owner: object, address: int, size: int, *, read_only: bool = False) -> Any:

@@ -96,6 +96,7 @@ class GpuTrace:
                 self._api.cuEventDestroy(event)
             found.append(Span(f"stream {lane}", name, *times))
         self._work.clear()
+        self._api.cuEventDestroy(self._first)
         return found
 
     def _event(self, stream: Any) -> Any:

@@ -1,4 +1,4 @@
-"""`bamquery taxi load | generate | run | selectivity | draw | demo`.
+"""`bamquery taxi load | generate | run | selectivity | timeline | draw | demo`.
 
 Each action imports what it needs: --help and mistakes in arguments should not wait for pyarrow.
 """
@@ -19,6 +19,7 @@ from bamquery.queries.baselines import BASELINES
 from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
 from bamquery.queries.questions import NAMES
 from bamquery.queries.selectivity.command import add_arguments as add_selectivity
+from bamquery.queries.timeline import add_arguments as add_timeline
 
 OK: Final = 0
 FAILED: Final = 1
@@ -44,6 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands.add_parser("run", help="ask Q1 to Q5, check and time the answers"))
     selectivity = "time a mean over ever more rows, with every strategy"
     add_selectivity(commands.add_parser("selectivity", help=selectivity))
+    add_timeline(commands.add_parser("timeline", help="draw when a GPU's streams did what for a question"))
     _add_draw(commands.add_parser("draw", help="draw measurements that run has written"))
     _add_demo(commands.add_parser("demo", help="all of it, in a minute"))
     return parser

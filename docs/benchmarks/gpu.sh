@@ -16,7 +16,7 @@ bamquery=("$@")
 [ "${#bamquery[@]}" -gt 0 ] || bamquery=(bamquery)
 rows=${ROWS:-400M} sweep=${SWEEP:-100M} disk=${DISK:-} cold=${COLD:-100M}
 against=${AGAINST:-cudf-pinned,cudf-parquet,cudf-filters,duckdb}
-steps=${STEPS:-stream generate warm first sweep cold}
+steps=${STEPS:-stream generate warm timeline first sweep cold}
 device=${DEVICE:-cuda:0}
 failed=0
 mkdir -p "$out" "$folder"
@@ -63,6 +63,12 @@ for name in $steps; do
       for maps in off on; do
         run "warm-maps-$maps" "$folder/large.bq" --against "$against" --zone-maps $maps --repeat 7 \
           --plot "$out/gpu-warm-maps-$maps.png"
+      done
+      ;;
+    timeline)
+      for maps in off on; do
+        step 60 taxi timeline "$folder/large.bq" --device "$device" --zone-maps $maps \
+          --json "$out/timeline-maps-$maps.json" --plot "$out/timeline-maps-$maps.png"
       done
       ;;
     first) # The runs before have left their kernels in the cache on disk.

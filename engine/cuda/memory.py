@@ -41,7 +41,14 @@ def reported(what: str, limit: int | None, nbytes: int | None = None) -> Iterato
     try:
         yield
     except MemoryError as error:
-        raise MemoryLimitError(_message(what, limit, nbytes, str(error))) from None
+        raise memory_limit_error(what, limit, nbytes, error) from None
+
+
+def memory_limit_error(
+    what: str, limit: int | None, nbytes: int | None, error: MemoryError
+) -> MemoryLimitError:
+    """The same as an error to raise."""
+    return MemoryLimitError(_message(what, limit, nbytes, str(error)))
 
 
 def _message(what: str, limit: int | None, nbytes: int | None, error: str) -> str:

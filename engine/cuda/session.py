@@ -10,7 +10,7 @@ import rmm
 from rmm.pylibrmm.stream import Stream
 
 from bamquery.driver.gpu import Gpu
-from bamquery.engine.cuda.memory import device_pool, reported
+from bamquery.engine.cuda.memory import device_pool, memory_limit_error
 from bamquery.errors import GpuError
 
 _SPIN_S: Final = 200e-6
@@ -73,9 +73,11 @@ class CudaSession:
             MemoryLimitError: there is not so much left; names `what` and the setting to change.
         """
         self.enter()
-        with reported(what, self.limit, nbytes):
-            stream = self.stream if driver_stream is None else self.wrap(driver_stream)
+        stream = self.stream if driver_stream is None else self.wrap(driver_stream)
+        try:
             return rmm.DeviceBuffer(size=nbytes, stream=stream, mr=self.memory)
+        except MemoryError as error:
+            raise memory_limit_error(what, self.limit, nbytes, error) from None
 
     def wrap(self, driver_stream: Any) -> Stream:
         """A stream of `gpu` as libcudf's functions take it."""

@@ -47,10 +47,15 @@ class ColumnRead:
 
 @dataclass
 class KernelTime:
-    """How long a kernel that drove queue pairs ran, for the columns it served; call it once it has ended."""
+    """How long reading took, for the columns it served; call it once it has ended.
+
+    Attributes:
+        through_queues: it was a kernel that drove queue pairs.
+    """
 
     seconds: Callable[[], float]
     columns: tuple[str, ...]
+    through_queues: bool = True
 
 
 def settle(  # noqa: PLR0917 - all of one chunk
@@ -73,8 +78,9 @@ def settle(  # noqa: PLR0917 - all of one chunk
             _add_read(profile.columns[read.name], read, rows, board)
     for kernel in kernels:
         seconds = kernel.seconds()
-        with profile.lock:
-            queues().kernel_seconds += seconds
+        if kernel.through_queues:
+            with profile.lock:
+                queues().kernel_seconds += seconds
         for name in kernel.columns:
             profile.columns[name].clock.add(seconds)
 

@@ -15,8 +15,9 @@ from bamquery.storage.layout import VECTOR_ROWS
 _GROWTH: Final = 8
 _PIECES: Final = 256
 """Most fragments of a chunk."""
-_LAST_SHARE: Final = 8
-"""The last chunk is at most that part of a full one: nothing overlaps what is done after it was loaded."""
+_LAST_SHARE: Final = 4
+"""The last chunk is such a part of a full one: nothing overlaps what is done after it was loaded, yet one
+that loads faster than the host plans gains nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class ChunkSizes:
         """Of the next one, where so many vectors are left."""
         size = min(self.target, self.full)
         self.target = min(_GROWTH * size, self.full)
-        if self.full // _LAST_SHARE < left <= 2 * size:
-            size = left // 2
+        last = self.full // _LAST_SHARE
+        if last < left <= size + 2 * last:
+            size = max(left - last, left // 2)
         return max(size, 1)
 
 

@@ -14,6 +14,7 @@ from bamquery.engine.cuda.scan.chunk_cuts import ListedChunk
 from bamquery.engine.cuda.scan.chunk_tables import PLACE, VECTOR, ChunkRows, places
 from bamquery.engine.cuda.scan.launching import WARPS
 from bamquery.engine.cuda.scan.rings import Rings
+from bamquery.engine.cuda.scan.scan_clock import StreamTime
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.storage.layout import Extent
 from bamquery.storage.stored_buffers import StoredBuffers
@@ -65,6 +66,7 @@ class ChunkMemory:
         self.keep: Final[list[Any]] = []
         self._nulls: dict[str, Nulls | None] = {}
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
+        self._clocks: list[StreamTime] = []
         self._closed = False
 
     def allocate(self, size: int, what: str, stream: Any = None) -> rmm.DeviceBuffer:
@@ -72,6 +74,12 @@ class ChunkMemory:
         memory = self.state.session.allocate(max(size, 16), what, stream)
         self.keep.append(memory)
         return memory
+
+    def clock(self, stream: Any) -> StreamTime:
+        """Begins now, and is kept as long as this."""
+        clock = StreamTime(self.state.session, stream)
+        self._clocks.append(clock)
+        return clock
 
     def release(self, memory: rmm.DeviceBuffer) -> None:
         """Nobody needs it but what the session's stream was given: its memory goes back behind that."""
@@ -168,3 +176,5 @@ class ChunkMemory:
             self.uploads.close()
             self.board.close()
             self.keep.clear()
+            for clock in self._clocks:
+                clock.close()

@@ -97,7 +97,7 @@ class ColumnLoads:
         for load in loads:
             counters += load.counters
             if load.seconds is not None:
-                self.kernels.append(KernelTime(load.seconds, (name,)))
+                self.kernels.append(KernelTime(load.seconds, (name,), load.path == QUEUE_PAIRS))
         self.reads.append(
             ColumnRead(
                 name,

@@ -28,7 +28,7 @@ _COPY_BYTES: Final = 32 << 20
 """Of one copy: other streams' copies come between."""
 _COPY_BLOCKS: Final = 16
 """Of the kernels that copy: with 4 KiB in flight for each warp already more than PCIe takes. More would only
-make all else wait longer that crosses it, launches too (0.25 ms with 64 blocks, 0.07 ms with 16, measured)."""
+make all else wait longer that crosses it, launches too: 0.25 ms with 64 blocks, 0.07 with 16, measured."""
 _KERNEL_RUN: Final = 64 << 10
 """A warp's share at most of a run that a kernel copies."""
 
@@ -42,7 +42,7 @@ class Loaded:
         path: how they came.
         counters: what reading took, as far as the host knows.
         tally: what kernels count; None if they do not.
-        seconds: of kernels that drove queue pairs, once they have ended.
+        seconds: how long it took, once it has ended.
     """
 
     memory: rmm.DeviceBuffer
@@ -72,12 +72,16 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     if stream is not state.stream:
         state.session.follow(stream, state.stream)
     mapped = chunk.mapped(column, part)
+    clock = chunk.clock(stream)
     if (
         wanted is None
         and mapped
         and size < _LARGE_RUN * chunk.rows.runs > len(chunk.rows.pieces) * _LARGE_RUN
     ):
-        return _by_kernel(chunk, column, part, bits, memory, stream)
+        loaded = _by_kernel(chunk, column, part, bits, memory, stream)
+        clock.end()
+        loaded.seconds = clock.seconds
+        return loaded
     requests = stream_requests(chunk.rows, chunk.extents(column, part), bits, wanted)
     runs, blocks = count_requests(requests, state.block_bytes)
     counters = ReadCounters(runs, blocks, blocks * state.block_bytes)
@@ -102,7 +106,8 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
                 size = min(left, _COPY_BYTES)
                 cuda("copy to the GPU", "cuMemcpyHtoDAsync", target, source, size, stream)
                 source, target, left = source + size, target + size, left - size
-        return Loaded(memory, COPY_ENGINE, counters)
+        clock.end()
+        return Loaded(memory, COPY_ENGINE, counters, seconds=clock.seconds)
     shift = np.array(
         [p.address - s if isinstance(p, PinnedExtent) else 0 for p, s in zip(pinned, starts, strict=True)],
         np.int64,
@@ -113,7 +118,8 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     pieces["source"] += shift[pieces["nsid"]].astype(np.uint64)
     pieces["target"] += np.uint64(memory.ptr)
     copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, stream)
-    return Loaded(memory, ZERO_COPY, counters)
+    clock.end()
+    return Loaded(memory, ZERO_COPY, counters, seconds=clock.seconds)
 
 
 def copy_mapped(chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, stream: Any) -> None:

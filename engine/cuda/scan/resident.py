@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -73,6 +74,11 @@ class Resident:
         self._states: dict[str, NDArray[np.uint8] | None] = {}
         self.rows: Final = self._kept("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
         self.firsts_address: Final = self._kept("firsts", lambda: self.firsts)
+
+    def close(self) -> None:
+        """Give the memory back; nothing uses it any more."""
+        with self._lock:
+            self._memory.clear()
 
     def vectors(self) -> int:
         """A ScanVector for each vector, on the GPU."""
@@ -175,6 +181,7 @@ class ResidentRuns:
         self._launcher = launcher
         self._lock = threading.Lock()
         self._known: OrderedDict[tuple[int | None, str, int], Resident] = OrderedDict()
+        self._made: weakref.WeakSet[Resident] = weakref.WeakSet()
 
     def get(self, session: CudaSession, fragments: tuple[Fragment, ...]) -> Resident:
         """The run of those fragments, in memory of `session`.
@@ -190,6 +197,7 @@ class ResidentRuns:
                 return found
         made = Resident(session, self._blocks, self._launcher, fragments)
         with self._lock:
+            self._made.add(made)
             self._known[key] = made
             self._known.move_to_end(key)
             while len(self._known) > _KEPT:
@@ -200,3 +208,5 @@ class ResidentRuns:
         """Give their memory back: it must not outlive its pool."""
         with self._lock:
             self._known.clear()
+            for resident in list(self._made):
+                resident.close()

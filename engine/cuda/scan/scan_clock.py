@@ -14,6 +14,34 @@ _SPIN_S: Final = 300e-6
 _NAP_S: Final = 30e-6
 
 
+class StreamTime:
+    """How long a stream takes for what it is given from now on."""
+
+    def __init__(self, session: CudaSession, stream: Any) -> None:
+        self._cuda = session.gpu.cuda
+        self._stream = stream
+        self._events: list[Any] = []
+        self._note()
+
+    def end(self) -> None:
+        """All of it was given."""
+        self._note()
+
+    def seconds(self) -> float:
+        """Once the stream has done it, by the GPU's clock."""
+        return float(self._cuda("read an event", "cuEventElapsedTime", *self._events)) / 1e3
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+        while self._events:
+            self._cuda.quietly("cuEventDestroy", self._events.pop())
+
+    def _note(self) -> None:
+        timed = self._cuda.api.CUevent_flags.CU_EVENT_DEFAULT.value
+        self._events.append(self._cuda("make an event", "cuEventCreate", timed))
+        self._cuda("record an event", "cuEventRecord", self._events[-1], self._stream)
+
+
 class ScanClock:
     """Waits without being deaf: whoever waits asks now and then whether the scan should stop."""
 

@@ -75,6 +75,9 @@ class FakeCuda:
     def answer_cuDriverGetVersion(self) -> tuple[int]:
         return (self.version,)
 
+    def answer_cuCtxGetStreamPriorityRange(self) -> tuple[int, int]:
+        return (0, -5)
+
     def answer_cuDeviceGetCount(self) -> tuple[int]:
         return (self.devices,)
 

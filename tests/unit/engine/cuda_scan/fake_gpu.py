@@ -55,7 +55,9 @@ class FakeCuda:
         not_ready = object()
         self.api = SimpleNamespace(
             CUresult=SimpleNamespace(CUDA_ERROR_NOT_READY=not_ready),
-            CUevent_flags=SimpleNamespace(CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2)),
+            CUevent_flags=SimpleNamespace(
+                CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2), CU_EVENT_DEFAULT=SimpleNamespace(value=0)
+            ),
             cuEventQuery=lambda event: (0,),
         )
 
@@ -67,6 +69,8 @@ class FakeCuda:
                 ctypes.memset(*arguments[:3])
             case "cuEventCreate":
                 return object()
+            case "cuEventElapsedTime":
+                return 1.0
             case "cuLaunchKernel":
                 kernel, grid, _, _, block, *_rest = arguments
                 kernel.run_at(arguments[9], grid, block)

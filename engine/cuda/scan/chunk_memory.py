@@ -169,6 +169,11 @@ class ChunkMemory:
         self.state.launcher.prefix_sums(counts, count, sums.ptr, total.address, where)
         return sums
 
+    def stop(self, stream: Any) -> None:
+        """Nobody wants the rows any more: kernels that drive queue pairs take no more work."""
+        control = self.board.control.address
+        self.state.session.gpu.cuda("stop kernels", "cuMemsetD8Async", control, 1, 4, stream)
+
     def close(self) -> None:
         """The GPU has done with it."""
         if not self._closed:

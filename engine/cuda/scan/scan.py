@@ -178,6 +178,7 @@ class _Stages:
     def close(self) -> None:
         """Wait until the GPU has done with the scan's memory; what it does not end is kept."""
         self._session.enter()
+        self._stop()
         settled = self._settled()
         if settled:
             self._count_discarded()
@@ -197,6 +198,15 @@ class _Stages:
             self._state.close()
         else:
             self._session.gpu.abandon(self._state)
+
+    def _stop(self) -> None:
+        """Let kernels end early whose rows nobody took."""
+        if self._open:
+            resources = self._state.resources
+            aside = resources.take_stream(urgent=True)
+            for memory in self._open:
+                memory.stop(aside)
+            resources.give_back_stream(aside, urgent=True)
 
     def _count_discarded(self) -> None:
         """What was read for nothing was read all the same."""

@@ -167,7 +167,8 @@ def test_queries_in_a_loop_keep_nothing(cuda: Any, whole: Snapshot, scale: float
     def held() -> tuple[int, ...]:
         found = resources_of(cuda.session)
         blocks = sum(len(free) for free in found.blocks._free.values())
-        return blocks, len(found._streams), found.maps.bytes, len(found._rings)
+        streams = sum(map(len, found._streams.values()))
+        return blocks, streams, found.maps.bytes, len(found._rings), len(found.runs._known)
 
     def queries(count: int) -> None:
         for _ in range(count):

@@ -10,6 +10,7 @@ from pylibcudf.copying import OutOfBoundsPolicy
 
 from bamquery.engine.cuda.arrow_layout import outbound
 from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.cuda.types import device_type
 
 
 def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
@@ -17,6 +18,10 @@ def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
 
     The copy may still run when this returns: the array must live until the session's stream has done it.
     """
+    if not len(array):
+        # libcudf would copy from where an empty slice's buffers are not.
+        kind = device_type(array.type)
+        return plc.column_factories.make_empty_column(kind, stream=session.stream, mr=session.memory)
     if isinstance(array, pa.DictionaryArray):
         return _looked_up(session, array)
     return plc.Column.from_arrow(outbound(array), stream=session.stream, mr=session.memory)

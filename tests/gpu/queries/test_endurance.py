@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -56,7 +56,7 @@ def test_a_thousand_queries_leak_nothing(connection: bamquery.Connection) -> Non
 
 
 def test_ctrl_c_stops_a_query_and_the_next_one_answers(
-    connection: bamquery.Connection, record_property: pytest.RecordProperty
+    connection: bamquery.Connection, record_property: Callable[[str, object], None]
 ) -> None:
     """Every command takes two seconds; those that are in flight end before the next query is answered."""
     from bamquery.engine.cuda.scan.resources import resources_of

@@ -76,7 +76,8 @@ def test_bamquery_agrees(taxi: Path, table: str, zone_maps: bool) -> None:
     for there, here in zip(result.questions, host.questions, strict=True):
         assert there.io is not None
         assert here.io is not None
-        assert there.io.needed == here.io.needed
+        # Bits of nulls are rounded up to bytes chunk by chunk, and chunks differ.
+        assert abs(there.io.needed - here.io.needed) <= 8
     assert result.memory["gpu_bytes"] > 0
 
 

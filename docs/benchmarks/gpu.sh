@@ -68,7 +68,7 @@ for name in $steps; do
     timeline)
       for maps in off on; do
         step 60 taxi timeline "$folder/large.bq" --device "$device" --zone-maps $maps \
-          --json "$out/timeline-maps-$maps.json" --plot "$out/timeline-maps-$maps.png"
+          --json "$out/timeline-maps-$maps.json" --plot "$out/gpu-timeline-maps-$maps.png"
       done
       ;;
     first) # The runs before have left their kernels in the cache on disk.

@@ -133,14 +133,17 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 
 /// Requests for the vectors that are used, as many as `*requests`, which go to the places that `slots` (their
 /// prefix sums) gives them in `target`; with `nulls`, nothing of those whose state tells. `file_rows` are of
-/// each piece. `tally`, if it is not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
+/// each piece. With each vector come the `behind` bytes behind it, in places of 16 bytes more if there are any.
+/// `tally`, if it is not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_vector_requests(const uint32_t* used, const uint32_t* slots, uint32_t vectors,
                          const ScanVector* places_of, const ScanPlace* places, const uint32_t* file_rows,
-                         const uint8_t* nulls, uint32_t bits, uint64_t target, ScanRequest* requests,
+                         const uint8_t* nulls, uint32_t bits, uint32_t behind, uint64_t target,
+                         ScanRequest* requests,
                          uint32_t block_bytes, ScanTally* tally) {
   const uint32_t step = gridDim.x * kThreads;
   const uint32_t size = kVectorRows * bits / 8;
+  const uint32_t room = size + (behind != 0 ? 16 : 0);
   const auto read = [&](uint32_t vector) {
     return used[vector] != 0 && (nulls == nullptr || static_cast<Nulls>(nulls[vector]) == Nulls::kSome);
   };
@@ -153,8 +156,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const uint64_t offset = place.offset + static_cast<uint64_t>(from.number) * size;
     ScanRequest request{};
     request.source = place.map + offset;
-    request.target = target + static_cast<uint64_t>(slots[vector]) * size;
-    request.bytes = read(vector) ? static_cast<uint32_t>((rows * bits + 7) / 8) : 0;
+    request.target = target + static_cast<uint64_t>(slots[vector]) * room;
+    request.bytes = read(vector) ? static_cast<uint32_t>((rows * bits + 7) / 8) + behind : 0;
     request.nsid = place.nsid;
     requests[slots[vector]] = request;
     if (tally == nullptr || request.bytes == 0) continue;
@@ -162,7 +165,8 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     // A narrow vector's block may be the last one of a vector before, which counts it.
     bool shared = false;
     for (uint32_t other = vector; !shared && other-- != 0 && places_of[other].piece == from.piece;) {
-      const uint64_t end = place.offset + (static_cast<uint64_t>(places_of[other].number) + 1) * size;
+      const uint64_t end =
+          place.offset + (static_cast<uint64_t>(places_of[other].number) + 1) * size + behind;
       if ((end - 1) / block_bytes != first) break;
       shared = read(other);
     }

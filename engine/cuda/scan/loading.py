@@ -69,6 +69,22 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     requests = stream_requests(chunk.rows, chunk.extents(column, part), bits, wanted)
     size = chunk.rows.count * VECTOR_ROWS * bits // 8
     memory = chunk.allocate(size, f'streaming column "{column}"')
+    return load_requests(chunk, column, part, requests, memory, stream)
+
+
+def load_requests(  # noqa: PLR0917 - one read of one buffer
+    chunk: ChunkMemory,
+    column: str,
+    part: str,
+    requests: NDArray[Any],
+    memory: rmm.DeviceBuffer,
+    stream: Any,
+) -> Loaded:
+    """Start to load what `requests` (of `stream_requests` or their like) say of one buffer into `memory`.
+
+    Raises:
+        StorageError: a file is not there as it was written.
+    """
     state = chunk.state
     runs, blocks = count_requests(requests, state.block_bytes)
     counters = ReadCounters(runs, blocks, blocks * state.block_bytes)

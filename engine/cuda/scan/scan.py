@@ -98,7 +98,7 @@ class _Stages:
         assert loading.loads is not None
         for position in plan.outputs if first is None else first.columns:
             column = state.columns[position]
-            if column.refused is None and position not in loading.staged:
+            if position not in loading.staged:
                 loading.staged[position] = loading.loads.stage(column, state.copy_stream)
         loading.loaded = state.event(state.copy_stream)
         return loading

@@ -17,8 +17,8 @@ from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
     test_queries_in_a_loop_keep_nothing,
     test_several_filters,
     test_special_floats,
+    test_strings_and_dictionaries,
     test_the_profile_says_what_the_queue_pairs_did,
-    test_what_kernels_do_not_read_comes_through_the_column_reader,
     test_without_filters_and_without_columns,
     test_zone_maps_prune,
 )

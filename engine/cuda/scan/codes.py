@@ -1,0 +1,77 @@
+"""A dictionary column's codes, which become places in the dictionaries of all of a chunk's fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pylibcudf as plc
+import rmm
+
+from bamquery.engine.cuda.scan import libcudf_rows
+from bamquery.engine.cuda.scan.board import Slot
+from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.device_columns import DeviceColumn, PlacesColumn
+from bamquery.engine.cuda.scan.dictionaries import dictionary_size
+from bamquery.engine.cuda.scan.scan_column import ScanColumn
+from bamquery.engine.cuda.scan.selection import Selection
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.errors import CorruptionError
+
+
+@dataclass(frozen=True)
+class CodesCheck:
+    """That a column's dictionaries have all its codes; `bad` as a VectorCheck's."""
+
+    column: str
+    bad: Slot
+
+    def settle(self, chunk: ChunkMemory) -> None:
+        """Look at what it found, once the board was copied back.
+
+        Raises:
+            CorruptionError: names file and column.
+        """
+        found = chunk.board.word(self.bad)
+        if found:
+            place = chunk.rows.vectors[chunk.rows.count - found]
+            path = chunk.rows.pieces[int(place["piece"])].fragment.path
+            raise CorruptionError(f'column "{self.column}" refers to values beyond its dictionary', path)
+
+
+def decode(
+    chunk: ChunkMemory, column: ScanColumn, codes: DeviceColumn, selection: Selection
+) -> tuple[PlacesColumn, CodesCheck]:
+    """Start to turn a selection's codes into places in the joined dictionaries."""
+    state, rows = chunk.state, selection.rows
+    fragments = [piece.fragment for piece in chunk.rows.pieces]
+    values = state.dictionaries.of(column, fragments)
+    sizes = [dictionary_size(fragment, column.name) for fragment in fragments]
+    firsts = chunk.uploads.put(np.cumsum([0, *sizes]).astype(np.uint32), state.stream)
+    places = chunk.allocate(4 * rows, f'reading column "{column.name}"')
+    bad = chunk.board.take(4)
+    chunk.launch(
+        "scan_codes",
+        "scan_codes",
+        *(codes.data.ptr, codes.bits, None if codes.validity is None else codes.validity.ptr),
+        *(selection.positions.ptr, rows, chunk.vectors, chunk.rows.count, firsts, len(fragments)),
+        *(places.ptr, bad.address),
+        items=rows,
+    )
+    found = PlacesColumn(column.kind, 32, rows, places, look_up=_look_up(state.session, column, values))
+    return found, CodesCheck(column.name, bad)
+
+
+def _look_up(
+    session: CudaSession, column: ScanColumn, values: plc.Column | None
+) -> Callable[[rmm.DeviceBuffer, int], plc.Column]:
+    kind: Any = column.kind
+
+    def found(places: rmm.DeviceBuffer, rows: int) -> plc.Column:
+        if values is None:
+            return libcudf_rows.nothing(session, kind.value_type, rows)
+        return libcudf_rows.looked_up(session, values, places, rows)
+
+    return found

@@ -135,6 +135,12 @@ def check(
     again = settings.get("reader") == "direct" and settings["strategy"] != "blocks"
     if settings.get("strategy", "auto") != "auto" and not again:
         kernels_read = [name for name, c in ours.columns.items() if c.paths]
+        if len(predicates) > 1 and len(snapshot.fragments) > 1:
+            # A GPU's host does not know from which fragments a second condition took the last rows: it has
+            # these streamed as well, and reads their dictionaries.
+            streams = settings["strategy"] == "stream"
+            whole = [f.name for f in snapshot.schema if streams or pa.types.is_dictionary(f.type)]
+            kernels_read = [name for name in kernels_read if name not in whole]
         check_bytes(ours, theirs, kernels_read)
     assert ours.rows_scanned == theirs.rows_scanned
     for name, want in theirs.columns.items():

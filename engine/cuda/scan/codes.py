@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pylibcudf as plc
 import rmm
+from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan import libcudf_rows
 from bamquery.engine.cuda.scan.board import Slot
@@ -42,13 +43,24 @@ class CodesCheck:
 
 
 def decode(
-    chunk: ChunkMemory, column: ScanColumn, codes: DeviceColumn, selection: Selection
+    chunk: ChunkMemory,
+    column: ScanColumn,
+    codes: DeviceColumn,
+    selection: Selection,
+    wanted: NDArray[np.bool_] | None,
 ) -> tuple[PlacesColumn, CodesCheck]:
-    """Start to turn a selection's codes into places in the joined dictionaries."""
+    """Start to turn a selection's codes into places in the joined dictionaries.
+
+    `wanted`: vectors of the pieces that have selected rows; the others' dictionaries are left out.
+    """
     state, rows = chunk.state, selection.rows
     fragments = [piece.fragment for piece in chunk.rows.pieces]
-    values = state.dictionaries.of(column, fragments)
-    sizes = [dictionary_size(fragment, column.name) for fragment in fragments]
+    used = [wanted is None or bool(wanted[first]) for first in chunk.rows.firsts[:-1].tolist()]
+    values = state.dictionaries.of(column, [f for f, is_used in zip(fragments, used, strict=True) if is_used])
+    sizes = [
+        dictionary_size(fragment, column.name) if is_used else 0
+        for fragment, is_used in zip(fragments, used, strict=True)
+    ]
     firsts = chunk.uploads.put(np.cumsum([0, *sizes]).astype(np.uint32), state.stream)
     places = chunk.allocate(4 * rows, f'reading column "{column.name}"')
     bad = chunk.board.take(4)

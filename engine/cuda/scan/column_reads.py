@@ -140,8 +140,14 @@ class ColumnLoads:
         self.reads.append(read)
         return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls, read, offsets)
 
-    def gathered(self, column: ScanColumn, staged: StagedColumn, selection: Selection) -> ReadColumn:
-        """The selection's rows of a column that was staged."""
+    def gathered(
+        self,
+        column: ScanColumn,
+        staged: StagedColumn,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> ReadColumn:
+        """The selection's rows of a column that was staged; `wanted`: as `read` has it."""
         validity = None if staged.validity is None else staged.validity.memory
         if staged.offsets is not None:
             bitmap = None
@@ -152,7 +158,7 @@ class ColumnLoads:
             *(self.chunk, column.stored_kind, staged.bits, staged.values.memory, validity, staged.nulls),
             selection,
         )
-        return self._decoded(column, found, selection)
+        return self._decoded(column, found, selection, wanted)
 
     def drop(self, staged: StagedColumn) -> None:
         """Nobody gathers from it any more."""
@@ -176,18 +182,18 @@ class ColumnLoads:
             if strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
                 self.check(column.name, staged, wanted)
-                found[column] = self.gathered(column, staged, selection)
+                found[column] = self.gathered(column, staged, selection, wanted)
                 if staged.offsets is None:  # of strings the offsets are looked at once more
                     self.drop(staged)
             elif strategy is Strategy.FETCH_VECTORS:
-                found[column] = self._picked(column, selection)
+                found[column] = self._picked(column, selection, wanted)
             else:
                 fetched[column] = self._fetch(fetches, column, selection)
         seconds = fetches.start()
         if seconds is not None:
             self.kernels.append(KernelTime(seconds, tuple(column.name for column in fetched)))
         for column, (one, read) in fetched.items():
-            found[column] = self._fetched(column, one, read, selection)
+            found[column] = self._fetched(column, one, read, selection, wanted)
         return [found[column] for column in columns]
 
     def complete(self, waiting: Sequence[StringRead]) -> list[DeviceStrings]:
@@ -236,7 +242,12 @@ class ColumnLoads:
         return one, read
 
     def _fetched(
-        self, column: ScanColumn, one: FetchedColumn, read: ColumnRead, selection: Selection
+        self,
+        column: ScanColumn,
+        one: FetchedColumn,
+        read: ColumnRead,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None,
     ) -> ReadColumn:
         """The column of what is being fetched."""
         if column.form is Form.STRINGS:
@@ -250,9 +261,11 @@ class ColumnLoads:
         found = DeviceColumn(column.stored_kind, row_bits(self.bits(column.name)), selection.rows, one.data)
         if one.validity is not None:
             found.validity, found.nulls = one.validity
-        return self._decoded(column, found, selection)
+        return self._decoded(column, found, selection, wanted)
 
-    def _picked(self, column: ScanColumn, selection: Selection) -> ReadColumn:
+    def _picked(
+        self, column: ScanColumn, selection: Selection, wanted: NDArray[np.bool_] | None
+    ) -> ReadColumn:
         chunk, name = self.chunk, column.name
         bits, nulls = self.bits(name), chunk.nulls(name, chunk.state.stream)
         strings = column.form is Form.STRINGS
@@ -279,7 +292,7 @@ class ColumnLoads:
             *(None if validity is None else validity.memory, nulls, selection, values.slots.ptr),
             None if validity is None else validity.slots.ptr,
         )
-        return self._decoded(column, found, selection)
+        return self._decoded(column, found, selection, wanted)
 
     def _picked_strings(  # noqa: PLR0917 - one read of one column
         self,
@@ -316,11 +329,17 @@ class ColumnLoads:
             *(self.kernels, self.checks),
         )
 
-    def _decoded(self, column: ScanColumn, found: DeviceColumn, selection: Selection) -> DeviceColumn:
+    def _decoded(
+        self,
+        column: ScanColumn,
+        found: DeviceColumn,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> DeviceColumn:
         """The column; of a dictionary's codes the places of its values."""
         if column.form is not Form.DICTIONARY:
             return found
-        places, check = decode(self.chunk, column, found, selection)
+        places, check = decode(self.chunk, column, found, selection, wanted)
         self.checks.append(check)
         return places
 

@@ -43,11 +43,10 @@ class Dictionaries:
         found = []
         for fragment in fragments:
             name = str(fragment.path)
-            if not dictionary_size(fragment, column.name):
-                continue
             if name not in known:
                 known[name] = libcudf_rows.uploaded(self._session, self._read(fragment, column.name))
-            found.append(known[name])
+            if dictionary_size(fragment, column.name):
+                found.append(known[name])
         return libcudf_rows.joined(self._session, found) if found else None
 
     def _read(self, fragment: Fragment, column: str) -> Any:

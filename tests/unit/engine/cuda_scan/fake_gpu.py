@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bamquery.driver.gpu import GpuKernel
 from bamquery.driver.gpu_arguments import pack
+from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
 from tests.unit.engine.cuda_scan.emulator import Emulator
 
@@ -272,7 +273,13 @@ class FakeDevice:
             from bamquery.engine.operators.scan_selection import rows_without_columns
 
             return rows_without_columns(frame.rows)
-        return self.batch(frame).rename_columns([field.name for field in fields])
+        columns = [
+            to_dictionary(column.array, field.type)
+            if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(column.array.type)
+            else column.array
+            for column, field in zip(frame.columns, fields, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, [field.name for field in fields])
 
     def row_count(self, frame: Any) -> int:
         return int(frame.rows)

@@ -39,7 +39,7 @@ FIXED = {
     "dec": pa.decimal128(21, 2),
     "flag": pa.bool_(),
 }
-KEYS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "date", "time", "stamp")
+KEYS = tuple(FIXED)
 """Columns that a kernel compares."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.scan.host_blocks import HostBlocks
+from bamquery.engine.cuda.scan.host_blocks import HostBlock, HostBlocks
 from bamquery.engine.cuda.session import CudaSession
 
 _BYTES: Final = 256 << 10
@@ -111,6 +111,12 @@ class Uploads:
             cuda = self._session.gpu.cuda
             cuda("copy to the GPU", "cuMemcpyHtoDAsync", memory.ptr, block.host, flat.nbytes, stream)
         return int(memory.ptr)
+
+    def borrow(self, size: int) -> HostBlock:
+        """Pinned memory for a copy from the GPU, kept as long as this lives."""
+        block = self._blocks.take(size)
+        self._held.append((None, block))
+        return block
 
     def close(self) -> None:
         """The GPU has done with them."""

@@ -77,13 +77,6 @@ class ChunkRows:
         """Whether positions leave nothing out: then vectors, end to end, are the rows."""
         return bool((self.vector_rows[:-1] == VECTOR_ROWS).all())
 
-    def row_ids(self, positions: NDArray[np.uint32]) -> list[NDArray[np.int64]]:
-        """Row ids of ascending positions in each piece's fragment."""
-        edges = np.searchsorted(positions, self.firsts.astype(np.int64) * VECTOR_ROWS)
-        wide = positions.astype(np.int64)
-        ids = self.vectors["number"][wide // VECTOR_ROWS].astype(np.int64) * VECTOR_ROWS + wide % VECTOR_ROWS
-        return [ids[begin:end] for begin, end in pairwise(edges)]
-
 
 def stream_requests(
     rows: ChunkRows, extents: Sequence[Extent | None], bits: int, wanted: NDArray[np.bool_] | None = None

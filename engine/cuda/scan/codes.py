@@ -20,6 +20,7 @@ from bamquery.engine.cuda.scan.scan_column import ScanColumn
 from bamquery.engine.cuda.scan.selection import Selection
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.errors import CorruptionError
+from bamquery.storage.fragment import Fragment
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class CodesCheck:
             raise CorruptionError(f'column "{self.column}" refers to values beyond its dictionary', path)
 
 
+def prepare(chunk: ChunkMemory, column: ScanColumn, wanted: NDArray[np.bool_] | None) -> None:
+    """Have the dictionaries that `decode` will need copied: before kernels are started that take long."""
+    chunk.state.dictionaries.of(column, [f for f in _used(chunk, wanted) if f is not None])
+
+
 def decode(
     chunk: ChunkMemory,
     column: ScanColumn,
@@ -54,13 +60,9 @@ def decode(
     `wanted`: vectors of the pieces that have selected rows; the others' dictionaries are left out.
     """
     state, rows = chunk.state, selection.rows
-    fragments = [piece.fragment for piece in chunk.rows.pieces]
-    used = [wanted is None or bool(wanted[first]) for first in chunk.rows.firsts[:-1].tolist()]
-    values = state.dictionaries.of(column, [f for f, is_used in zip(fragments, used, strict=True) if is_used])
-    sizes = [
-        dictionary_size(fragment, column.name) if is_used else 0
-        for fragment, is_used in zip(fragments, used, strict=True)
-    ]
+    used = _used(chunk, wanted)
+    values = state.dictionaries.of(column, [fragment for fragment in used if fragment is not None])
+    sizes = [0 if fragment is None else dictionary_size(fragment, column.name) for fragment in used]
     firsts = chunk.uploads.put(np.cumsum([0, *sizes]).astype(np.uint32), state.stream)
     places = chunk.allocate(4 * rows, f'reading column "{column.name}"')
     bad = chunk.board.take(4)
@@ -68,7 +70,7 @@ def decode(
         "scan_codes",
         "scan_codes",
         *(codes.data.ptr, codes.bits, None if codes.validity is None else codes.validity.ptr),
-        *(selection.positions.ptr, rows, chunk.vectors, chunk.rows.count, firsts, len(fragments)),
+        *(selection.positions.ptr, rows, chunk.vectors, chunk.rows.count, firsts, len(used)),
         *(places.ptr, bad.address),
         items=rows,
     )
@@ -87,3 +89,11 @@ def _look_up(
         return libcudf_rows.looked_up(session, values, places, rows)
 
     return found
+
+
+def _used(chunk: ChunkMemory, wanted: NDArray[np.bool_] | None) -> list[Fragment | None]:
+    """Each piece's fragment; None where no row of it is selected."""
+    return [
+        piece.fragment if wanted is None or wanted[first] else None
+        for piece, first in zip(chunk.rows.pieces, chunk.rows.firsts[:-1].tolist(), strict=True)
+    ]

@@ -13,7 +13,7 @@ from bamquery.engine.cuda.scan.accounting import ColumnRead, KernelTime
 from bamquery.engine.cuda.scan.checking import check_vectors
 from bamquery.engine.cuda.scan.choice import BufferShape, choose_strategy
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory, Nulls
-from bamquery.engine.cuda.scan.codes import decode
+from bamquery.engine.cuda.scan.codes import decode, prepare
 from bamquery.engine.cuda.scan.device_columns import DeviceColumn, DeviceStrings, row_bits
 from bamquery.engine.cuda.scan.fetching import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.gathering import gather_column, gather_validity
@@ -188,6 +188,8 @@ class ColumnLoads:
             elif strategy is Strategy.FETCH_VECTORS:
                 found[column] = self._picked(column, selection, wanted)
             else:
+                if column.form is Form.DICTIONARY:
+                    prepare(self.chunk, column, wanted)
                 fetched[column] = self._fetch(fetches, column, selection)
         seconds = fetches.start()
         if seconds is not None:

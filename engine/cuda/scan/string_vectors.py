@@ -81,7 +81,7 @@ class VectorStrings(StringRead):
         self._check = offsets_check(self.name, bad)
         self.checks.append(self._check)
         state = chunk.state
-        self._copied = state.resources.blocks.take(16 * count)
+        self._copied = chunk.uploads.borrow(16 * count)
         what = (self._copied.host, self._ranges.ptr, 16 * count, state.stream)
         state.session.gpu.cuda("copy from the GPU", "cuMemcpyDtoHAsync", *what)
 
@@ -89,7 +89,6 @@ class VectorStrings(StringRead):
         """Read the runs of bytes that the vectors' offsets tell of."""
         state, count = chunk.state, chunk.rows.count
         ranges = self._copied.view(0, np.int64, 2 * count).reshape(-1, 2).copy()
-        state.resources.blocks.give_back(self._copied)
         runs = byte_runs(chunk.rows, chunk.extents(self.name, "values"), ranges)
         if isinstance(runs, int):
             raise self._check.corrupt(chunk, runs)

@@ -185,7 +185,8 @@ def test_queries_in_a_loop_keep_nothing(cuda: Any, whole: Snapshot, scale: float
 
     def queries(count: int) -> None:
         for _ in range(count):
-            run(cuda, whole, ("f64", "i32", "word"), predicates, strategy="blocks")
+            run(cuda, whole, ("f64", "i32", "word", "text"), predicates, strategy="blocks")
+            run(cuda, whole, ("text",), predicates, strategy="vectors")
 
     queries(3)
     before = held()

@@ -10,12 +10,13 @@ import pyarrow as pa
 import pytest
 
 from bamquery.driver.faults import Fault, Opcode
+from bamquery.engine.cpu.device import CpuDevice
 from bamquery.errors import CorruptionError, NvmeError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Literal
 from bamquery.storage.database import Database
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.snapshot import Snapshot
-from tests.scan_cases import STRATEGIES, check, column, compare, run
+from tests.scan_cases import STRATEGIES, check, column, compare, require_same, run
 from tests.scan_texts import DICTIONARIES, STRINGS, texts
 from tests.stored import require_direct_reads, stored
 
@@ -124,6 +125,41 @@ def test_codes_of_each_width(cuda: Any, tmp_path: Path, bits: int) -> None:
             for strategy in STRATEGIES:
                 predicates = [compare(snapshot, "pick", "less", 0.5)]
                 check(cuda, snapshot, ("code",), predicates, strategy=strategy, zone_maps=False)
+
+
+def test_chunk_after_chunk(cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dictionaries are copied once for each fragment, whatever the chunks."""
+    from bamquery.engine.cuda.scan import libcudf_rows, scan
+
+    copied: list[Any] = []
+    upload = libcudf_rows.uploaded
+
+    def counted(*given: Any) -> Any:
+        copied.append(given)
+        return upload(*given)
+
+    monkeypatch.setattr(libcudf_rows, "uploaded", counted)
+    monkeypatch.setattr(scan, "_FIRST_VECTORS", 2)
+    monkeypatch.setattr(scan, "_CHUNK_VECTORS", 2)
+    for columns, predicates in (
+        (STRINGS, []),
+        ((*STRINGS, "number"), [compare(text, "pick", "less", 0.3)]),
+        (DICTIONARIES, [compare(text, "pick", "less", 0.9)]),
+    ):
+        copied.clear()
+        require_same(run(cuda, text, columns, predicates)[0], run(CpuDevice(), text, columns, predicates)[0])
+    assert len(copied) == len(DICTIONARIES) * len(text.fragments)
+
+
+@pytest.mark.parametrize("strategy", ["stream", "blocks"])
+def test_offsets_of_64_bits(
+    cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """What strings of more than 2 GiB have."""
+    from bamquery.engine.cuda.scan import string_reads
+
+    monkeypatch.setattr(string_reads, "_NARROW", 1000)
+    check(cuda, text, STRINGS, [compare(text, "pick", "less", 0.5)], strategy=strategy)
 
 
 @pytest.mark.parametrize("part", ["offsets", "values"])

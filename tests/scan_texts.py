@@ -58,3 +58,36 @@ def texts(rows: int, seed: int = 0, *, huge: int = 200_000) -> pa.Table:
             "unknown": pa.array(void, pa.large_string()).dictionary_encode(),
         }
     )
+
+
+def random_texts(random: np.random.Generator) -> tuple[pa.Table, tuple[int, ...]]:
+    """Up to 5,000 rows of three columns of binaries, whose lengths differ in kind, and where to cut them."""
+    rows = int(random.choice([1, 5, 1023, 1024, 1025, 2048, 3000, 5000]))
+    columns: dict[str, Any] = {"pick": random.random(rows)}
+    for name in ("a", "b", "c"):
+        sizes = _lengths(random, rows)
+        data = random.bytes(int(sizes.sum()))
+        ends = np.cumsum(sizes).tolist()
+        nulls = random.random(rows) < random.choice([0.0, 0.01, 0.5, 0.99])
+        nulls[: rows // 2] |= random.random() < 0.3
+        values = [data[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
+        columns[name] = pa.array(values, pa.large_binary(), mask=nulls)
+    cuts = random.integers(1, max(rows, 2), random.integers(0, 4)).tolist()
+    return pa.table(columns), tuple(sorted({cut for cut in cuts if cut < rows}))
+
+
+def _lengths(random: np.random.Generator, rows: int) -> Any:
+    """Short, rare and long, of about a block, of 16 bytes or none, all equal, or in stretches."""
+    match random.integers(0, 6):
+        case 0:
+            return random.integers(0, 5, rows)
+        case 1:
+            return np.where(random.random(rows) < 0.002, random.integers(0, 60_000, rows), 0)
+        case 2:
+            return random.integers(0, 700, rows)
+        case 3:
+            return np.where(random.random(rows) < 0.5, 16, 0)
+        case 4:
+            return np.full(rows, random.integers(0, 600))
+        case _:
+            return np.where(np.arange(rows) // 500 % 2 == 0, 0, random.integers(0, 40, rows))

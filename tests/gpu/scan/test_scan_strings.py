@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -17,7 +18,7 @@ from bamquery.storage.database import Database
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.snapshot import Snapshot
 from tests.scan_cases import STRATEGIES, check, column, compare, require_same, run
-from tests.scan_texts import DICTIONARIES, STRINGS, texts
+from tests.scan_texts import DICTIONARIES, STRINGS, random_texts, texts
 from tests.stored import require_direct_reads, stored
 
 MEDIA_ERROR = 0x281
@@ -160,6 +161,52 @@ def test_offsets_of_64_bits(
 
     monkeypatch.setattr(string_reads, "_NARROW", 1000)
     check(cuda, text, STRINGS, [compare(text, "pick", "less", 0.5)], strategy=strategy)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_strings(cuda: Any, tmp_path: Path, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    table, cuts = random_texts(random)
+    with stored(tmp_path / "db", table, cuts) as snapshot:
+        for strategy in STRATEGIES:
+            predicate = compare(snapshot, "pick", "less", float(random.choice([0.001, 0.05, 0.5, 0.999])))
+            settings = {"strategy": strategy, "block_size": int(random.choice([512, 4096]))}
+            zone_maps = bool(random.random() < 0.5)
+            check(cuda, snapshot, ("a", "b", "c"), [predicate], **settings, zone_maps=zone_maps)
+
+
+@pytest.mark.parametrize("part", ["offsets", "values"])
+def test_commands_for_strings_that_are_never_answered(
+    cuda: Any, own_text: Snapshot, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predicates = [compare(own_text, "pick", "less", 0.01)]
+    settings = {"strategy": "blocks", "zone_maps": False}
+    check(cuda, own_text, ("long",), predicates, **settings)
+    from bamquery.engine.cuda.scan import fetching, string_blocks
+
+    monkeypatch.setattr(fetching, "DEADLINE_NS", 300_000_000)
+    monkeypatch.setattr(string_blocks, "DEADLINE_NS", 300_000_000)
+    fragment = own_text.fragments[0]
+    extent = getattr(fragment.layout.columns[fragment.column_index("long")], part)
+    rings = _rings_of(cuda)
+    for one in rings:
+        lost = Fault(
+            "lose",
+            opcode=Opcode.READ,
+            first_lba=extent.offset // 512,
+            blocks=extent.length // 512,
+            most=3,
+        )
+        one.controller.set_faults([lost])
+    try:
+        with pytest.raises(NvmeError) as caught:
+            run(cuda, own_text, ("long",), predicates, **settings)
+    finally:
+        for one in rings:
+            one.controller.set_faults([])
+    assert (caught.value.sct, caught.value.sc) == (7, 0xC0)
+    monkeypatch.undo()
+    check(cuda, own_text, ("long",), predicates, **settings)
 
 
 @pytest.mark.parametrize("part", ["offsets", "values"])

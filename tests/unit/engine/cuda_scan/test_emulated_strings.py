@@ -21,6 +21,7 @@ from tests.gpu.scan.test_scan_strings import (  # noqa: F401 - run here as well
     test_no_row_passes,
     test_offsets_of_64_bits,
     test_offsets_that_lead_astray,
+    test_random_strings,
     test_strings,
     test_strings_that_are_not_those_that_were_written,
     text,

@@ -39,7 +39,7 @@ FIXED = {
     "dec": pa.decimal128(21, 2),
     "flag": pa.bool_(),
 }
-KEYS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64", "date", "time", "stamp")
+KEYS = tuple(FIXED)
 """Columns that a kernel compares."""
 
 
@@ -136,13 +136,21 @@ def check(
         patch.setattr(scan_chunks, "FIRST_VECTORS", 1 << 20)
         patch.setattr(scan_chunks, "CHUNK_VECTORS", 1 << 20)
         patch.setattr(scan_chunks, "CHUNK_BYTES", 1 << 40)
+        _forget_dictionaries(snapshot)
         expected, theirs = run(CpuDevice(), snapshot, columns, predicates, **settings)
+    _forget_dictionaries(snapshot)
     found, ours = run(device, snapshot, columns, predicates, **settings)
     require_same(found, expected)
     # Past the page cache, vectors narrower than a block are read with it, each by itself.
     again = settings.get("reader") == "direct" and settings["strategy"] != "blocks"
     if same_order and settings.get("strategy", "auto") != "auto" and not again:
         kernels_read = [name for name, c in ours.columns.items() if c.paths]
+        if len(predicates) > 1 and len(snapshot.fragments) > 1:
+            # A GPU's host does not know from which fragments a second condition took the last rows: it has
+            # these streamed as well, and reads their dictionaries.
+            streams = settings["strategy"] == "stream"
+            whole = [f.name for f in snapshot.schema if streams or pa.types.is_dictionary(f.type)]
+            kernels_read = [name for name in kernels_read if name not in whole]
         check_bytes(ours, theirs, kernels_read)
     assert ours.rows_scanned == theirs.rows_scanned
     for name, want in theirs.columns.items():
@@ -154,6 +162,12 @@ def check(
             continue
         assert (got.rows_needed, got.bytes_needed) == (want.rows_needed, want.bytes_needed), name
     return ours
+
+
+def _forget_dictionaries(snapshot: Snapshot) -> None:
+    """Have who scans next read them, and count that."""
+    for fragment in snapshot.fragments:
+        fragment._dictionaries.clear()
 
 
 def check_bytes(ours: ScanProfile, theirs: ScanProfile, names: Sequence[str]) -> None:

@@ -4,6 +4,7 @@
 #include "error_record.hpp"
 #include "queue_pool.hpp"
 #include "scan_layout.hpp"
+#include "scan_strings.hpp"
 
 namespace bamquery {
 
@@ -19,6 +20,17 @@ struct ScanFetch {
   ScanTally* tally;
 };
 static_assert(sizeof(ScanFetch) == 104);
+
+/// Blocks of one column that are wanted as they are.
+struct ScanListed {
+  const ScanBlock* list;
+  byte* target;    ///< A multiple of 16; the blocks come one after the other.
+  uint32_t* next;  ///< First block that no warp has taken.
+  ScanTally* tally;
+  uint32_t blocks;
+  uint32_t pad;
+};
+static_assert(sizeof(ScanListed) == 40);
 
 /// Shared by all warps that fetch for one chunk.
 struct ScanControl {

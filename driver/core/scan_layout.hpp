@@ -79,17 +79,18 @@ struct ScanRequest {
 static_assert(sizeof(ScanRequest) == 24);
 
 /// Blocks that hold `bytes` of a vector of `size` bytes, but for a first one that a vector before counts:
-/// narrow vectors share blocks. `read(v)` says whether vector v is read.
+/// narrow vectors share blocks. `read(v)` says whether vector v is read, with `behind` bytes behind it.
 template <typename Read>
 BAMQUERY_CORE uint32_t new_blocks(const ScanVector* vectors, const ScanPlace* places, const Read& read,
-                                  uint32_t vector, uint32_t size, uint32_t bytes, uint32_t block_bytes) {
+                                  uint32_t vector, uint32_t size, uint32_t behind, uint32_t bytes,
+                                  uint32_t block_bytes) {
   const ScanVector from = vectors[vector];
   const uint64_t start = places[from.piece].offset;
   const uint64_t offset = start + static_cast<uint64_t>(from.number) * size;
   const uint64_t first = offset / block_bytes;
   bool shared = false;
   for (uint32_t other = vector; !shared && other-- != 0 && vectors[other].piece == from.piece;) {
-    const uint64_t end = start + (static_cast<uint64_t>(vectors[other].number) + 1) * size;
+    const uint64_t end = start + (static_cast<uint64_t>(vectors[other].number) + 1) * size + behind;
     if ((end - 1) / block_bytes != first) break;
     shared = read(other);
   }

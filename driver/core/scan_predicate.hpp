@@ -5,10 +5,36 @@
 
 namespace bamquery {
 
-/// Keys from `low` to `high`, both included.
-struct ScanInterval {
+/// A key of 128 bits.
+struct WideKey {
   uint64_t low;
   uint64_t high;
+
+  friend BAMQUERY_CORE bool operator<=(const WideKey& a, const WideKey& b) {
+    return a.high < b.high || (a.high == b.high && a.low <= b.low);
+  }
+  friend BAMQUERY_CORE bool operator>=(const WideKey& a, const WideKey& b) { return b <= a; }
+};
+
+/// A decimal as files have it: its digits as one signed number.
+struct ScanDecimal {
+  uint64_t low;
+  uint64_t high;
+};
+
+/// Booleans as files have them; their keys are 0 and 1.
+struct ScanBits {};
+
+template <typename T>
+inline constexpr bool kIsBits = false;
+template <>
+inline constexpr bool kIsBits<ScanBits> = true;
+
+/// Keys from `low` to `high`, both included.
+template <typename Key>
+struct ScanInterval {
+  Key low;
+  Key high;
 };
 
 /// A value passes if its key is in one of the intervals; if `negated`, in none.
@@ -22,11 +48,12 @@ inline constexpr uint32_t kScanTerms = 8;
 inline constexpr uint32_t kScanIntervals = 24;
 
 /// What bamquery.engine.cuda.scan.predicate packs. Nulls pass if they are wanted, and then nothing else does.
+template <typename Stored>
 struct ScanPredicate {
   uint32_t terms;
   uint32_t wants_nulls;
   ScanTerm term[kScanTerms];
-  ScanInterval interval[kScanIntervals];
+  ScanInterval<Stored> interval[kScanIntervals];
 
   /// Bit n: the value with key n passes.
   template <typename Key, uint32_t kCount>
@@ -48,7 +75,8 @@ struct ScanPredicate {
     return all;
   }
 };
-static_assert(sizeof(ScanPredicate) == 8 + 8 * kScanTerms + 16 * kScanIntervals);
+static_assert(sizeof(ScanPredicate<uint64_t>) == 8 + 8 * kScanTerms + 16 * kScanIntervals);
+static_assert(sizeof(ScanPredicate<WideKey>) == 8 + 8 * kScanTerms + 32 * kScanIntervals);
 
 template <bool kWide>
 struct OrderKeyOf {
@@ -58,9 +86,21 @@ template <>
 struct OrderKeyOf<true> {
   using Type = uint64_t;
 };
-/// What a value's key is: 64 bits, or 32 for what fits them.
+/// What a value's key is: 64 bits, or 32 for what fits them; 128 for decimals. Intervals have 64 bits or 128.
 template <typename T>
-using OrderKey = typename OrderKeyOf<(sizeof(T) > 4)>::Type;
+struct OrderKeys {
+  using Type = typename OrderKeyOf<(sizeof(T) > 4)>::Type;
+  using Stored = uint64_t;
+};
+template <>
+struct OrderKeys<ScanDecimal> {
+  using Type = WideKey;
+  using Stored = WideKey;
+};
+template <typename T>
+using OrderKey = typename OrderKeys<T>::Type;
+template <typename T>
+using ScanPredicateOf = ScanPredicate<typename OrderKeys<T>::Stored>;
 
 /// The bits of a value.
 template <typename To, typename From>
@@ -92,5 +132,7 @@ BAMQUERY_CORE auto order_key(T value) {
     return static_cast<Key>(static_cast<Key>(value) ^ kSign);
   }
 }
+
+BAMQUERY_CORE WideKey order_key(ScanDecimal value) { return {value.low, value.high ^ (uint64_t{1} << 63)}; }
 
 }  // namespace bamquery

@@ -17,7 +17,7 @@ struct ScanZone {
   uint64_t flags;
 
   /// False only if no row passes; `nan` is NaN's key.
-  BAMQUERY_CORE bool may_pass(const ScanPredicate& predicate, uint64_t nan) const {
+  BAMQUERY_CORE bool may_pass(const ScanPredicate<uint64_t>& predicate, uint64_t nan) const {
     if (predicate.wants_nulls != 0) return (flags & kNulls) != 0 && predicate.terms == 0;
     const bool known = (flags & kKnown) != 0 && holds(predicate, low, high);
     return known || ((flags & kNans) != 0 && holds(predicate, nan, nan));
@@ -25,13 +25,13 @@ struct ScanZone {
 
  private:
   // Whether each term by itself is true for some key from `from` to `to`.
-  BAMQUERY_CORE static bool holds(const ScanPredicate& predicate, uint64_t from, uint64_t to) {
+  BAMQUERY_CORE static bool holds(const ScanPredicate<uint64_t>& predicate, uint64_t from, uint64_t to) {
     for (uint32_t t = 0; t < predicate.terms; ++t) {
       const ScanTerm term = predicate.term[t];
       bool touched = false;
       bool covered = false;
       for (uint32_t i = 0; i < term.count; ++i) {
-        const ScanInterval interval = predicate.interval[term.first + i];
+        const ScanInterval<uint64_t> interval = predicate.interval[term.first + i];
         touched |= interval.low <= to && from <= interval.high;
         covered |= interval.low <= from && to <= interval.high;
       }

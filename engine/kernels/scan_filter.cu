@@ -31,13 +31,64 @@ struct Keys {
   OrderKey<T> key[kCount];
 };
 
+// Which of a vector's rows pass, as a word for each 32; rows behind the last may. All lanes call.
 template <typename T>
-__device__ inline void filter(const uint4* values, const uint32_t* validity, const uint8_t* nulls,
-                              const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors,
-                              const ScanPredicate& predicate, uint32_t* mask, uint32_t* counts) {
+__device__ inline void compare(const uint4* values, uint32_t vector, uint32_t rows,
+                               const ScanPredicateOf<T>& predicate, uint32_t* words) {
   constexpr uint32_t kValues = kLoadBytes / sizeof(T);       // of one load
   constexpr uint32_t kSharers = 32 / kValues;                // lanes whose bits make one word
   constexpr uint32_t kLoads = kVectorRows / (32 * kValues);  // of a lane for a vector
+  const uint32_t lane = Lanes::lane();
+  const uint4* const from = values + static_cast<uint64_t>(vector) * kLoads * 32;
+  // All of a vector's narrow values at once, half of its wide ones.
+  constexpr uint32_t kBatch = kLoads < 8 ? kLoads : 8;
+#pragma unroll 1
+  for (uint32_t first = 0; first < kLoads; first += kBatch) {
+    Keys<T, kBatch * kValues> keys;
+    if (predicate.terms != 0) {
+      uint4 loaded[kBatch];
+#pragma unroll
+      for (uint32_t i = 0; i < kBatch; ++i) {
+        const uint32_t at = (first + i) * 32 + lane;
+        loaded[i] = at * kValues < rows ? from[at] : make_uint4(0, 0, 0, 0);
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < kBatch; ++i) {
+        const auto held = bits_of<Values<T>>(loaded[i]);
+#pragma unroll
+        for (uint32_t k = 0; k < kValues; ++k) keys.key[i * kValues + k] = order_key(held.value[k]);
+      }
+    }
+    const uint32_t passing = predicate.passing(keys.key);
+#pragma unroll
+    for (uint32_t i = 0; i < kBatch; ++i) {
+      const uint32_t bits = passing >> i * kValues & ((1u << kValues) - 1);
+      uint32_t word = bits << (lane % kSharers * kValues);
+#pragma unroll
+      for (uint32_t distance = 1; distance < kSharers; distance *= 2) {
+        word |= __shfl_xor_sync(~0u, word, distance);
+      }
+      if (lane % kSharers == 0) words[(first + i) * kValues + lane / kSharers] = word;
+    }
+  }
+}
+
+// Bits are compared once for all.
+template <typename T>
+__device__ inline void compare_bits(const uint4* values, uint32_t vector, uint32_t rows,
+                                    const ScanPredicateOf<T>& predicate, uint32_t* words) {
+  const uint32_t lane = Lanes::lane();
+  const uint32_t both[2] = {0, 1};
+  const uint32_t passing = predicate.passing(both);
+  const auto* const from = reinterpret_cast<const uint32_t*>(values) + uint64_t{vector} * kVectorWords;
+  const uint32_t bits = predicate.terms != 0 && 32 * lane < rows ? from[lane] : 0;
+  words[lane] = ((passing & 2) != 0 ? bits : 0) | ((passing & 1) != 0 ? ~bits : 0);
+}
+
+template <typename T>
+__device__ inline void filter(const uint4* values, const uint32_t* validity, const uint8_t* nulls,
+                              const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors,
+                              const ScanPredicateOf<T>& predicate, uint32_t* mask, uint32_t* counts) {
   __shared__ uint32_t shared[kWarps][kVectorWords];
   const uint32_t lane = Lanes::lane();
   uint32_t* const words = shared[threadIdx.x / 32];
@@ -45,37 +96,10 @@ __device__ inline void filter(const uint4* values, const uint32_t* validity, con
   for (uint32_t vector = blockIdx.x * kWarps + threadIdx.x / 32; vector < vectors; vector += step) {
     const uint32_t left = rows_at_most - vector * kVectorRows;
     const uint32_t rows = vector_rows != nullptr ? vector_rows[vector] : min(left, kVectorRows);
-    const uint4* const from = values + static_cast<uint64_t>(vector) * kLoads * 32;
-    // All of a vector's narrow values at once, half of its wide ones.
-    constexpr uint32_t kBatch = kLoads < 8 ? kLoads : 8;
-#pragma unroll 1
-    for (uint32_t first = 0; first < kLoads; first += kBatch) {
-      Keys<T, kBatch * kValues> keys;
-      if (predicate.terms != 0) {
-        uint4 loaded[kBatch];
-#pragma unroll
-        for (uint32_t i = 0; i < kBatch; ++i) {
-          const uint32_t at = (first + i) * 32 + lane;
-          loaded[i] = at * kValues < rows ? from[at] : make_uint4(0, 0, 0, 0);
-        }
-#pragma unroll
-        for (uint32_t i = 0; i < kBatch; ++i) {
-          const auto held = bits_of<Values<T>>(loaded[i]);
-#pragma unroll
-          for (uint32_t k = 0; k < kValues; ++k) keys.key[i * kValues + k] = order_key(held.value[k]);
-        }
-      }
-      const uint32_t passing = predicate.passing(keys.key);
-#pragma unroll
-      for (uint32_t i = 0; i < kBatch; ++i) {
-        const uint32_t bits = passing >> i * kValues & ((1u << kValues) - 1);
-        uint32_t word = bits << (lane % kSharers * kValues);
-#pragma unroll
-        for (uint32_t distance = 1; distance < kSharers; distance *= 2) {
-          word |= __shfl_xor_sync(~0u, word, distance);
-        }
-        if (lane % kSharers == 0) words[(first + i) * kValues + lane / kSharers] = word;
-      }
+    if constexpr (kIsBits<T>) {
+      compare_bits<T>(values, vector, rows, predicate, words);
+    } else {
+      compare<T>(values, vector, rows, predicate, words);
     }
     __syncwarp();
     Nulls state = validity != nullptr ? Nulls::kSome : Nulls::kNone;
@@ -100,7 +124,7 @@ __device__ inline void filter(const uint4* values, const uint32_t* validity, con
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_filter(const uint4* values, const uint32_t* validity, const uint8_t* nulls,
                 const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors,
-                const ScanPredicate predicate, uint32_t* mask, uint32_t* counts) {
+                const ScanPredicateOf<BAMQUERY_SCAN_TYPE> predicate, uint32_t* mask, uint32_t* counts) {
   filter<BAMQUERY_SCAN_TYPE>(values, validity, nulls, vector_rows, rows_at_most, vectors, predicate, mask,
                              counts);
 }

@@ -87,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(kThreads, 3)
     copy_run(reinterpret_cast<const byte*>(place.map + offset), target + static_cast<uint64_t>(mine) * size,
              bytes);
     commands += 1;
-    blocks += new_blocks(vectors, places, wanted, mine, size, bytes, block_bytes);
+    blocks += new_blocks(vectors, places, wanted, mine, size, 0, bytes, block_bytes);
   }
   if (Lanes::leads() && commands != 0) {
     atomicAdd(&tally->commands, static_cast<unsigned long long>(commands));

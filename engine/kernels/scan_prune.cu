@@ -13,7 +13,7 @@ constexpr uint32_t kThreads = 256;
 /// wanted[v] = 1 for each vector that can hold a row that passes, and was wanted before (`first` is 0) or not
 /// asked for yet (1); `nan` is NaN's key.
 extern "C" __global__ void __launch_bounds__(kThreads)
-    scan_prune(const ScanZone* zones, uint32_t vectors, uint64_t nan, const ScanPredicate predicate,
+    scan_prune(const ScanZone* zones, uint32_t vectors, uint64_t nan, const ScanPredicate<uint64_t> predicate,
                uint32_t first, uint32_t* wanted) {
   const uint32_t step = gridDim.x * kThreads;
   for (uint32_t vector = blockIdx.x * kThreads + threadIdx.x; vector < vectors; vector += step) {

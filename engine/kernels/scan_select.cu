@@ -132,15 +132,17 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 }
 
 /// Requests for the vectors that are used, which go to the places that `slots` (their prefix sums) gives them
-/// in `target`; with `nulls`, nothing of those whose state tells. `file_rows` are of each piece. `tally`, if
-/// it is not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
+/// in `target`; with `nulls`, nothing of those whose state tells. `file_rows` are of each piece. With each
+/// vector come the `behind` bytes behind it, in places of 16 bytes more if there are any. `tally`, if it is
+/// not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_vector_requests(const uint32_t* used, const uint32_t* slots, uint32_t vectors,
                          const ScanVector* places_of, const ScanPlace* places, const uint32_t* file_rows,
-                         const uint8_t* nulls, uint32_t bits, uint64_t target, ScanRequest* requests,
-                         uint32_t block_bytes, ScanTally* tally) {
+                         const uint8_t* nulls, uint32_t bits, uint32_t behind, uint64_t target,
+                         ScanRequest* requests, uint32_t block_bytes, ScanTally* tally) {
   const uint32_t step = gridDim.x * kThreads;
   const uint32_t size = kVectorRows * bits / 8;
+  const uint32_t room = size + (behind != 0 ? 16 : 0);
   const auto read = [&](uint32_t vector) {
     return used[vector] != 0 && (nulls == nullptr || static_cast<Nulls>(nulls[vector]) == Nulls::kSome);
   };
@@ -156,13 +158,13 @@ extern "C" __global__ void __launch_bounds__(kThreads)
     const uint64_t offset = place.offset + static_cast<uint64_t>(from.number) * size;
     ScanRequest request{};
     request.source = place.map + offset;
-    request.target = target + static_cast<uint64_t>(slot) * size;
-    request.bytes = read(vector) ? static_cast<uint32_t>((rows * bits + 7) / 8) : 0;
+    request.target = target + static_cast<uint64_t>(slot) * room;
+    request.bytes = read(vector) ? static_cast<uint32_t>((rows * bits + 7) / 8) + behind : 0;
     request.nsid = place.nsid;
     requests[slot] = request;
     if (tally == nullptr || request.bytes == 0) continue;
     commands += 1;
-    blocks += new_blocks(places_of, places, read, vector, size, request.bytes, block_bytes);
+    blocks += new_blocks(places_of, places, read, vector, size, behind, request.bytes, block_bytes);
   }
   if (tally == nullptr) return;
   commands = __reduce_add_sync(~0u, commands);

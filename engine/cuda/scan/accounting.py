@@ -26,12 +26,13 @@ class ColumnRead:
         strategy: how.
         path: by what way the bytes came.
         counters: what the host knows that it took.
-        tallies: what kernels counted besides.
-        through_queues: whether they counted commands of queue pairs.
+        tallies: what kernels counted besides, of commands of queue pairs.
+        copied: what kernels counted that read the page cache.
         described: rows of each piece that the column had to look at, and distinct vectors behind them; None:
             the whole pieces, which are counted elsewhere.
         vectors: that were read; None: those of `described`.
-        expected: for some of `tallies`, the word with how many blocks they must come to.
+        expected: for the first of `tallies`, the word with how many blocks they must come to.
+        string_bytes: of the rows that the column had to look at.
     """
 
     name: str
@@ -39,10 +40,11 @@ class ColumnRead:
     path: str
     counters: ReadCounters = field(default_factory=ReadCounters)
     tallies: list[Slot] = field(default_factory=list)
-    through_queues: bool = False
+    copied: list[Slot] = field(default_factory=list)
     described: Slot | None = None
     vectors: int | None = None
     expected: list[Slot] = field(default_factory=list)
+    string_bytes: int = 0
 
 
 @dataclass
@@ -97,14 +99,16 @@ def _add_tallies(
                 f'column "{read.name}": {found["blocks"]} of {board.word(read.expected[number])} blocks were '
                 "fetched, and no command failed: queue pairs have too few slots left"
             )
-        if read.through_queues:
-            with profile.lock:
-                figures = queues()
-                figures.commands += found["commands"]
-                figures.bytes += size
-                figures.in_flight_seconds += found["in_flight_ns"] / 1e9
-                figures.waited_seconds += found["waited_ns"] / 1e9
-                figures.warp_seconds += found["warp_ns"] / 1e9
+        with profile.lock:
+            figures = queues()
+            figures.commands += found["commands"]
+            figures.bytes += size
+            figures.in_flight_seconds += found["in_flight_ns"] / 1e9
+            figures.waited_seconds += found["waited_ns"] / 1e9
+            figures.warp_seconds += found["warp_ns"] / 1e9
+    for slot in read.copied:
+        found = board.tallied(slot)
+        read.counters += ReadCounters(found["commands"], found["blocks"], found["blocks"] * block_bytes)
 
 
 def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: Board) -> None:
@@ -117,7 +121,7 @@ def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: 
         touched = int((found[:pieces] != 0).sum())
         counts = found[:pieces].astype(np.int64)
         figures.rows_needed += int(counts.sum())
-        figures.bytes_needed += bytes_of_pieces(rows.pieces, read.name, counts)
+        figures.bytes_needed += bytes_of_pieces(rows.pieces, read.name, counts) + read.string_bytes
         figures.vectors_read += int(found[pieces]) if read.vectors is None else read.vectors
     else:
         figures.vectors_read += rows.count if read.vectors is None else read.vectors

@@ -131,6 +131,12 @@ class Uploads:
             stream=stream,
         )
 
+    def borrow(self, size: int) -> HostBlock:
+        """Pinned memory for a copy from the GPU, kept as long as this lives."""
+        block = self._blocks.take(size)
+        self._sources.append(block)
+        return block
+
     def close(self) -> None:
         """The GPU has done with them."""
         for block in self._sources:

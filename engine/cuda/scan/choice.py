@@ -38,7 +38,7 @@ class PathRates:
     def mapped(cls, controller_threads: int) -> PathRates:
         """Files in the page cache: the copy engine, and a software controller (docs/benchmarks/gpu.md).
 
-        Whole vectors are compared with their checksums and rows gathered from them, which is part of the rate.
+        Whole vectors are compared with their checksums and rows gathered from them: part of the rate.
         """
         return cls(
             stream=42e9,
@@ -56,10 +56,22 @@ class PathRates:
 
 @dataclass(frozen=True)
 class BufferShape:
-    """One buffer of a chunk, as far as costs depend on it: `vectors` to be read of `bits` a row."""
+    """One buffer of a chunk, as far as costs depend on it.
+
+    Attributes:
+        vectors: to be read.
+        bits: of a row; of strings on average.
+        touched: blocks that a row lies in, on average.
+    """
 
     vectors: int
-    bits: int
+    bits: float
+    touched: float = 1.0
+
+    @classmethod
+    def of_strings(cls, vectors: int, bytes_of_row: float, block_bytes: int) -> BufferShape:
+        """Bytes of strings: one block each, and another for each end of a block within."""
+        return cls(vectors, 8 * bytes_of_row, 1 + max(bytes_of_row - 1, 0) / block_bytes)
 
 
 def choose_strategy(
@@ -96,6 +108,6 @@ def _seconds(  # noqa: PLR0917 - as choose_strategy
                 count = expected_vectors(round(rows * share), buffer.vectors)
                 seconds += max(count * size / rates.vectors, count / rates.commands)
             case Strategy.FETCH_BLOCKS:
-                blocks = scattered(round(rows * share), whole).blocks
+                blocks = scattered(round(rows * share * buffer.touched), whole).blocks
                 seconds += max(blocks * block_bytes / rates.blocks, blocks / rates.commands)
     return seconds

@@ -19,7 +19,7 @@ from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.storage.layout import Extent
 from bamquery.storage.stored_buffers import StoredBuffers
 
-_PARTS: Final = ("values", "validity")
+_PARTS: Final = ("values", "validity", "offsets")
 
 __all__ = ["WARPS", "ChunkMemory", "Nulls"]
 
@@ -142,6 +142,13 @@ class ChunkMemory:
         lowest = self.fragments[0]
         found = places([number - lowest for number in self.fragments], offsets, maps, nsids)
         return self.uploads.put(found, stream) - PLACE.itemsize * lowest
+
+    def of_pieces(self, values: NDArray[Any], stream: Any) -> int:
+        """Where a value for each fragment of the run would be; only those of the chunk's pieces are there."""
+        lowest = self.fragments[0]
+        made = np.zeros(self.fragments[-1] + 1 - lowest, values.dtype)
+        made[np.array(self.fragments) - lowest] = values
+        return self.uploads.put(made, stream) - made.itemsize * lowest
 
     def mapped(self, column: str, part: str) -> bool:
         """Whether the GPU reaches the buffer in the page cache, in every piece."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import pylibcudf as plc
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.scan.accounting import settle
-from bamquery.engine.cuda.scan.device_columns import DeviceColumn
+from bamquery.engine.cuda.scan.column_reads import ReadColumn
+from bamquery.engine.cuda.scan.device_columns import DeviceColumn, DeviceStrings
 from bamquery.engine.cuda.scan.gathering import take
-from bamquery.engine.cuda.scan.host_columns import download, read_by_host
+from bamquery.engine.cuda.scan.libcudf_rows import rows_at
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.predicate import FusedPredicate
 from bamquery.engine.cuda.scan.scan_state import ScanState
@@ -25,7 +27,10 @@ from bamquery.engine.cuda.scan.selection import (
     narrow_by,
     select,
 )
+from bamquery.engine.cuda.scan.string_reads import StringRead
 from bamquery.engine.operators.scan_order import Step
+
+Held: TypeAlias = "ReadColumn | DeviceStrings | plc.Column"
 
 
 class ChunkRun:
@@ -41,7 +46,7 @@ class ChunkRun:
         self._selection: Selection | None = None
         self._wanted: NDArray[np.bool_] | None = None
         """Vectors of the pieces that have selected rows, as far as the host knows; None: all."""
-        self._held: dict[int, DeviceColumn | CudaFrame] = {}
+        self._held: dict[int, Held] = {}
         self._alive = self._chunk.rows.rows
         self._filtered = False
 
@@ -53,6 +58,9 @@ class ChunkRun:
         """
         plan = self._state.work.plan
         waiting = list(plan.steps)
+        for column, staged in self._loading.staged.items():
+            if staged.offsets is not None:
+                self._loads.check(self._state.columns[column].name, staged, self._state.stream)
         step = self._loading.first
         while step is not None:
             self._prepare(step)
@@ -110,7 +118,7 @@ class ChunkRun:
     def _cost(self, step: Step) -> float:
         """Seconds to read what the step still needs, for the rows that are alive."""
         columns = [self._state.columns[c] for c in step.columns if c not in self._held]
-        return sum(self._loads.strategy(column, self._alive)[1] for column in columns if not column.refused)
+        return sum(self._loads.strategy(column, self._alive)[1] for column in columns)
 
     def _count_whole(self, columns: Iterable[int]) -> None:
         if self._filtered:
@@ -132,10 +140,6 @@ class ChunkRun:
             staged = self._loading.staged.get(column)
             if staged is not None:
                 self._held[column] = self._loads.gathered(found, staged, self._selection)
-            elif found.refused is not None:
-                self._held[column] = read_by_host(
-                    self._chunk, found.name, self._selection if self._filtered else None, self._wait
-                )
             elif not self._filtered:
                 one = self._loads.stage(found, self._state.stream)
                 self._loads.check(found.name, one, self._state.stream)
@@ -146,6 +150,14 @@ class ChunkRun:
             assert self._selection is not None
             names = [self._state.columns[column] for column in late]
             self._held |= zip(late, self._loads.read(names, self._selection, self._wanted), strict=True)
+        self._complete()
+
+    def _complete(self) -> None:
+        """Read the bytes of strings, once it is known how many they are: one wait for all columns."""
+        waiting = {column: held for column, held in self._held.items() if isinstance(held, StringRead)}
+        if waiting:
+            self._wait()
+            self._held |= zip(waiting, self._loads.complete(list(waiting.values())), strict=True)
 
     def _apply(self, step: Step, wanted: set[int]) -> None:
         """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
@@ -219,14 +231,19 @@ class ChunkRun:
         self._selection, places, rows = narrow_by(self._chunk, self._selection, passed)
         return places, rows
 
-    def _taken(self, held: DeviceColumn | CudaFrame, places: int, rows: int) -> DeviceColumn | CudaFrame:
+    def _taken(self, held: Held, places: int, rows: int) -> Held:
         if isinstance(held, DeviceColumn):
             return take(self._chunk, held, places, rows)
-        return self._state.device.take(held, download(self._chunk, places, rows, self._wait).astype(np.int64))
+        return rows_at(self._state.session, self._column(held), places, rows)
 
-    def _finished(self, column: int) -> Any:
-        held = self._held[column]
-        return held.finish(self._chunk.board) if isinstance(held, DeviceColumn) else held.columns[0]
+    def _finished(self, column: int) -> plc.Column:
+        return self._column(self._held[column])
+
+    def _column(self, held: Held) -> plc.Column:
+        assert not isinstance(held, StringRead)
+        if isinstance(held, (DeviceColumn, DeviceStrings)):
+            return held.finish(self._chunk.board)
+        return held
 
     def _wait(self) -> None:
         """Until all that was started has ended."""

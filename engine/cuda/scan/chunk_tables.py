@@ -74,17 +74,14 @@ class ChunkRows:
         piece = int(np.searchsorted(self.firsts, vector, "right")) - 1
         return self.pieces[piece].fragment, int(self.pieces[piece].vectors[vector - int(self.firsts[piece])])
 
-    def row_ids(self, positions: NDArray[np.uint32]) -> list[NDArray[np.int64]]:
-        """Row ids of ascending positions in each piece's fragment."""
-        starts = self.firsts.astype(np.int64) * VECTOR_ROWS
-        edges = np.searchsorted(positions, starts)
-        wide = positions.astype(np.int64)
-        return [
-            piece.row_ids(wide[begin:end] - start)
-            for piece, start, (begin, end) in zip(
-                self.pieces, starts[:-1].tolist(), pairwise(edges), strict=True
-            )
-        ]
+    @cached_property
+    def vectors(self) -> NDArray[Any]:
+        """A VECTOR for each vector; its piece is that of the chunk."""
+        found = np.zeros(self.count, VECTOR)
+        found["piece"] = np.repeat(np.arange(len(self.pieces)), [len(piece.vectors) for piece in self.pieces])
+        if self.pieces:
+            found["number"] = np.concatenate([piece.vectors for piece in self.pieces])
+        return found
 
 
 def stream_requests(

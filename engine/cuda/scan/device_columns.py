@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -35,6 +36,50 @@ class DeviceColumn:
         """As libcudf has it; the board was copied back after the column was made."""
         nulls = 0 if self.nulls is None else board.word(self.nulls)
         return column_from_buffers(self.kind, self.rows, self.data, validity=self.validity, null_count=nulls)
+
+
+@dataclass
+class PlacesColumn(DeviceColumn):
+    """Places in a dictionary; `look_up` gives the values at them."""
+
+    look_up: Callable[[rmm.DeviceBuffer, int], plc.Column] | None = None
+
+    def finish(self, board: Board) -> plc.Column:
+        """The dictionary's values."""
+        assert self.look_up is not None
+        return self.look_up(self.data, self.rows)
+
+
+@dataclass
+class DeviceStrings:
+    """Strings of `rows` rows.
+
+    Attributes:
+        kind: the Arrow type.
+        data: their bytes; may be larger.
+        offsets: of each row and of the end, of `offsets_width` bytes each.
+        validity: as a DeviceColumn's.
+        nulls: as a DeviceColumn's.
+    """
+
+    kind: pa.DataType
+    rows: int
+    data: rmm.DeviceBuffer
+    offsets: rmm.DeviceBuffer
+    offsets_width: int
+    validity: rmm.DeviceBuffer | None = None
+    nulls: Slot | None = None
+
+    def finish(self, board: Board) -> plc.Column:
+        """As libcudf has it; the board was copied back after the validity was made."""
+        nulls = 0 if self.nulls is None else board.word(self.nulls)
+        return column_from_buffers(
+            *(self.kind, self.rows, self.data),
+            validity=self.validity,
+            null_count=nulls,
+            offsets=self.offsets,
+            offsets_width=self.offsets_width,
+        )
 
 
 def row_bits(bits: int) -> int:

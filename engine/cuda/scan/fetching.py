@@ -7,12 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-import pyarrow as pa
 import rmm
 
 from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory, Nulls
-from bamquery.engine.cuda.scan.device_columns import DeviceColumn, row_bits
+from bamquery.engine.cuda.scan.device_columns import row_bits
 from bamquery.engine.cuda.scan.gathering import pack_validity, padded
 from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
 from bamquery.engine.cuda.scan.selection import Selection
@@ -61,14 +60,17 @@ class FetchedColumn:
     """A column that is being fetched.
 
     Attributes:
+        data: its values; booleans have a byte each, and of strings two offsets.
         tallies: what its commands took: of values, and of validity.
         blocks: for each tally, the word with how many blocks it must come to.
+        validity: once it is started, its bitmap and the word with the number of nulls; None: no row is null.
     """
 
-    column: DeviceColumn
+    data: rmm.DeviceBuffer
     tallies: list[Slot] = field(default_factory=list)
     blocks: list[Slot] = field(default_factory=list)
     valid: rmm.DeviceBuffer | None = None
+    validity: tuple[rmm.DeviceBuffer, Slot] | None = None
 
 
 class Fetches:
@@ -79,20 +81,27 @@ class Fetches:
         self._selection = selection
         self._rows = RowList(selection.positions.ptr, selection.rows, selection.count)
         self._jobs: list[bytes] = []
-        self._lists: dict[int, BlockList] = {}
+        self._lists: dict[tuple[int, int], BlockList] = {}
         self._columns: list[FetchedColumn] = []
         self._most = 0
 
-    def add(self, name: str, kind: pa.DataType, bits: int, nulls: Nulls | None) -> FetchedColumn:
+    def add(self, name: str, bits: int, nulls: Nulls | None) -> FetchedColumn:
         """Fetch a column, too. Columns of one width have their rows in the same blocks, so to speak."""
+        return self._add(name, "values", bits, 0, nulls)
+
+    def add_offsets(self, name: str, nulls: Nulls | None) -> FetchedColumn:
+        """Fetch where the strings of a column begin and end."""
+        return self._add(name, "offsets", 64, 1, nulls)
+
+    def _add(self, name: str, part: str, bits: int, ends: int, nulls: Nulls | None) -> FetchedColumn:
         chunk, rows = self._chunk, self._selection.rows
-        data = chunk.allocate(padded(rows * row_bits(bits) // 8), f'fetching column "{name}"')
-        fetched = FetchedColumn(DeviceColumn(kind, row_bits(bits), rows, data))
-        listed = self._lists.get(bits)
-        places = self._places(name, "values")
+        data = chunk.allocate(padded((rows << ends) * row_bits(bits) // 8), f'fetching column "{name}"')
+        fetched = FetchedColumn(data)
+        listed = self._lists.get((bits, ends))
+        places = self._places(name, part)
         if listed is None:
-            listed = self._lists[bits] = self._list(self._rows, places, bits)
-        self._add_job(fetched, self._rows, listed, places, bits, None, data)
+            listed = self._lists[bits, ends] = self._list(self._rows, places, bits, ends)
+        self._add_job(fetched, self._rows, listed, places, bits, None, data, ends)
         if nulls is not None:
             self._add_validity(fetched, name, nulls)
         self._columns.append(fetched)
@@ -115,7 +124,7 @@ class Fetches:
             launch = rings.start(kernel, arguments, commands=self._most, stream=state.stream)
         for fetched in self._columns:
             if fetched.valid is not None:
-                pack_validity(chunk, fetched.column, fetched.valid)
+                fetched.validity = pack_validity(chunk, fetched.valid, self._rows.most)
         return state.started_launch(launch)
 
     def _add_validity(self, fetched: FetchedColumn, name: str, nulls: Nulls) -> None:
@@ -165,15 +174,17 @@ class Fetches:
     def _places(self, name: str, part: str) -> int:
         return self._chunk.file_places(name, part, self._chunk.state.fetch_rings)
 
-    def _items(self, rows: RowList, places: int, bits: int) -> bytes:
+    def _items(self, rows: RowList, places: int, bits: int, ends: int) -> bytes:
         block = self._chunk.state.block_bytes
-        return _ITEMS.pack(rows.positions, rows.count.address, self._chunk.vectors, places, bits, block, 0, 0)
+        count = rows.count.address
+        return _ITEMS.pack(rows.positions, count, self._chunk.vectors, places, bits, block, ends, 0)
 
-    def _list(self, rows: RowList, places: int, bits: int) -> BlockList:
+    def _list(self, rows: RowList, places: int, bits: int, ends: int = 0) -> BlockList:
         chunk = self._chunk
-        tiles = -(-rows.most // _TILE)
+        most = rows.most << ends
+        tiles = -(-most // _TILE)
         counts = chunk.allocate(4 * tiles, "listing blocks")
-        items = self._items(rows, places, bits)
+        items = self._items(rows, places, bits, ends)
         launcher = chunk.state.launcher
         launcher.start(
             launcher.kernel("scan_blocks", "scan_count_blocks"),
@@ -183,8 +194,8 @@ class Fetches:
         )
         total = chunk.board.take(4)
         sums = chunk.prefix_sums(counts.ptr, tiles, total)
-        starts = chunk.allocate(4 * (rows.most + 1), "listing blocks")
-        ordinals = chunk.allocate(4 * rows.most, "listing blocks")
+        starts = chunk.allocate(4 * (most + 1), "listing blocks")
+        ordinals = chunk.allocate(4 * most, "listing blocks")
         launcher.start(
             launcher.kernel("scan_blocks", "scan_list_blocks"),
             *(items, sums.ptr, starts.ptr, ordinals.ptr),
@@ -202,14 +213,15 @@ class Fetches:
         bits: int,
         index: rmm.DeviceBuffer | None,
         target: rmm.DeviceBuffer,
+        ends: int = 0,
     ) -> None:
         board = self._chunk.board
         tally = board.tally()
         fetched.tallies.append(tally)
         fetched.blocks.append(listed.total)
-        self._most += rows.most
+        self._most += rows.most << ends
         self._jobs.append(
-            self._items(rows, places, bits)
+            self._items(rows, places, bits, ends)
             + _FETCH.pack(
                 0 if index is None else index.ptr,
                 listed.starts.ptr,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import rmm
 
+from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory, Nulls
 from bamquery.engine.cuda.scan.device_columns import DeviceColumn, row_bits
 from bamquery.engine.cuda.scan.selection import Selection
@@ -40,23 +43,35 @@ def gather_column(  # noqa: PLR0917 - one read of one buffer
         data = gather(chunk, values, bits, selection.positions.ptr, slots, selection.rows)
     column = DeviceColumn(kind, row_bits(bits), selection.rows, data)
     if nulls is not None:
-        valid = chunk.allocate(selection.rows, "reading nulls")
-        positions = selection.positions.ptr
+        bitmap = gather_validity(chunk, validity, nulls, selection, validity_slots)
+        column.validity, column.nulls = bitmap
+    return column
+
+
+def gather_validity(
+    chunk: ChunkMemory,
+    validity: rmm.DeviceBuffer | None,
+    nulls: Nulls,
+    selection: Selection,
+    slots: int | None = None,
+) -> tuple[rmm.DeviceBuffer, Slot]:
+    """A bitmap of the selection's rows, and the word with the number of nulls; see `gather_column`."""
+    valid = chunk.allocate(selection.rows, "reading nulls")
+    positions = selection.positions.ptr
+    chunk.launch(
+        "scan_gather",
+        "scan_valid_by_vector",
+        *(nulls.address, positions, selection.rows, valid.ptr),
+        items=selection.rows,
+    )
+    if validity is not None:
         chunk.launch(
             "scan_gather",
-            "scan_valid_by_vector",
-            *(nulls.address, positions, selection.rows, valid.ptr),
+            "scan_gather_valid",
+            *(validity.ptr, nulls.address, positions, slots, selection.rows, valid.ptr),
             items=selection.rows,
         )
-        if validity is not None:
-            chunk.launch(
-                "scan_gather",
-                "scan_gather_valid",
-                *(validity.ptr, nulls.address, positions, validity_slots, selection.rows, valid.ptr),
-                items=selection.rows,
-            )
-        pack_validity(chunk, column, valid)
-    return column
+    return pack_validity(chunk, valid, selection.rows)
 
 
 def gather(  # noqa: PLR0917 - one read of one buffer
@@ -72,24 +87,20 @@ def gather(  # noqa: PLR0917 - one read of one buffer
 
 def take(chunk: ChunkMemory, column: DeviceColumn, places: int, rows: int) -> DeviceColumn:
     """The rows of a column at `rows` places, words on the GPU."""
-    taken = DeviceColumn(
-        column.kind, column.bits, rows, gather(chunk, column.data, column.bits, places, None, rows)
-    )
+    data = gather(chunk, column.data, column.bits, places, None, rows)
+    taken = replace(column, rows=rows, data=data, validity=None, nulls=None)
     if column.validity is not None:
-        pack_validity(chunk, taken, gather(chunk, column.validity, 1, places, None, rows))
+        valid = gather(chunk, column.validity, 1, places, None, rows)
+        taken.validity, taken.nulls = pack_validity(chunk, valid, rows)
     return taken
 
 
-def pack_validity(chunk: ChunkMemory, column: DeviceColumn, valid: rmm.DeviceBuffer) -> None:
-    """Give the column a bitmap made of one byte a row."""
-    column.validity = chunk.allocate(-(-column.rows // VECTOR_ROWS) * VECTOR_ROWS // 8, "reading nulls")
-    column.nulls = chunk.board.take(4)
-    chunk.launch(
-        "scan_gather",
-        "scan_pack_bits",
-        *(valid.ptr, column.rows, column.validity.ptr, column.nulls.address),
-        items=column.rows,
-    )
+def pack_validity(chunk: ChunkMemory, valid: rmm.DeviceBuffer, rows: int) -> tuple[rmm.DeviceBuffer, Slot]:
+    """A bitmap made of one byte a row, and the word with the number of nulls."""
+    bitmap = chunk.allocate(-(-rows // VECTOR_ROWS) * VECTOR_ROWS // 8, "reading nulls")
+    nulls = chunk.board.take(4)
+    chunk.launch("scan_gather", "scan_pack_bits", *(valid.ptr, rows, bitmap.ptr, nulls.address), items=rows)
+    return bitmap, nulls
 
 
 def padded(size: int) -> int:

@@ -20,7 +20,8 @@ THREADS: Final = 256
 """Of a block of all kernels but the prefix sum's."""
 WARPS: Final = 8
 """Of such a block: kernels with a warp for each vector."""
-_SCAN_THREADS: Final = 1024
+SCAN_THREADS: Final = 1024
+"""Of the one block that makes prefix sums."""
 _ALIGNMENT: Final = 16
 """More than any parameter asks for."""
 _FORMATS: Final[Mapping[int, str]] = MappingProxyType({1: "B", 2: "H", 4: "I", 8: "Q"})
@@ -111,7 +112,7 @@ class Launcher:
         All are addresses; `sums` has one word more than `counts`.
         """
         kernel = self.kernel("scan_select", "scan_offsets")
-        self.start(kernel, counts, count, sums, total, grid=1, block=_SCAN_THREADS, stream=stream)
+        self.start(kernel, counts, count, sums, total, grid=1, block=SCAN_THREADS, stream=stream)
 
     def grid(self, items: int, of_a_block: int = THREADS, most: int = 16) -> int:
         """Blocks for so many items, at most so many for each multiprocessor; each then takes several."""

@@ -66,29 +66,45 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
         StorageError: a file is not there as it was written.
         MemoryLimitError: there is not enough memory.
     """
-    size = chunk.rows.count * VECTOR_ROWS * bits // 8
+    rows, state = chunk.rows, chunk.state
+    size = rows.count * VECTOR_ROWS * bits // 8
     memory = chunk.allocate(size, f'streaming column "{column}"')
+    scattered = size < _LARGE_RUN * rows.runs and rows.runs > len(rows.pieces)
+    if wanted is not None or not scattered or not chunk.mapped(column, part):
+        requests = stream_requests(rows, chunk.extents(column, part), bits, wanted)
+        return load_requests(chunk, column, part, requests, memory, stream)
+    if stream is not state.stream:
+        state.session.follow(stream, state.stream)
+    clock = chunk.clock(stream)
+    loaded = _by_kernel(chunk, column, part, bits, memory, stream)
+    clock.end()
+    loaded.seconds = clock.seconds
+    return loaded
+
+
+def load_requests(  # noqa: PLR0917 - one read of one buffer
+    chunk: ChunkMemory,
+    column: str,
+    part: str,
+    requests: NDArray[Any],
+    memory: rmm.DeviceBuffer,
+    stream: Any,
+) -> Loaded:
+    """Start to load what `requests` (of `stream_requests` or their like) say of one buffer into `memory`.
+
+    Raises:
+        StorageError: a file is not there as it was written.
+    """
     state = chunk.state
     if stream is not state.stream:
         state.session.follow(stream, state.stream)
-    mapped = chunk.mapped(column, part)
-    clock = chunk.clock(stream)
-    if (
-        wanted is None
-        and mapped
-        and size < _LARGE_RUN * chunk.rows.runs > len(chunk.rows.pieces) * _LARGE_RUN
-    ):
-        loaded = _by_kernel(chunk, column, part, bits, memory, stream)
-        clock.end()
-        loaded.seconds = clock.seconds
-        return loaded
-    requests = stream_requests(chunk.rows, chunk.extents(column, part), bits, wanted)
     runs, blocks = count_requests(requests, state.block_bytes)
     counters = ReadCounters(runs, blocks, blocks * state.block_bytes)
     if not len(requests):
         return Loaded(memory, COPY_ENGINE, counters)
-    if not mapped:
+    if not chunk.mapped(column, part):
         return _by_queue_pairs(chunk, requests, memory, stream)
+    clock = chunk.clock(stream)
     pinned = [
         None if extent is None or not extent.length else state.pinned(piece.fragment, extent)
         for piece, extent in zip(chunk.rows.pieces, chunk.extents(column, part), strict=True)

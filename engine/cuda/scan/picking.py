@@ -34,9 +34,18 @@ class PickedVectors:
 
 
 def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
-    chunk: ChunkMemory, name: str, part: str, bits: int, selection: Selection, nulls: Nulls | None
+    chunk: ChunkMemory,
+    name: str,
+    part: str,
+    bits: int,
+    selection: Selection,
+    nulls: Nulls | None,
+    behind: int = 0,
 ) -> PickedVectors:
-    """Read the whole vectors that hold the selection's rows; with `nulls`, of those only the mixed ones."""
+    """Read the whole vectors that hold the selection's rows; with `nulls`, of those only the mixed ones.
+
+    With `behind`, so many bytes behind each vector come with it, and vectors are 16 bytes farther apart.
+    """
     state, rows = chunk.state, chunk.rows
     used = chunk.allocate(4 * rows.count, "picking vectors")
     cuda = state.session.gpu.cuda
@@ -50,7 +59,8 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
     total = chunk.board.take(4)
     slots = chunk.prefix_sums(used.ptr, rows.count, total)
     most = min(rows.count, selection.rows)
-    memory = chunk.allocate(most * VECTOR_ROWS * bits // 8, f'fetching column "{name}"')
+    size = picked_bytes(bits, behind)
+    memory = chunk.allocate(most * size, f'fetching column "{name}"')
     requests = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
     mapped = chunk.mapped(name, part)
     places = chunk.places(name, part, None if mapped else state.load_rings, state.stream)
@@ -60,7 +70,7 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
         "scan_select",
         "scan_vector_requests",
         *(used.ptr, slots.ptr, rows.count, chunk.vectors, places, chunk.file_rows, states, bits),
-        *(memory.ptr, requests.ptr, state.block_bytes, tally.address if mapped else None),
+        *(behind, memory.ptr, requests.ptr, state.block_bytes, tally.address if mapped else None),
         items=rows.count,
     )
     seconds = None
@@ -69,3 +79,8 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
     else:
         seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
     return PickedVectors(memory, slots, used, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)
+
+
+def picked_bytes(bits: int, behind: int) -> int:
+    """From one vector to the next."""
+    return VECTOR_ROWS * bits // 8 + (16 if behind else 0)

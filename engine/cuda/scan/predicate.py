@@ -1,7 +1,7 @@
 """Conditions on one column, as the filter kernel takes them: intervals of keys that order like the values.
 
-A key is an unsigned number, of 32 bits for values of up to 32 bits and of 64 for others; -0 is 0, and NaN is
-the greatest and equals itself, as everywhere in BamQuery.
+A key is an unsigned number, of 32 bits for values of up to 32 bits, of 128 for decimals and of 64 for others;
+-0 is 0, and NaN is the greatest and equals itself, as everywhere in BamQuery.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -25,8 +26,10 @@ INTERVALS: Final = 24
 
 _C_TYPES: Final[Mapping[str, str]] = MappingProxyType(
     {f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}
-    | {"float32": "float", "float64": "double"}
+    | {"float32": "float", "float64": "double", "bool": "ScanBits", "int128": "ScanDecimal"}
 )
+_WIDE: Final = frozenset({"ScanDecimal"})
+"""Types whose keys, and so intervals, have 128 bits."""
 
 Interval: TypeAlias = tuple[int, int]
 """Keys from the first to the second, both included."""
@@ -54,6 +57,11 @@ class FusedPredicate:
     terms: tuple[Term, ...]
     wants_nulls: bool = False
 
+    @property
+    def selected_c_type(self) -> str:
+        """Of the values of selected rows: booleans have a byte each there."""
+        return "uint8_t" if self.c_type == "ScanBits" else self.c_type
+
     def pack(self) -> bytes:
         """The ScanPredicate."""
         intervals = [interval for term in self.terms for interval in term.intervals]
@@ -62,11 +70,12 @@ class FusedPredicate:
         for term in self.terms:
             terms += struct.pack("<HHI", first, len(term.intervals), term.negated)
             first += len(term.intervals)
-        places = b"".join(struct.pack("<QQ", low, high) for low, high in intervals)
+        size = 16 if self.c_type in _WIDE else 8
+        places = b"".join(key.to_bytes(size, "little") for interval in intervals for key in interval)
         return (
             struct.pack("<II", len(self.terms), self.wants_nulls)
             + terms.ljust(8 * TERMS, b"\0")
-            + places.ljust(16 * INTERVALS, b"\0")
+            + places.ljust(2 * size * INTERVALS, b"\0")
         )
 
 
@@ -95,7 +104,7 @@ def value_c_type(kind: pa.DataType) -> str | None:
 
 def fuse_ranges(ranges: Sequence[RangePredicate], kind: pa.DataType, c_type: str) -> FusedPredicate | str:
     """One predicate for conditions on one column that all must hold, or why they do not fit a kernel."""
-    low, high = 0, (1 << (64 if kind.bit_width > 32 else 32)) - 1
+    low, high = 0, (1 << key_bits(kind)) - 1
     within = (low, high)
     excluded: list[Interval] = []
     terms: list[Term] = []
@@ -131,10 +140,19 @@ def fuse_ranges(ranges: Sequence[RangePredicate], kind: pa.DataType, c_type: str
     return FusedPredicate(c_type, tuple(terms), wants_nulls)
 
 
+def key_bits(kind: pa.DataType) -> int:
+    """Of the keys of values of that type."""
+    return max(kind.bit_width, 32)
+
+
 def order_key(value: pa.Scalar[Any]) -> int:
     """The key of a value that is not null."""
-    bits = 64 if value.type.bit_width > 32 else 32
+    bits = key_bits(value.type)
     sign = 1 << (bits - 1)
+    if pa.types.is_boolean(value.type):
+        return int(value.as_py())
+    if pa.types.is_decimal(value.type):
+        return (_unscaled(value.as_py()) & ((1 << bits) - 1)) ^ sign
     if pa.types.is_floating(value.type):
         number = value.as_py()
         if math.isnan(number):
@@ -145,6 +163,13 @@ def order_key(value: pa.Scalar[Any]) -> int:
     if pa.types.is_unsigned_integer(value.type):
         return int(number)
     return (int(number) & ((1 << bits) - 1)) ^ sign
+
+
+def _unscaled(value: Decimal) -> int:
+    """The digits as one number: Arrow gives as many behind the point as the type has."""
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits)))
+    return -number if sign else number
 
 
 def _stored(kind: pa.DataType) -> pa.DataType:

@@ -127,11 +127,12 @@ class _Stages:
         loading = LoadingChunk(chunk, memory, first, loads)
         for position in plan.outputs if first is None else first.columns:
             column = state.columns[position]
-            if column.refused is None and position not in loading.staged:
+            if position not in loading.staged:
                 loading.staged[position] = loads.stage(column, state.copy_stream)
         self._session.follow(state.look_stream, state.copy_stream)
         for position, staged in loading.staged.items():
-            loads.check(state.columns[position].name, staged, state.look_stream)
+            if staged.offsets is None:  # of strings it needs more than has come
+                loads.check(state.columns[position].name, staged, state.look_stream)
         fused = None if first is None else state.fused[first.number]
         if isinstance(fused, FusedPredicate):
             assert first is not None

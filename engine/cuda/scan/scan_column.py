@@ -1,32 +1,45 @@
-"""A column of a scan, and whether kernels read it."""
+"""A column of a scan, and how its values are laid out."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
 from bamquery.storage.types import is_string_like
 
 
+class Form(enum.Enum):
+    """What kernels have to read for a row."""
+
+    FIXED = "fixed"
+    """A value of some bits."""
+    STRINGS = "strings"
+    """Two offsets, and the bytes between them."""
+    DICTIONARY = "dictionary"
+    """A code, the number of a value in the fragment's dictionary."""
+
+
 @dataclass(frozen=True)
 class ScanColumn:
-    """A column of the scan.
-
-    Attributes:
-        refused: why kernels do not read it, and the device's column reader does; None: they do.
-    """
+    """A column of the scan; `kind` is its type in the table's schema."""
 
     name: str
     kind: pa.DataType
-    refused: str | None
+    form: Form
+
+    @property
+    def stored_kind(self) -> pa.DataType:
+        """The type of what a row has: of a dictionary's codes."""
+        kind: Any = self.kind
+        stored: pa.DataType = kind.index_type if self.form is Form.DICTIONARY else kind
+        return stored
 
 
 def scan_column(name: str, kind: pa.DataType) -> ScanColumn:
     """The column of a table."""
-    refused = None
     if pa.types.is_dictionary(kind):
-        refused = "kernels do not read dictionary columns yet"
-    elif is_string_like(kind):
-        refused = "kernels do not read strings yet"
-    return ScanColumn(name, kind, refused)
+        return ScanColumn(name, kind, Form.DICTIONARY)
+    return ScanColumn(name, kind, Form.STRINGS if is_string_like(kind) else Form.FIXED)

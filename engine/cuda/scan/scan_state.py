@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.choice import PathRates
+from bamquery.engine.cuda.scan.dictionaries import Dictionaries
 from bamquery.engine.cuda.scan.file_maps import PinnedExtent, require_whole
 from bamquery.engine.cuda.scan.launching import Launcher
 from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse
@@ -79,6 +80,7 @@ class ScanState(ScanClock):
         self.fused: Final[dict[int, FusedPredicate | str]] = {
             step.number: self._fuse(step) for step in work.plan.steps
         }
+        self.dictionaries: Final = Dictionaries(session, work)
         self.copy_stream: Final = resources.take_stream(urgent=True)
         self.look_stream: Final = resources.take_stream()
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
@@ -188,9 +190,6 @@ class ScanState(ScanClock):
         return PathRates.direct(DeviceProfile.measure(self.work.fragments[0].path, "direct"))
 
     def _fuse(self, step: Step) -> FusedPredicate | str:
-        refused = [self.columns[c].refused for c in step.columns]
-        if refused[0] is not None:
-            return refused[0]
         return fuse(step, self.columns[step.columns[0]].kind)
 
     def _note(self) -> None:
@@ -208,6 +207,3 @@ class ScanState(ScanClock):
         settings = self.work.context.settings
         if not self.direct and settings.block_size > self.block_bytes:
             self.note(f"block_size {settings.block_size} is for the CPU; the GPU fetches {self.block_bytes}")
-        for column in self.columns.values():
-            if column.refused is not None:
-                self.note(f'column "{column.name}" is read by the CPU: {column.refused}')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,9 +71,8 @@ def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
 def filter_column(chunk: ChunkMemory, predicate: FusedPredicate, column: DeviceColumn) -> Passed:
     """Compare a column of selected rows."""
     vectors = -(-column.rows // VECTOR_ROWS)
-    return _filter(
-        chunk, predicate, column.data, column.validity, None, None, column.rows, vectors, pieces=False
-    )
+    here = replace(predicate, c_type=predicate.selected_c_type)
+    return _filter(chunk, here, column.data, column.validity, None, None, column.rows, vectors, pieces=False)
 
 
 def everything(chunk: ChunkMemory) -> Selection:

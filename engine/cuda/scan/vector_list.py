@@ -15,6 +15,7 @@ from bamquery.engine.cuda.scan.chunk_tables import VECTOR
 from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse_ranges, value_c_type
 from bamquery.engine.cuda.scan.resident import Resident
 from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.engine.cuda.scan.zones import has_zones
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.predicate import RangePredicate
 
@@ -152,7 +153,7 @@ def _divided(
     on_host: list[RangePredicate] = []
     for column, conditions in columns.items():
         kind = schema.field(column).type
-        c_type = value_c_type(kind)
+        c_type = value_c_type(kind) if has_zones(kind) else None
         fused = "" if c_type is None else fuse_ranges(conditions, kind, c_type)
         if isinstance(fused, FusedPredicate):
             on_gpu.append((column, fused, (1 << (64 if kind.bit_width > 32 else 32)) - 1))

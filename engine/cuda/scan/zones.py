@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.scan.predicate import value_c_type
 from bamquery.storage.fragment import Fragment
 
 ZONE: Final = np.dtype([("low", np.uint64), ("high", np.uint64), ("flags", np.uint64)])
@@ -17,8 +18,13 @@ _NANS: Final = 2
 _NULLS: Final = 4
 
 
+def has_zones(kind: pa.DataType) -> bool:
+    """Whether `zones_of` knows columns of the type: those whose keys have 64 bits at most."""
+    return value_c_type(kind) is not None and not pa.types.is_decimal128(kind)
+
+
 def zones_of(fragment: Fragment, column: str) -> NDArray[Any]:
-    """A ZONE for each vector of a column whose values `value_c_type` knows."""
+    """A ZONE for each vector of a column of which `has_zones` is true."""
     zones = fragment.zone_map.column(column)
     found = np.zeros(len(zones.rows), ZONE)
     found["low"] = order_keys(zones.minimum)
@@ -39,6 +45,8 @@ def order_keys(values: Any) -> NDArray[np.uint64]:
         numbers = numbers + numbers.dtype.type(0)  # -0 becomes 0
         found = numbers.view(f"u{bits // 8}").astype(np.uint64)
         return np.where(found & sign != 0, found ^ ones, found | sign)
+    if pa.types.is_boolean(kind):
+        return _numbers(values).astype(np.uint64)
     if not pa.types.is_integer(kind):
         values = values.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
     if pa.types.is_unsigned_integer(kind):

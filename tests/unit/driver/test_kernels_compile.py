@@ -32,7 +32,10 @@ def test_a_kernel_compiles(source: Path, architecture: str, tmp_path: Path) -> N
     assert code.startswith(b"\x7fELF")
 
 
-C_TYPES = ["int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "float"]
+C_TYPES = [
+    *("int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "float"),
+    *("ScanBits", "ScanDecimal"),
+]
 
 
 @pytest.mark.parametrize("c_type", C_TYPES)

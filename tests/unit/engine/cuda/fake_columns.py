@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from decimal import Context, Decimal
 from enum import IntEnum
 from typing import Any
@@ -110,6 +111,13 @@ def wrapped(value: Any, kind: DataType) -> Any:
     return value - (1 << bits) if signed and value >> (bits - 1) else value
 
 
+def _raw(data: Any) -> bytes:
+    """What is in a buffer; memory of somebody else's only has an address."""
+    if hasattr(data, "array"):
+        return bytes(data.array.tobytes())
+    return ctypes.string_at(data.ptr, data.size)
+
+
 class Column:
     def __init__(self, data_type, size, data, mask, null_count, offset, children, validate=True):
         self._parts = (data_type, size, data, mask, null_count, offset)
@@ -140,7 +148,7 @@ class Column:
             raw = data.array.tobytes()[16 * offset : 16 * (offset + size)]
             found = [int.from_bytes(raw[i : i + 16], "little", signed=True) for i in range(0, len(raw), 16)]
         else:
-            stored = np.frombuffer(data.array.tobytes(), STORED[kind.id()])[offset : offset + size]
+            stored = np.frombuffer(_raw(data), STORED[kind.id()])[offset : offset + size]
             found = [bool(v) for v in stored] if kind.id() == TypeId.BOOL8 else stored.tolist()
         assert len(found) == size
         if mask is None:

@@ -13,7 +13,10 @@ import pytest
 from tests.unit.engine.cuda_scan import fake_gpu
 from tests.unit.engine.cuda_scan.emulator import Emulator
 
-_NAMES = ("rmm", "rmm.pylibrmm", "rmm.pylibrmm.stream", "pylibcudf", "pylibcudf.span", "pylibcudf.types")
+_NAMES = (
+    *("rmm", "rmm.pylibrmm", "rmm.pylibrmm.stream"),
+    *("pylibcudf", "pylibcudf.copying", "pylibcudf.span", "pylibcudf.types"),
+)
 
 
 class _Anything(ModuleType):
@@ -41,6 +44,9 @@ def scan_modules() -> Iterator[None]:
     sys.modules.update({name: _Anything(name) for name in _NAMES})
     columns = importlib.import_module("bamquery.engine.cuda.scan.device_columns")
     columns.column_from_buffers = fake_gpu.column_from_buffers  # type: ignore[attr-defined]
+    rows = importlib.import_module("bamquery.engine.cuda.scan.libcudf_rows")
+    for name in ("uploaded", "joined", "looked_up", "rows_at", "nothing"):
+        setattr(rows, name, getattr(fake_gpu, name))
     yield
     resources = sys.modules.get("bamquery.engine.cuda.scan.resources")
     for found in [] if resources is None else resources._known.values():

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from bamquery.driver.gpu import GpuKernel
 from bamquery.driver.gpu_arguments import pack
+from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
 from tests.unit.engine.cuda_scan.emulator import Emulator
 
@@ -195,21 +196,60 @@ class FakeColumn:
 
 
 def column_from_buffers(
-    kind: pa.DataType, rows: int, data: Any, *, validity: Any = None, null_count: int = 0
+    kind: pa.DataType,
+    rows: int,
+    data: Any,
+    *,
+    validity: Any = None,
+    null_count: int = 0,
+    offsets: Any = None,
+    offsets_width: int = 8,
 ) -> FakeColumn:
     """What the scan hands over, copied into Arrow."""
+    bits = None
+    if null_count:
+        assert validity.size % 64 == 0
+        bits = pa.py_buffer(validity.bytes[: -(-rows // 8)].tobytes())
+    if offsets is not None:
+        places = offsets.bytes[: offsets_width * (rows + 1)].view(f"int{8 * offsets_width}").astype(np.int64)
+        buffers = [bits, pa.py_buffer(places.tobytes()), pa.py_buffer(data.bytes[: places[-1]].tobytes())]
+        array = pa.Array.from_buffers(kind, rows, buffers)
+        array.validate(full=True)
+        assert places[0] == 0
+        assert array.null_count == null_count
+        return FakeColumn(array)
     width = 8 if pa.types.is_boolean(kind) else kind.bit_width
     values = data.bytes[: rows * width // 8].copy()
     if pa.types.is_boolean(kind):
         assert set(np.unique(values)) <= {0, 1}
         values = np.packbits(values, bitorder="little")
-    bits = None
-    if null_count:
-        assert validity.size % 64 == 0
-        bits = pa.py_buffer(validity.bytes[: -(-rows // 8)].tobytes())
     array = pa.Array.from_buffers(kind, rows, [bits, pa.py_buffer(values.tobytes())])
     assert array.null_count == null_count
     return FakeColumn(array)
+
+
+def uploaded(session: FakeSession, values: Any) -> FakeColumn:
+    """See `bamquery.engine.cuda.scan.libcudf_rows`, as for the next ones."""
+    return FakeColumn(values)
+
+
+def joined(session: FakeSession, columns: Sequence[FakeColumn]) -> FakeColumn:
+    return FakeColumn(pa.concat_arrays([column.array for column in columns]))
+
+
+def looked_up(session: FakeSession, values: FakeColumn, places: Any, rows: int) -> FakeColumn:
+    found = places.bytes[: 4 * rows].view(np.int32)
+    known = pa.array(found, mask=found >= len(values.array))
+    return FakeColumn(values.array.take(known))
+
+
+def rows_at(session: FakeSession, column: FakeColumn, places: int, rows: int) -> FakeColumn:
+    found = np.frombuffer((ctypes.c_char * (4 * rows)).from_address(places), np.int32)
+    return FakeColumn(column.array.take(pa.array(found)))
+
+
+def nothing(session: FakeSession, kind: pa.DataType, rows: int) -> FakeColumn:
+    return FakeColumn(pa.nulls(rows, kind))
 
 
 class FakeDevice:
@@ -240,7 +280,13 @@ class FakeDevice:
             from bamquery.engine.operators.scan_selection import rows_without_columns
 
             return rows_without_columns(frame.rows)
-        return self.batch(frame).rename_columns([field.name for field in fields])
+        columns = [
+            to_dictionary(column.array, field.type)
+            if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(column.array.type)
+            else column.array
+            for column, field in zip(frame.columns, fields, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, [field.name for field in fields])
 
     def row_count(self, frame: Any) -> int:
         return int(frame.rows)

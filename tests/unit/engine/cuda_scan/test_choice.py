@@ -45,3 +45,14 @@ def test_validity_costs_as_well(choice: Any) -> None:
         (choice.BufferShape(VECTORS, 64), choice.BufferShape(VECTORS, 1)), 10_000, VECTORS, 512, rates
     )
     assert both[1] > alone[1]
+
+
+def test_long_strings_touch_more_blocks(choice: Any) -> None:
+    short = choice.BufferShape.of_strings(VECTORS, 12, 512)
+    long = choice.BufferShape.of_strings(VECTORS, 5000, 512)
+    assert 1 < short.touched < 1.1
+    assert 10 < long.touched < 11
+    assert choice.BufferShape.of_strings(VECTORS, 0, 512).touched == 1
+    rates = choice.PathRates.mapped(12)
+    cost = choice.choose_strategy((long,), 1000, VECTORS, 512, rates)[1]
+    assert cost > choice.choose_strategy((short,), 1000, VECTORS, 512, rates)[1]

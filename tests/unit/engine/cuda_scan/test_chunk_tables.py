@@ -52,8 +52,6 @@ def test_rows_of_pieces(tables: Any, snapshot: Snapshot) -> None:
     assert rows.rows == sum([1024, 1024, 4000 - 3072, 1024, 6000 - 5120])
     assert rows.runs == 4
     assert not rows.dense
-    found = rows.row_ids(np.array([5, 1024, 2048 + 7, 3072, 4096 + 3], np.uint32))
-    assert [ids.tolist() for ids in found] == [[5, 2048, 3079], [1024, 5123]]
 
 
 def test_pieces_that_were_pruned_whole_are_left_out(tables: Any, snapshot: Snapshot) -> None:

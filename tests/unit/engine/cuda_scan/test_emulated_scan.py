@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bamquery.engine.cpu.device import CpuDevice
 from bamquery.storage.snapshot import Snapshot
 from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
     test_a_cancelled_scan_stops_and_the_next_one_answers,
@@ -17,8 +18,9 @@ from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
     test_queries_in_a_loop_keep_nothing,
     test_several_filters,
     test_special_floats,
+    test_strings_and_dictionaries,
     test_the_profile_says_what_the_queue_pairs_did,
-    test_what_kernels_do_not_read_comes_through_the_column_reader,
+    test_wide_decimals,
     test_without_filters_and_without_columns,
     test_zone_maps_prune,
 )
@@ -27,7 +29,7 @@ from tests.gpu.scan.test_scan_faults import (  # noqa: F401 - run here as well
     test_an_error_in_the_middle_of_a_scan,
     test_bytes_that_are_not_those_that_were_written,
 )
-from tests.scan_cases import KEYS, check, compare, every_type
+from tests.scan_cases import KEYS, check, compare, every_type, require_same, run
 from tests.stored import stored
 from tests.unit.engine.cuda_scan.fake_gpu import FakeGpu
 
@@ -81,9 +83,10 @@ def test_each_strategy(
 
 @pytest.mark.parametrize("name", KEYS)
 def test_comparisons(device: Any, whole: Snapshot, name: str) -> None:
-    value = whole.schema.field(name).type
+    value = _one_of(whole.schema.field(name).type)
+    outputs = tuple(dict.fromkeys(("dec", name)))
     for function in ("equal", "not_equal", "less", "greater_equal"):
-        check(device, whole, ("dec", name), [compare(whole, name, function, _one_of(value))])
+        check(device, whole, outputs, [compare(whole, name, function, value)])
 
 
 def test_streams_go_through_queue_pairs_where_files_cannot_be_pinned(
@@ -96,6 +99,31 @@ def test_streams_go_through_queue_pairs_where_files_cannot_be_pinned(
         gpu.refuses_pins = False
     assert profile.columns["pick"].paths == {"queue pairs": 1}
     assert any("cannot pin" in note for note in profile.notes)
+
+
+@pytest.mark.parametrize("strategy", ["stream", "vectors"])
+def test_strings_go_through_queue_pairs_where_files_cannot_be_pinned(
+    device: Any, gpu: FakeGpu, table: Snapshot, strategy: str
+) -> None:
+    gpu.refuses_pins = True
+    try:
+        predicates = [compare(table, "pick", "less", 0.3)]
+        found, profile = run(device, table, ("text",), predicates, strategy=strategy)
+    finally:
+        gpu.refuses_pins = False
+    require_same(found, run(CpuDevice(), table, ("text",), predicates)[0])
+    assert profile.columns["text"].paths == {"queue pairs": 1}
+    assert profile.queues is not None
+    assert profile.queues.bytes == sum(column.counters.bytes for column in profile.columns.values())
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_kernels_compare(device: Any, table: Snapshot, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nothing else does, neither while a column streams nor behind another filter."""
+    monkeypatch.setattr(device, "matching", None)
+    predicates = [compare(table, name, "equal", _one_of(table.schema.field(name).type))]
+    run(device, table, ("i64",), predicates)
+    run(device, table, ("i64",), [compare(table, "pick", "less", 0.2), *predicates])
 
 
 def test_later_queries_find_files_pinned(device: Any, gpu: FakeGpu, table: Snapshot) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import struct
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,12 @@ ORDERED: list[tuple[pa.DataType, list[Any]]] = [
     (pa.date32(), [datetime.date(1900, 1, 1), datetime.date(1970, 1, 1), datetime.date(2100, 1, 1)]),
     (pa.timestamp("us"), [datetime.datetime(1900, 1, 1), datetime.datetime(2000, 1, 1)]),
     (pa.time64("us"), [datetime.time(0), datetime.time(23, 59, 59)]),
+    (pa.bool_(), [False, True]),
+    (pa.decimal128(38, 0), [Decimal(-(10**38) + 1), Decimal(-(2**64)), Decimal(0), Decimal(10**38 - 1)]),
+    (
+        pa.decimal128(38, 30),
+        [Decimal(-1), Decimal("-1E-30"), Decimal("0E-30"), Decimal("1E-30"), Decimal("99999999.9")],
+    ),
 ]
 
 
@@ -39,7 +46,7 @@ def predicate(scan_modules: None) -> Any:
 def test_keys_order_as_values_do(predicate: Any, kind: pa.DataType, values: list[Any]) -> None:
     keys = [predicate.order_key(pa.scalar(value, kind)) for value in values]
     assert keys == sorted(set(keys))
-    assert 0 <= keys[0] <= keys[-1] < 1 << (64 if kind.bit_width > 32 else 32)
+    assert 0 <= keys[0] <= keys[-1] < 1 << predicate.key_bits(kind)
 
 
 def test_zeros_are_equal(predicate: Any) -> None:
@@ -104,9 +111,25 @@ def test_too_many_values_do_not_fit(predicate: Any) -> None:
     assert "30 values" in found
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [pa.bool_(), pa.decimal128(10, 2), pa.large_string(), pa.dictionary(pa.int32(), pa.large_string())],
-)
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.large_string())])
 def test_types_that_kernels_do_not_compare(predicate: Any, kind: pa.DataType) -> None:
     assert predicate.value_c_type(kind) is None
+
+
+def test_decimals_are_their_digits(predicate: Any) -> None:
+    """Precise beyond what decimal arithmetic keeps by default."""
+    for digits in (10**38 - 1, 10**37 + 1, -(10**38) + 1, 0, 7):
+        for scale in (0, 2, 38):
+            value = pa.scalar(digits, pa.decimal128(38, 0)).as_py().scaleb(-scale, Context(prec=60))
+            key = predicate.order_key(pa.scalar(value, pa.decimal128(38, scale)))
+            assert key == digits + (1 << 127)
+
+
+def test_wide_predicates_have_wide_intervals(predicate: Any) -> None:
+    value = pa.scalar(Decimal("-3.25"), pa.decimal128(20, 2))
+    fused = predicate.fuse_ranges([RangePredicate("c", "<=", (value,))], value.type, "ScanDecimal")
+    packed = fused.pack()
+    assert len(packed) == 8 + 8 * predicate.TERMS + 32 * predicate.INTERVALS
+    at = 8 + 8 * predicate.TERMS
+    assert int.from_bytes(packed[at : at + 16], "little") == 0
+    assert int.from_bytes(packed[at + 16 : at + 32], "little") == (1 << 127) - 325

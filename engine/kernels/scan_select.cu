@@ -133,14 +133,13 @@ extern "C" __global__ void __launch_bounds__(kThreads)
 
 /// Requests for the vectors that are used, as many as `*requests`, which go to the places that `slots` (their
 /// prefix sums) gives them in `target`; with `nulls`, nothing of those whose state tells. `file_rows` are of
-/// each piece. With each vector come the `behind` bytes behind it, in places of 16 bytes more if there are any.
-/// `tally`, if it is not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
+/// each piece. With each vector come the `behind` bytes behind it, in places of 16 bytes more if there are
+/// any. `tally`, if it is not null, gets requests and distinct blocks of `block_bytes`. 256 threads.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_vector_requests(const uint32_t* used, const uint32_t* slots, uint32_t vectors,
                          const ScanVector* places_of, const ScanPlace* places, const uint32_t* file_rows,
                          const uint8_t* nulls, uint32_t bits, uint32_t behind, uint64_t target,
-                         ScanRequest* requests,
-                         uint32_t block_bytes, ScanTally* tally) {
+                         ScanRequest* requests, uint32_t block_bytes, ScanTally* tally) {
   const uint32_t step = gridDim.x * kThreads;
   const uint32_t size = kVectorRows * bits / 8;
   const uint32_t room = size + (behind != 0 ? 16 : 0);

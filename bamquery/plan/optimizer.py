@@ -14,6 +14,7 @@ from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.plan.rules.push_down_limits import push_down_limits
 from bamquery.plan.rules.push_down_predicates import push_down_predicates
 from bamquery.plan.rules.remove_trivial import remove_trivial
+from bamquery.plan.rules.simplify_joins import simplify_joins
 from bamquery.plan.rules.simplify_logic import simplify_logic
 
 Rule = Callable[[Plan], Plan]
@@ -25,6 +26,7 @@ RULES: Final[tuple[Rule, ...]] = (
     merge_equalities,
     remove_trivial,  # before conditions that are decided reach a scan
     merge_projects,
+    simplify_joins,
     push_down_predicates,
     push_down_limits,
     prune_columns,

@@ -19,7 +19,9 @@ from bamquery.engine.cpu.frames import (
     make_batch,
     string_bytes,
     take_batch,
+    take_batch_or_null,
 )
+from bamquery.engine.cpu.join_table import CpuJoinTable
 from bamquery.engine.cpu.kernels import booleans_of, nulls
 from bamquery.engine.cpu.sorting import sort_batch
 from bamquery.plan.expressions import AggregateCall, Expression
@@ -98,6 +100,10 @@ class CpuDevice:
         """The rows at those positions."""
         return take_batch(frame, positions)
 
+    def take_or_null(self, frame: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows at those positions, nulls for -1."""
+        return take_batch_or_null(frame, positions)
+
     def evaluate(self, expressions: Sequence[Expression], frame: pa.RecordBatch) -> pa.RecordBatch:
         """One column per expression."""
         return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
@@ -125,6 +131,10 @@ class CpuDevice:
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CpuAggregation:
         """Keys and aggregates, prepared."""
         return CpuAggregation(keys, aggregates)
+
+    def join_table(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool]) -> CpuJoinTable:
+        """Rows prepared to be found by their keys."""
+        return CpuJoinTable(keys, nulls_equal)
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""

@@ -95,9 +95,7 @@ class JoinTable(Protocol[Frame_contra]):
         """Device memory held, the keys left out."""
         ...
 
-    def matches(
-        self, keys: Frame_contra
-    ) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+    def matches(self, keys: Frame_contra) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
         """Pairs of equal keys, in portions that can be dealt with at once.
 
         Each portion is `(stop, positions, found)`: all pairs of the rows of `keys` before `stop` that were

@@ -43,9 +43,11 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
             keys.append(key)
     if plan.kind == "mark" and not _answers_alone(keys, others):
         # A comparison with null makes the mark null: keys are only those that have no such answer.
-        others = [
-            part for part in conjuncts(plan.condition) if not _is_safe(part, width)
-        ] if plan.condition is not None else []
+        others = (
+            [part for part in conjuncts(plan.condition) if not _is_safe(part, width)]
+            if plan.condition is not None
+            else []
+        )
         keys = [key for key in keys if key[2]]
     return JoinCondition(
         tuple(left for left, _, _ in keys),

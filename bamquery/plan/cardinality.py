@@ -42,8 +42,8 @@ def estimated_rows(plan: Plan) -> float:
     """A guess of the number of rows, at least 1 but for plans that give none for certain."""
     match plan:
         case Scan(source=source, predicates=predicates):
-            rows = source.rows if isinstance(source, CountedSource) else None
-            return _kept(UNKNOWN_ROWS if rows is None else float(rows), list(predicates))
+            counted = source.rows if isinstance(source, CountedSource) else None
+            return _kept(UNKNOWN_ROWS if counted is None else float(counted), list(predicates))
         case SingleRow():
             return 1.0
         case Values(batch=batch):

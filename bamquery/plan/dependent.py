@@ -131,6 +131,8 @@ class Dependence:
 
     def _limit(self, plan: Limit) -> Plan:
         """The first row for each row of the domain."""
+        if plan.count == 0:
+            return Limit(self.pushed(plan.child), 0)
         if plan.count != 1 or plan.offset:
             raise NotUnnestedError(
                 "a subquery with LIMIT, other than LIMIT 1, over columns of the query around it"
@@ -165,7 +167,8 @@ class Dependence:
         right = self.pushed(plan.right)
         here = columns_of(left)[width:]
         there = [
-            replace(column, index=column.index + len(left.fields)) for column in columns_of(right)[right_width:]
+            replace(column, index=column.index + len(left.fields))
+            for column in columns_of(right)[right_width:]
         ]
         parts = [] if condition is None else conjuncts(condition)
         joined = Join(left, right, plan.kind, conjunction([*parts, *_equal(here, there)]))

@@ -117,9 +117,7 @@ class _Attached:
             place = self._join(call.plan, "mark", outside, _over_pairs(call, compared, len(self.plan.fields)))
         return ColumnRef(place, "mark", pa.bool_())
 
-    def _join(
-        self, inner: Plan, kind: str, outside: Sequence[Expression], test: Expression | None
-    ) -> int:
+    def _join(self, inner: Plan, kind: str, outside: Sequence[Expression], test: Expression | None) -> int:
         """Join the query; the place of its first column, or of the mark."""
         width = len(self.plan.fields)
         conditions: list[Expression] = []
@@ -133,7 +131,9 @@ class _Attached:
         self.plan = Join(self.plan, inner, kind, condition)  # type: ignore[arg-type]
         return width
 
-    def _attach_aggregate(self, inner: Plan, aggregate: Aggregate, outside: Sequence[Expression]) -> Expression:
+    def _attach_aggregate(
+        self, inner: Plan, aggregate: Aggregate, outside: Sequence[Expression]
+    ) -> Expression:
         """Aggregates of all rows, and what is computed from them: grouped, and joined before it is computed.
 
         A row outside that has no group has the aggregates' values for no rows.

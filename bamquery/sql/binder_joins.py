@@ -80,7 +80,9 @@ class JoinBinder:
             if not natural and not using and join.args.get("on") is None:
                 raise ValueError("JOIN needs ON or USING; CROSS JOIN has neither")
         if natural or using:
-            return self._by_names(left, right, kind, join, self._common(left, right, join) if natural else using)
+            return self._by_names(
+                left, right, kind, join, self._common(left, right, join) if natural else using
+            )
         plan, scope = _paired(left, right)
         assert isinstance(plan, Join)
         condition = self._condition(join.args["on"], scope)
@@ -160,18 +162,14 @@ def _column(scope: Scope, name: str, side: str) -> ColumnRef:
     return found
 
 
-def _merged(
-    plan: Plan, scope: Scope, pairs: Sequence[tuple[ColumnRef, ColumnRef]], kind: JoinKind
-) -> Bound:
+def _merged(plan: Plan, scope: Scope, pairs: Sequence[tuple[ColumnRef, ColumnRef]], kind: JoinKind) -> Bound:
     """The scope in which each pair is one column: the side whose rows are all there, or whichever has one."""
     stands_for: dict[ColumnRef, ColumnRef] = {}
     if kind == "full":
         columns = columns_of(plan)
         values: list[Any] = [functions.call("coalesce", [a, b]) for a, b in pairs]
         names = [a.name for a, _ in pairs]
-        plan = Project(
-            plan, (*columns, *values), (*(column.name for column in columns), *names)
-        )
+        plan = Project(plan, (*columns, *values), (*(column.name for column in columns), *names))
         for place, ((a, _), value) in enumerate(zip(pairs, values, strict=True), len(columns)):
             stands_for[a] = ColumnRef(place, a.name, value.type)
         scope = replace(scope, columns=(*scope.columns, *stands_for.values()))

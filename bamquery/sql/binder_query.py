@@ -21,7 +21,7 @@ from bamquery.sql.aggregates import is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector, over_outputs
 from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.binder_set_operations import bind_set_operation, ordered_output
-from bamquery.sql.binder_sources import bind_from, bind_values
+from bamquery.sql.binder_sources import SourceBinder, bind_values
 from bamquery.sql.binder_with import bind_with
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import decode
@@ -60,9 +60,7 @@ class _Output:
     orders: Sequence[_Order]
 
 
-def bind_query(
-    node: exp.Expr, sql: str, catalog: Catalog, environment: Environment = NOTHING_AROUND
-) -> Plan:
+def bind_query(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment = NOTHING_AROUND) -> Plan:
     """The plan of a SELECT, of a set operation, of VALUES, or of any of them in parentheses.
 
     Queries within expressions are joins in it; `environment` is what the query sees of the text around it.
@@ -104,8 +102,8 @@ def _bind_set_operation(
     limit = offset = None
     plan: Plan | None = None
     with faults.collected():
-        plan = bind_set_operation(node, sql, bind)
-        plan = ordered_output(plan, node.args.get("order"), sql, _other_names(node))
+        plan, other_names = bind_set_operation(node, sql, bind)
+        plan = ordered_output(plan, node.args.get("order"), sql, other_names)
     with faults.collected():
         limit = row_count(node, "limit", sql)
     with faults.collected():
@@ -129,15 +127,14 @@ class _SelectBinder:
         self._catalog = catalog
         self._faults = Faults(sql)
         self._environment = bind_with(node.args.get("with_"), sql, environment, self._bind_inner)
-        self._plan, self._scope = bind_from(
-            node.args.get("from_"),
-            node.args.get("joins") or (),
+        sources = SourceBinder(
             sql,
             catalog,
             lambda inner: self._bind_inner(inner, self._environment),
             self._join_binder,
             self._environment,
         )
+        self._plan, self._scope = sources.bind(node.args.get("from_"), node.args.get("joins") or ())
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
         self._collector = AggregateCollector(sql, self._scope) if grouped else None
@@ -234,6 +231,8 @@ class _SelectBinder:
             if not self._scope.columns:
                 raise ValueError("* needs a FROM")
             visible = self._scope.visible
+            if not table:
+                self._scope.check_names()
             columns = list(self._scope.columns_of(table)) if table else [column for column, _ in visible]
         exclude = star.args.get("except_")
         with placed(self._sql, star):
@@ -325,10 +324,9 @@ class _SelectBinder:
         return items[position - 1]
 
     def _row_count(self, clause: str) -> int | None:
-        count: int | None = None
         with self._faults.collected():
-            count = row_count(self._node, clause, self._sql)
-        return count
+            return row_count(self._node, clause, self._sql)
+        return None
 
     def _grouped(
         self, collector: AggregateCollector, plan: Plan, keys: Sequence[Expression], output: _Output
@@ -369,7 +367,11 @@ def _with_key(order: _Order, expression: Expression) -> _Order:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    return any(is_aggregate(call.name) for call in node.find_all(exp.Anonymous))
+    """Whether an aggregate is called, those of queries within the expression left out."""
+    return any(
+        isinstance(part, exp.Anonymous) and is_aggregate(part.name)
+        for part in node.walk(prune=lambda below: isinstance(below, exp.Query))
+    )
 
 
 def _ordinal(node: exp.Expr) -> int | None:
@@ -396,10 +398,6 @@ def row_count(query: exp.Expr, clause: str, sql: str) -> int | None:
     bound = ExpressionBinder(sql, _ONE_ROW, clause.upper()).bind(node.expression)
     with placed(sql, node.expression):
         return _count(bound, clause.upper())
-
-
-def _other_names(node: exp.SetOperation) -> list[str]:
-    return []
 
 
 def _count(expression: Expression, clause: str) -> int | None:

@@ -13,11 +13,23 @@ from bamquery.naming import fold as fold_name
 from bamquery.naming import suggestion
 from bamquery.plan import types
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
-from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Repeat, Sort, SortKey, Union
+from bamquery.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Repeat,
+    Sort,
+    SortKey,
+    Union,
+)
 from bamquery.plan.rewriting import columns_of, conjunction
+from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.coercion import coerce, combine, decode
 from bamquery.sql.failures import each, placed
 from bamquery.sql.operators import explicit_cast
+from bamquery.sql.scope import Scope
 from bamquery.sql.types import type_name
 
 BindQuery = Callable[[exp.Expr], Plan]
@@ -25,15 +37,16 @@ BindQuery = Callable[[exp.Expr], Plan]
 _COUNT: Final = pa.int64()
 
 
-def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Plan:
+def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> tuple[Plan, Sequence[str]]:
     """The rows of both queries, or those that both have, or those that only the first one has.
 
-    Names are those of the first query. Rows are compared with nulls equal to each other, as by GROUP BY.
+    Names are those of the first query; those of the second come along, for ORDER BY knows them too. Rows are compared with nulls equal to each other, as by GROUP BY.
 
     Raises:
         SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
     """
     left, right = each(bind, [node.this, node.expression], sql)
+    other_names = _names(right)
     with placed(sql, node):
         if node.args.get("by_name"):
             left, right = _aligned_by_name(left, right)
@@ -43,6 +56,10 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Pla
                 f"and {len(right.fields)}"
             )
         left, right = _of_common_types(left, right)
+    return _combined(node, left, right), other_names
+
+
+def _combined(node: exp.SetOperation, left: Plan, right: Plan) -> Plan:
     distinct = bool(node.args.get("distinct"))
     match node:
         case exp.Union():
@@ -55,17 +72,19 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Pla
 
 
 def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequence[str]) -> Plan:
-    """ORDER BY on the rows of a set operation: by position, or by the name of a column.
+    """ORDER BY on the rows of a set operation: positions, names of columns, expressions of those.
 
     `names` are the second query's, which do as well.
     """
     if order is None:
         return plan
     columns = columns_of(plan)
+    binder = ExpressionBinder(sql, Scope.of("", plan.fields), "ORDER BY")
 
     def keys(term: exp.Ordered) -> list[SortKey]:
         with placed(sql, term.this):
-            found = _ordered_columns(term.this, columns, names)
+            found: Sequence[Expression] = _ordered_columns(term.this, columns, names)
+        found = found or [binder.bind(term.this)]
         descending, nulls_first = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
         return [SortKey(decode(column), descending, nulls_first) for column in found]
 
@@ -76,6 +95,7 @@ def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequenc
 def _ordered_columns(
     node: exp.Expr, columns: Sequence[ColumnRef], names: Sequence[str]
 ) -> Sequence[ColumnRef]:
+    """What is meant by ALL, a position or a name; nothing for an expression."""
     if isinstance(node, exp.Var) and node.this == "ALL":
         return columns
     if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdigit():
@@ -85,15 +105,12 @@ def _ordered_columns(
         return [columns[position - 1]]
     if isinstance(node, exp.Column):
         for known in ([column.name for column in columns], names):
-            for name, column in zip(known, columns, strict=True):
+            for name, column in zip(known, columns, strict=False):
                 if fold_name(name) == fold_name(node.name):
                     return [column]
         hint = suggestion(node.name, [column.name for column in columns])
         raise ValueError(f'there is no column "{node.name}" in the result.{hint}')
-    raise ValueError(
-        "ORDER BY of a set operation takes names and positions of columns: for expressions, "
-        "put it into FROM (...)"
-    )
+    return []
 
 
 def _word(node: exp.SetOperation) -> str:
@@ -138,11 +155,11 @@ def _of_common_types(left: Plan, right: Plan) -> tuple[Plan, Plan]:
     for one, other in zip(left.fields, right.fields, strict=True):
         kind = _common(types.value_type(one.type), types.value_type(other.type))
         if kind is None:
-            names = f"{type_name(one.type)} and {type_name(other.type)}"
-            raise ValueError(f'{names} do not mix in column "{one.name}": cast one of them')
+            both = f"{type_name(one.type)} and {type_name(other.type)}"
+            raise ValueError(f'{both} do not mix in column "{one.name}": cast one of them')
         kinds.append(kind)
-    names = _names(left)
-    return _cast(left, kinds, names), _cast(right, kinds, names)
+    own = _names(left)
+    return _cast(left, kinds, own), _cast(right, kinds, own)
 
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

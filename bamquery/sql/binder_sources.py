@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from bamquery.sql.binder_joins import JoinBinder
 from bamquery.sql.binder_with import named_query
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce, common_type
-from bamquery.sql.environment import NOTHING_AROUND, Environment
+from bamquery.sql.environment import Environment
 from bamquery.sql.failures import each, placed
 from bamquery.sql.operators import explicit_cast
 from bamquery.sql.positions import reason, start
@@ -35,72 +35,66 @@ _FILE_FUNCTIONS: Final = {
 }
 _NOTHING: Final = Scope()
 
-BindQuery = Callable[[exp.Expr], Plan]
-MakeBinder = Callable[[Scope, str], ExpressionBinder]
 
+@dataclass(frozen=True)
+class SourceBinder:
+    """Binds the FROM of one query.
 
-def bind_from(
-    node: exp.Expr | None,
-    joins: Sequence[exp.Join],
-    sql: str,
-    catalog: Catalog,
-    bind_query: BindQuery,
-    make_binder: MakeBinder,
-    environment: Environment = NOTHING_AROUND,
-) -> tuple[Plan, Scope]:
-    """The plan and scope of what FROM names and joins; one row without columns where there is no FROM.
-
-    `bind_query` is for queries in FROM, `make_binder` for conditions of joins: over a scope, for a clause.
+    Attributes:
+        sql: the text, for the places of errors.
+        catalog: tables and files.
+        bind_query: for queries in FROM.
+        make_binder: for conditions of joins: an expression binder over a scope, for a clause.
+        environment: what the query sees of the text around it.
     """
-    if node is None:
-        return SingleRow(), _NOTHING
-    bind = partial(_bind_source, sql=sql, catalog=catalog, bind_query=bind_query, environment=environment)
-    joiner = JoinBinder(sql, make_binder, lambda source: bind(source, joiner))
-    first = bind(node.this if isinstance(node, exp.From) else node, joiner)
-    return joiner.bind(first, joins)
 
+    sql: str
+    catalog: Catalog
+    bind_query: Callable[[exp.Expr], Plan]
+    make_binder: Callable[[Scope, str], ExpressionBinder]
+    environment: Environment
 
-def _bind_source(
-    source: exp.Expr,
-    joiner: JoinBinder,
-    *,
-    sql: str,
-    catalog: Catalog,
-    bind_query: BindQuery,
-    environment: Environment,
-) -> tuple[Plan, Scope]:
-    match source:
-        case exp.Table():
-            plan, name = _bind_table(source, sql, catalog, environment)
-            scope = _aliased(Scope.of(name, plan.fields), source.args.get("alias"), sql)
-            return joiner.bind((plan, scope), source.args.get("joins") or ())
-        case exp.Values():
-            plan, name = bind_values(source, sql), ""
-        case exp.Subquery(this=exp.Table() | exp.Values() as inner):
-            plan, inner_scope = joiner.bind_source(inner)
-            alias = source.args.get("alias")
-            if alias is None:
-                return joiner.bind((plan, inner_scope), source.args.get("joins") or ())
-            chosen = tuple(column for column, _ in inner_scope.visible)
-            scope = Scope.of(_only_name(inner_scope), inner_scope.fields(chosen))
-            if chosen != inner_scope.columns:
-                plan = Project(plan, chosen, tuple(column.name for column in scope.columns))
-            return plan, _aliased(scope, alias, sql)
-        case exp.Subquery(this=inner):
-            plan, name = bind_query(inner), ""
-        case _:
-            with placed(sql, source):
-                raise ValueError(f"{type(source).__name__} cannot stand in FROM")
-    return plan, _aliased(Scope.of(name, plan.fields), source.args.get("alias"), sql)
+    def bind(self, node: exp.From | None, joins: Sequence[exp.Join]) -> tuple[Plan, Scope]:
+        """The plan and scope of what FROM names and joins; one row without columns where there is no FROM."""
+        if node is None:
+            return SingleRow(), _NOTHING
+        joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
+        return joiner.bind(self._bind_source(node.this), joins)
+
+    def _bind_source(self, source: exp.Expr) -> tuple[Plan, Scope]:
+        joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
+        alias = source.args.get("alias")
+        match source:
+            case exp.Table():
+                plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
+                scope = _aliased(Scope.of(name, plan.fields), alias, self.sql)
+                return joiner.bind((plan, scope), source.args.get("joins") or ())
+            case exp.Values():
+                plan, name = bind_values(source, self.sql), ""
+            case exp.Subquery(this=exp.Table() | exp.Values() as inner):
+                plan, scope = self._bind_source(inner)
+                return (plan, scope) if alias is None else self._as_table(plan, scope, alias)
+            case exp.Subquery(this=inner):
+                plan, name = self.bind_query(inner), ""
+            case _:
+                with placed(self.sql, source):
+                    raise ValueError(f"{type(source).__name__} cannot stand in FROM")
+        return plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
+
+    def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
+        """What stands in parentheses, as one table with a name of its own."""
+        chosen = tuple(column for column, _ in scope.visible)
+        whole = Scope.of(_only_name(scope), scope.fields(chosen))
+        if chosen != scope.columns:
+            plan = Project(plan, chosen, tuple(column.name for column in whole.columns))
+        return plan, _aliased(whole, alias, self.sql)
 
 
 def _only_name(scope: Scope) -> str:
     return scope.tables[0].name if len(scope.tables) == 1 else ""
 
 
-def bind_table(
-    name: str, node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()
-) -> Source:
+def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Source:
     """The table of that name; `others` are names that could have been meant too.
 
     Raises:
@@ -161,9 +155,7 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
     return folded.value
 
 
-def _bind_table(
-    node: exp.Table, sql: str, catalog: Catalog, environment: Environment
-) -> tuple[Plan, str]:
+def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
     name = node.this
     if isinstance(name, exp.Identifier) and not _is_single_quoted(name, sql):
         with placed(sql, node):

@@ -75,12 +75,12 @@ class Scope:
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:
-        """The column of that name, of that table if there is one, or None; `ValueError` for one of several."""
+        """The column of that name, of a table if one is given, or None; `ValueError` for one of several."""
         if table:
             return _named(self._table(table).columns, name)
         found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]
         if len(found) > 1:
-            places = list(dict.fromkeys(f'{of}.{column.name}' for column, of in found if of))
+            places = list(dict.fromkeys(f"{of}.{column.name}" for column, of in found if of))
             hint = f": write {' or '.join(places)}" if len(places) > 1 else ""
             raise ValueError(f'"{name}" could be the column of several tables{hint}')
         return found[0][0] if found else None
@@ -88,6 +88,12 @@ class Scope:
     def has_table(self, table: str) -> bool:
         """Whether something in FROM has that name."""
         return any(fold(table) == fold(known.name) for known in self.tables)
+
+    def check_names(self) -> None:
+        """Raise `ValueError` where two tables have one name."""
+        for table in self.tables:
+            if table.name:
+                self._table(table.name)
 
     def columns_of(self, table: str) -> tuple[ColumnRef, ...]:
         """What `table.*` stands for; `ValueError` unless that is one table's name."""

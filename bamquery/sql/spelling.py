@@ -43,7 +43,8 @@ _INFIX: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
 
 def column_name(node: exp.Expr, sql: str) -> str:
     """The name of a select item: its alias, its column's name, or its spelling."""
-    node = node.unnest()
+    while isinstance(node, exp.Paren):
+        node = node.this
     if isinstance(node, exp.Alias):
         return node.alias
     if isinstance(node, exp.Column):
@@ -116,10 +117,7 @@ def _query(node: exp.Expr, sql: str) -> str:
         node = node.this
     if not isinstance(node, exp.Select):
         return "..."
-    items = [
-        column_name(item, sql) if not item.is_star else "*"
-        for item in node.expressions
-    ]
+    items = [column_name(item, sql) if not item.is_star else "*" for item in node.expressions]
     return f"SELECT {', '.join(items)}{' ...' if node.args.get('from_') else ''}"
 
 

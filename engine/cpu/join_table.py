@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu import decimals
@@ -170,9 +169,7 @@ def _present(column: Column) -> NDArray[np.bool_]:
     return np.ones(len(column), np.bool_) if present is None else booleans_of(present)
 
 
-def _same_values(
-    mine: Column, theirs: Column, positions: Positions, found: Positions
-) -> NDArray[np.bool_]:
+def _same_values(mine: Column, theirs: Column, positions: Positions, found: Positions) -> NDArray[np.bool_]:
     """Whether the values at positions are equal; anything where one is null."""
     kind = mine.type
     if pa.types.is_decimal(kind):
@@ -185,5 +182,4 @@ def _same_values(
         return np.asarray(values_of(mine)[positions] == values_of(theirs)[found])
     if pa.types.is_null(kind):
         return np.zeros(len(positions), np.bool_)
-    same = compute("equal", take(mine, positions), take(theirs, found))
-    return booleans_of(pc.fill_null(same, False))
+    return booleans_of(compute("equal", take(mine, positions), take(theirs, found)))

@@ -58,9 +58,7 @@ class Join(Operator[Frame], Generic[Frame]):
         probe, build = self.children
         with context.memory.reservation("JOIN") as memory:
             no_pairs = self._kind != "mark" and self._condition.is_never_true
-            held = hold(
-                context, build, self._condition, memory, only_keys=self._only_keys, no_pairs=no_pairs
-            )
+            held = hold(context, build, self._condition, memory, only_keys=self._only_keys, no_pairs=no_pairs)
             self.profile.details["held_rows"] = held.rows
             self.profile.details["peak_memory"] = memory.peak
             if self._gives_nothing(held):

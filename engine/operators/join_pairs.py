@@ -117,29 +117,30 @@ class PairFinder(Generic[Frame]):
         start = 0
         for stop, positions, found in self._table.matches(keys):
             self._context.check_cancelled()
-            undecided = np.zeros(0, np.int64) if self._wants_undecided else None
-            if self._residual is not None and len(positions):
-                kept, unknown = self._checked(frame, self._residual, positions, found)
-                undecided = None if unknown is None else np.unique(positions[unknown])
-                positions, found = positions[kept], found[kept]
-            yield Pairs(start, stop, positions, found, undecided)
+            all_pairs = Pairs(start, stop, positions, found, self._nothing_undecided())
+            checks = self._residual is not None and len(positions)
+            yield self._checked(frame, all_pairs) if checks else all_pairs
             start = stop
 
-    def _checked(
-        self, frame: Frame, residual: Expression, positions: Positions, found: Positions
-    ) -> tuple[Positions, Positions | None]:
-        """Which pairs fulfil the condition, and if wanted for which it is null."""
+    def _nothing_undecided(self) -> Positions | None:
+        return np.zeros(0, np.int64) if self._wants_undecided else None
+
+    def _checked(self, frame: Frame, pairs: Pairs) -> Pairs:
+        """The pairs that fulfil the condition, and if wanted the rows for which it is null."""
         device = self._context.device
+        assert self._residual is not None
         sides: list[Frame] = []
         if self._of_probe or not self._has_build:
-            sides.append(device.take(device.select(frame, self._of_probe), positions))
+            sides.append(device.take(device.select(frame, self._of_probe), pairs.positions))
         if self._has_build:
-            sides.append(device.take(self._read, found))
+            sides.append(device.take(self._read, pairs.found))
         rows = device.join_columns(sides)
-        kept = device.matching(residual, rows)
-        if not self._wants_undecided:
-            return kept, None
-        return kept, device.matching(Call("is_null", (residual,), pa.bool_()), rows)
+        kept = device.matching(self._residual, rows)
+        undecided = None
+        if self._wants_undecided:
+            unknown = device.matching(Call("is_null", (self._residual,), pa.bool_()), rows)
+            undecided = np.unique(pairs.positions[unknown])
+        return Pairs(pairs.start, pairs.stop, pairs.positions[kept], pairs.found[kept], undecided)
 
 
 def columns_of_nulls(device: Device[Frame], like: Frame, rows: int) -> Frame:

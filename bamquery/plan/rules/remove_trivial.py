@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bamquery.plan.expressions import Expression, Literal
-from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Scan, Sort
+from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Scan
 from bamquery.plan.rewriting import children, columns_of, conjunction, conjuncts, with_children
 
 

@@ -75,16 +75,17 @@ def _joined(plan: Join) -> float:
 
 def joined_rows(left: float, right: float, conditions: list[Expression]) -> float:
     """Pairs of an inner join: one partner for each row of the larger side where keys are compared."""
-    keyed = [part for part in conditions if _is_equality(part)]
-    others = [part for part in conditions if not _is_equality(part)]
+    keyed = [part for part in conditions if is_equality(part)]
+    others = [part for part in conditions if not is_equality(part)]
     return _kept(max(left, right) if keyed else left * right, others)
 
 
 def _kept(rows: float, predicates: list[Expression]) -> float:
     for predicate in predicates:
-        rows *= _EQUALITY if _is_equality(predicate) else _CONDITION
+        rows *= _EQUALITY if is_equality(predicate) else _CONDITION
     return max(rows, 1.0)
 
 
-def _is_equality(predicate: Expression) -> bool:
+def is_equality(predicate: Expression) -> bool:
+    """Whether it says that two values are equal."""
     return isinstance(predicate, Call) and predicate.function in ("equal", "is_not_distinct_from")

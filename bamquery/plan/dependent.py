@@ -175,7 +175,7 @@ class Dependence:
         return self._rearranged(joined, width, right_width)
 
     def _rearranged(self, joined: Join, width: int, right_width: int | None = None) -> Plan:
-        """The join's columns in the order left, right or mark, domain; `right_width`: both have the domain."""
+        """The join's columns as left, right or mark, domain; `right_width`: both sides have the domain."""
         if joined.kind in ("semi", "anti"):
             return joined
         columns = columns_of(joined)

@@ -82,7 +82,8 @@ def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Enviro
 
     if isinstance(node, exp.Subquery):
         _check_no_alias(node, sql)
-        return bind(node.this, bind_with(node.args.get("with_"), sql, environment, bind))
+        around = bind_with(node.args.get("with_"), sql, environment, bind)
+        return _arranged(node, sql, lambda: (bind(node.this, around), []))
     if isinstance(node, exp.Values):
         _check_no_alias(node, sql)
         return bind_values(node, sql)
@@ -90,19 +91,21 @@ def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Enviro
         return bind(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
     if isinstance(node, exp.SetOperation):
         around = bind_with(node.args.get("with_"), sql, environment, bind)
-        return _bind_set_operation(node, sql, around, lambda inner: bind(inner, around))
+        return _arranged(node, sql, lambda: bind_set_operation(node, sql, lambda inner: bind(inner, around)))
     assert isinstance(node, exp.Select)
     return _SelectBinder(node, sql, catalog, environment).bind()
 
 
-def _bind_set_operation(
-    node: exp.SetOperation, sql: str, environment: Environment, bind: Callable[[exp.Expr], Plan]
-) -> Plan:
+def _arranged(node: exp.Query, sql: str, rows: Callable[[], tuple[Plan, Sequence[str]]]) -> Plan:
+    """The rows of a query that is put together of others, under its own ORDER BY, LIMIT and OFFSET.
+
+    `rows` gives them with names that ORDER BY may use beside those of the columns.
+    """
     faults = Faults(sql)
     limit = offset = None
     plan: Plan | None = None
     with faults.collected():
-        plan, other_names = bind_set_operation(node, sql, bind)
+        plan, other_names = rows()
         plan = ordered_output(plan, node.args.get("order"), sql, other_names)
     with faults.collected():
         limit = row_count(node, "limit", sql)
@@ -324,9 +327,10 @@ class _SelectBinder:
         return items[position - 1]
 
     def _row_count(self, clause: str) -> int | None:
+        found: list[int | None] = [None]
         with self._faults.collected():
-            return row_count(self._node, clause, self._sql)
-        return None
+            found.append(row_count(self._node, clause, self._sql))
+        return found[-1]
 
     def _grouped(
         self, collector: AggregateCollector, plan: Plan, keys: Sequence[Expression], output: _Output

@@ -40,7 +40,8 @@ _COUNT: Final = pa.int64()
 def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> tuple[Plan, Sequence[str]]:
     """The rows of both queries, or those that both have, or those that only the first one has.
 
-    Names are those of the first query; those of the second come along, for ORDER BY knows them too. Rows are compared with nulls equal to each other, as by GROUP BY.
+    Names are those of the first query; those of the second come along, for ORDER BY knows them too. Rows
+    are compared with nulls equal to each other, as by GROUP BY.
 
     Raises:
         SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
@@ -72,7 +73,7 @@ def _combined(node: exp.SetOperation, left: Plan, right: Plan) -> Plan:
 
 
 def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequence[str]) -> Plan:
-    """ORDER BY on the rows of a set operation: positions, names of columns, expressions of those.
+    """ORDER BY on the rows of a query put together of others: positions, names of columns, expressions of those.
 
     `names` are the second query's, which do as well.
     """

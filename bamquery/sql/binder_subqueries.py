@@ -77,7 +77,7 @@ def _any(
 
 def _bound(binder: ExpressionBinder, node: exp.Expr) -> tuple[Plan, Sequence[Expression]]:
     """The query's plan, and what it takes from outside."""
-    while isinstance(node, exp.Subquery | exp.Paren) and not node.args.get("with_"):
+    while isinstance(node, exp.Paren):
         node = node.this
     with placed(binder.sql, node):
         if binder.bind_inner is None:

@@ -30,7 +30,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.From: ("this",),
         exp.Table: ("this", "alias", "joins"),
         exp.TableAlias: ("this", "columns"),
-        exp.Subquery: ("this", "alias", "with_"),
+        exp.Subquery: ("this", "alias", "with_", "order", "limit", "offset"),
         exp.Join: ("this", "kind", "side", "method", "on", "using"),
         exp.With: ("expressions",),
         exp.CTE: ("this", "alias"),

@@ -104,12 +104,17 @@ class Scope:
         if len(found) > 1:
             raise ValueError(f'several tables in FROM are called "{name}": give them aliases of their own')
         if not found:
-            known = [table.name for table in self.tables if table.name]
-            raise ValueError(f'there is no table "{name}" in FROM.{suggestion(name, known)}')
+            raise ValueError(self._no_table(name))
         return found[0]
+
+    def _no_table(self, name: str) -> str:
+        known = [table.name for table in self.tables if table.name]
+        return f'there is no table "{name}" in FROM.{suggestion(name, known)}'
 
     def missing(self, name: str, others: Sequence[str] = (), table: str = "") -> str:
         """Words for a column that is not there; `others` are names that could have been meant too."""
+        if table and not self.has_table(table):
+            return self._no_table(table)
         if not self.columns and not others:
             return f'there is no column "{name}", for lack of a FROM'
         here = self.columns_of(table) if table else [column for column, _ in self.visible]

@@ -94,7 +94,10 @@ def _prune_join(plan: Join, needed: frozenset[int]) -> tuple[Plan, dict[int, int
     now = len(left.fields)
     positions = {**of_left, **{width + old: now + new for old, new in of_right.items()}}
     condition = None if plan.condition is None else renumber(plan.condition, positions)
-    return Join(left, right, plan.kind, condition), {**of_left, width: now} if marks else positions
+    pruned = Join(left, right, plan.kind, condition)
+    if plan.kind in ("semi", "anti"):
+        return pruned, of_left
+    return pruned, {**of_left, width: now} if marks else positions
 
 
 def _prune_union(plan: Union, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:

@@ -16,7 +16,14 @@ from tests.plans import catalog
 
 STATEMENTS = [
     sql
-    for name in ("queries", "statements", "column_names", "joins", "rules/optimize", "rules/narrow_comparisons")
+    for name in (
+        "queries",
+        "statements",
+        "column_names",
+        "joins",
+        "rules/optimize",
+        "rules/narrow_comparisons",
+    )
     for sql, _ in GoldenFile(FOLDER / f"{name}.txt").cases
 ]
 

@@ -257,6 +257,14 @@ class Device(Protocol[Frame]):
         """
         ...
 
+    def partition(self, frame: Frame, keys: Frame, count: int, level: int) -> Sequence[Frame]:
+        """The rows in `count` (a power of two, 256 at most) frames, by the hash of their keys.
+
+        Equal keys of any two frames of one query go to the same place. At another `level`, from 0 to 5,
+        rows that were in one place go to different ones, but for those of equal keys.
+        """
+        ...
+
     # Storage.
 
     def column_reader(self, reader: FragmentReader) -> ColumnReader[Frame]:

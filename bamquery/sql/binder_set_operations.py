@@ -73,7 +73,7 @@ def _combined(node: exp.SetOperation, left: Plan, right: Plan) -> Plan:
 
 
 def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequence[str]) -> Plan:
-    """ORDER BY on the rows of a query put together of others: positions, names of columns, expressions of those.
+    """ORDER BY on the rows of a query put together of others: positions, names, expressions of columns.
 
     `names` are the second query's, which do as well.
     """

@@ -46,7 +46,7 @@ class _Keys:
     def __init__(
         self, kernels: Kernels, columns: Sequence[plc.Column], rows: int, nulls_equal: Sequence[bool]
     ) -> None:
-        self.columns = [_comparable(kernels, column) for column in columns]
+        self.columns = [comparable(kernels, column) for column in columns]
         self.rows = rows
         self.places: plc.Column | None = None
         plain = [
@@ -109,7 +109,8 @@ def _on_host(column: pa.Array[Any]) -> Positions:
     return np.asarray(column).astype(np.int64)
 
 
-def _comparable(kernels: Kernels, column: plc.Column) -> plc.Column:
+def comparable(kernels: Kernels, column: plc.Column) -> plc.Column:
+    """The column with one NaN and one zero, floats as their bits."""
     bits = _BITS.get(column.type().id())
     if bits is None:
         return column

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import chain, islice
 from typing import Final, Generic
 
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
-from bamquery.engine.operators.framing import gathered, sliced
-from bamquery.engine.operators.join_build import Build, hold
+from bamquery.engine.memory import Reservation
+from bamquery.engine.operators.framing import drained, gathered, sliced
+from bamquery.engine.operators.join_build import Build, collected, held_keys, held_rows
 from bamquery.engine.operators.join_pairs import (
     JoinCondition,
     PairFinder,
@@ -22,10 +24,12 @@ from bamquery.engine.operators.join_pairs import (
     kept_rows,
     truth_column,
 )
+from bamquery.engine.operators.join_partitions import MOST_LEVELS, PARTS, Partitions
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
-from bamquery.errors import ExecutionError
+from bamquery.engine.spill import spilled
+from bamquery.errors import ExecutionError, MemoryLimitError
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
 
@@ -35,6 +39,9 @@ _AT_ONCE: Final = 4
 
 class Join(Operator[Frame], Generic[Frame]):
     """Pairs of rows; holds the second child's rows and looks those of the first up, chunk by chunk.
+
+    Where the held rows do not fit `memory_limit`, both sides are split by the hash of their keys into parts
+    in files, which are joined one after the other.
 
     See `bamquery.plan.nodes.Join` for the kinds: the first child is its left side.
     """
@@ -56,27 +63,90 @@ class Join(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, those of held rows without a partner last."""
         probe, build = self.children
-        with context.memory.reservation("JOIN") as memory:
+        self.profile.details["held_rows"] = 0
+        with (
+            context.memory.reservation("JOIN") as memory,
+            closing(build.frames(context)) as frames,
+            closing(self._joined(context, lambda: probe.frames(context), frames, memory, level=0)) as rows,
+        ):
+            yield from rows
+
+    def _joined(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        build: Iterator[Frame],
+        memory: Reservation,
+        *,
+        level: int,
+    ) -> Generator[Frame, None, None]:
+        """All of both sides, or one of the parts that they were split into `level` times."""
+        device = context.device
+        # In parts, columns are as files give them back.
+        fields, probe_fields = (
+            spilled(child.fields) if level else child.fields for child in reversed(self.children)
+        )
+        if self._only_keys:
+            held = held_keys(context, build, fields, self._condition, memory)
+        else:
+            with closing(gathered(device, build)) as chunks:
+                frames, beyond = collected(context, chunks, memory)
+                if beyond is not None:
+                    parts = self._in_parts(
+                        context, probe, chain(drained(frames), [beyond], chunks), memory, level=level
+                    )
+                    with closing(parts) as rows:
+                        yield from rows
+                    return
             no_pairs = self._kind != "mark" and self._condition.is_never_true
-            held = hold(context, build, self._condition, memory, only_keys=self._only_keys, no_pairs=no_pairs)
-            self.profile.details["held_rows"] = held.rows
-            self.profile.details["peak_memory"] = memory.peak
-            if self._gives_nothing(held):
-                return
-            if self._kind == "single" and not self._condition.probe_keys:
-                self._check_single(held)
-            finder = PairFinder(
-                context,
-                held.table,
-                held.frame,
-                self._condition,
-                len(probe.fields),
-                wants_undecided=self._kind == "mark" and not self._only_keys,
+            frames = [device.empty(fields), *frames]
+            held = held_rows(context, frames, self._condition, memory, no_pairs=no_pairs)
+        self.profile.details["held_rows"] += held.rows
+        self.profile.details["peak_memory"] = memory.peak
+        if self._gives_nothing(held):
+            return
+        if self._kind == "single" and not self._condition.probe_keys:
+            self._check_single(held)
+        matched = np.zeros(held.rows, np.bool_) if self._kind in ("right", "full") else None
+        with closing(probe()) as probed:
+            yield from self._probed(context, probed, held, matched)
+        if matched is not None:
+            yield from self._lone(device, held.frame, matched, device.empty(probe_fields))
+
+    def _in_parts(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        build: Iterable[Frame],
+        memory: Reservation,
+        *,
+        level: int,
+    ) -> Generator[Frame, None, None]:
+        """Both sides split by their keys into files, and the parts joined one by one."""
+        condition = self._condition
+        if not condition.build_keys or level == MOST_LEVELS:
+            what = "rows of one key" if condition.build_keys else "rows that no key finds"
+            raise MemoryLimitError(
+                f"JOIN needs {what} in memory, and they do not fit memory_limit: raise it with "
+                "SET memory_limit = '...', or make the query hold less"
             )
-            matched = np.zeros(held.rows, np.bool_) if self._kind in ("right", "full") else None
-            yield from self._probed(context, finder, held, matched)
-            if matched is not None:
-                yield from self._lone(context.device, held.frame, matched)
+        left, right = self.children
+        with (
+            Partitions(context, right.fields, condition.build_keys, level) as held,
+            Partitions(context, left.fields, condition.probe_keys, level) as probed,
+        ):
+            held.fill(build)
+            memory.resize(0)
+            with closing(probe()) as frames:
+                probed.fill(frames)
+            self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTS
+            for part in range(PARTS):
+                rows = self._joined(
+                    context, partial(probed.frames, part), held.frames(part), memory, level=level + 1
+                )
+                with closing(rows) as joined:
+                    yield from joined
+                memory.resize(0)
 
     @property
     def _only_keys(self) -> bool:
@@ -96,19 +166,26 @@ class Join(Operator[Frame], Generic[Frame]):
     def _probed(
         self,
         context: ExecutionContext[Frame],
-        finder: PairFinder[Frame],
+        frames: Iterable[Frame],
         held: Build[Frame],
         matched: NDArray[np.bool_] | None,
     ) -> Generator[Frame, None, None]:
         device = context.device
+        finder = PairFinder(
+            context,
+            held.table,
+            held.frame,
+            self._condition,
+            len(self.children[0].fields),
+            wants_undecided=self._kind == "mark" and not self._only_keys,
+        )
         give = self._giver(device, held, matched)
 
         def begun(frame: Frame) -> Iterator[Frame]:
-            frames = (give(frame, pairs) for pairs in finder.pairs(frame))
-            return chain(list(islice(frames, _AT_ONCE)), frames)
+            made = (give(frame, pairs) for pairs in finder.pairs(frame))
+            return chain(list(islice(made, _AT_ONCE)), made)
 
         with (
-            closing(self.children[0].frames(context)) as frames,
             closing(gathered(device, frames)) as chunks,
             closing(ordered_map(context, begun, chunks)) as answers,
         ):
@@ -169,11 +246,10 @@ class Join(Operator[Frame], Generic[Frame]):
         return held.null_rows(device, device.evaluate([key], rows), key.type)
 
     def _lone(
-        self, device: Device[Frame], build: Frame, matched: NDArray[np.bool_]
+        self, device: Device[Frame], build: Frame, matched: NDArray[np.bool_], nothing: Frame
     ) -> Generator[Frame, None, None]:
-        """Held rows that were not found."""
+        """Held rows that were not found, beside nulls for the columns of `nothing`."""
         lone = device.take(build, np.flatnonzero(~matched))
-        nothing = device.empty(self.children[0].fields)
         for frame in sliced(device, lone):
             rows = device.row_count(frame)
             if rows:

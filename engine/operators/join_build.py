@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Generic
+from typing import Final, Generic
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,16 @@ from numpy.typing import NDArray
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame, JoinTable
 from bamquery.engine.memory import Reservation
-from bamquery.engine.operators.framing import gathered
 from bamquery.engine.operators.group_states import grouped
 from bamquery.engine.operators.join_pairs import AllPairs, JoinCondition
-from bamquery.engine.operators.operator import Operator
+from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef
+from bamquery.plan.nodes import Field
+
+_COPIES: Final = 2
+"""Times that rows are in memory while they are joined, or beside their keys."""
+_TABLE_BYTES: Final = 48
+"""For each row, what finds it."""
 
 
 @dataclass(frozen=True)
@@ -44,60 +50,76 @@ class Build(Generic[Frame]):
         return nulls
 
 
-def hold(
+def collected(
+    context: ExecutionContext[Frame], chunks: Iterable[Frame], memory: Reservation
+) -> tuple[list[Frame], Frame | None]:
+    """Chunks as far as they and what is made of them fit in memory, and the first one that did not, if any.
+
+    Raises:
+        MemoryLimitError: there is nowhere else to keep rows.
+    """
+    device = context.device
+    held: list[Frame] = []
+    size = rows = 0
+    for chunk in chunks:
+        size += device.nbytes(chunk)
+        rows += device.row_count(chunk)
+        try:
+            memory.resize(_COPIES * size + _TABLE_BYTES * rows)
+        except MemoryLimitError:
+            if context.spill_folder is None:
+                raise
+            return held, chunk
+        held.append(chunk)
+    return held, None
+
+
+def held_rows(
     context: ExecutionContext[Frame],
-    child: Operator[Frame],
+    frames: Sequence[Frame],
     condition: JoinCondition,
     memory: Reservation,
     *,
-    only_keys: bool,
     no_pairs: bool,
 ) -> Build[Frame]:
-    """Take all of a child's rows; where only keys matter each of them once; `no_pairs`: none will be found.
-
-    Raises:
-        MemoryLimitError: they do not fit `memory_limit`.
-    """
+    """Rows, one frame at least, ready to be found; `no_pairs`: none will be."""
     device = context.device
-    frame = _keys_once(context, child, condition, memory) if only_keys else _all_rows(context, child, memory)
-    rows = device.row_count(frame)
-    size = device.nbytes(frame)
+    frame = device.concatenate(frames)
+    rows, size = device.row_count(frame), device.nbytes(frame)
     if not condition.build_keys:
         memory.resize(size)
         return Build(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
-    keys = frame if only_keys else device.evaluate(condition.build_keys, frame)
-    memory.resize(size + device.nbytes(keys) + 16 * rows)
+    keys = device.evaluate(condition.build_keys, frame)
     table = device.join_table(keys, condition.nulls_equal)
     memory.resize(size + device.nbytes(keys) + table.nbytes)
-    has_nulls = False
-    if only_keys and len(condition.build_keys) == 1 and not condition.nulls_equal[0]:
-        has_nulls = bool(Build.null_rows(device, keys, condition.build_keys[0].type).any())
-    return Build(frame, table, rows, has_nulls)
+    return Build(frame, table, rows, has_nulls=False)
 
 
-def _all_rows(context: ExecutionContext[Frame], child: Operator[Frame], memory: Reservation) -> Frame:
+def held_keys(
+    context: ExecutionContext[Frame],
+    frames: Iterable[Frame],
+    fields: Sequence[Field],
+    condition: JoinCondition,
+    memory: Reservation,
+) -> Build[Frame]:
+    """Each key of some rows once, ready to be found; without keys, whether there is a row at all.
+
+    Raises:
+        MemoryLimitError: they do not fit.
+    """
     device = context.device
-    held: list[Frame] = [device.empty(child.fields)]
-    with closing(child.frames(context)) as frames, closing(gathered(device, frames)) as chunks:
-        for chunk in chunks:
-            held.append(chunk)
-            memory.resize(memory.held + device.nbytes(chunk))
-    memory.resize(2 * memory.held)  # the rows, joined
-    return device.concatenate(held)
-
-
-def _keys_once(
-    context: ExecutionContext[Frame], child: Operator[Frame], condition: JoinCondition, memory: Reservation
-) -> Frame:
-    device = context.device
-    if not condition.build_keys:  # whether there is a row at all
-        with closing(child.frames(context)) as frames:
-            some = any(device.row_count(frame) for frame in frames)
-        return device.single_row() if some else device.slice(device.single_row(), 0, 0)
+    if not condition.build_keys:
+        some = any(device.row_count(frame) for frame in frames)
+        row = device.slice(device.single_row(), 0, int(some))
+        return Build(row, AllPairs(device, int(some)), int(some), has_nulls=False)
     aggregation = device.aggregation(condition.build_keys, ())
-    with (
-        closing(child.frames(context)) as frames,
-        closing(grouped(context, frames, device.empty(child.fields), aggregation, memory)) as groups,
-    ):
-        found = list(groups)
-    return device.concatenate(found)
+    with closing(grouped(context, frames, device.empty(fields), aggregation, memory)) as groups:
+        keys = device.concatenate(list(groups))
+    rows, size = device.row_count(keys), device.nbytes(keys)
+    memory.resize(_COPIES * size + _TABLE_BYTES * rows)
+    table = device.join_table(keys, condition.nulls_equal)
+    memory.resize(size + table.nbytes)
+    has_nulls = False
+    if len(condition.build_keys) == 1 and not condition.nulls_equal[0]:
+        has_nulls = bool(Build.null_rows(device, keys, condition.build_keys[0].type).any())
+    return Build(keys, table, rows, has_nulls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -51,7 +52,7 @@ def _joined(
 
 def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
     rows = zip(*(plain(column) for column in table.columns), strict=True)
-    return sorted((tuple(str(value) for value in row) for row in rows))
+    return sorted(tuple(str(value) for value in row) for row in rows)
 
 
 def _sql(kind: JoinKind, on: str) -> str:
@@ -156,6 +157,47 @@ def test_nothing_is_probed_where_nothing_is_held(device: Device[Any], kind: Join
     join = Join(probe, Rows(table.slice(0, 0)), kind, condition, _fields(table, table, kind))
     assert run(join, device).num_rows == 0
     assert probe.frames_given == 0
+
+
+def _run_in_parts(join: Join[Any], device: Device[Any], folder: Path, limit: str) -> pa.Table:
+    settings = Settings().with_values({"threads": 2, "memory_limit": limit})
+    with ExecutionContext(device, settings, spill_folder=folder) as context:
+        batches = [device.to_arrow(frame, join.fields) for frame in join.frames(context)]
+    assert list(folder.iterdir()) == []
+    assert context.memory.used == 0
+    assert context.memory.peak <= context.memory.limit
+    return pa.Table.from_batches(batches, pa.schema([(f.name, f.type) for f in join.fields]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_does_not_fit_is_joined_in_parts(device: Device[Any], tmp_path: Path, kind: JoinKind) -> None:
+    """Twice over: parts that do not fit either are split again."""
+    words = [f"word {i}" for i in range(3000)]
+    tables = []
+    for seed, rows in ((1, 6000), (2, 4000)):
+        text = random_column(pa.large_string(), rows, seed, words)
+        flag = random_column(pa.dictionary(pa.int8(), pa.large_string()), rows, seed, ["a", "b", "c"])
+        table = pa.table({"k": text, "n": pa.array(range(rows), pa.int64()), "flag": flag})
+        tables.append(table)
+    left, right = tables
+    for residual in (None, _residual(left)) if kind not in ("semi", "anti") else (_residual(left),):
+        condition = JoinCondition((_key(left),), (_key(right),), (False,), residual)
+        expected = run(_joined(left, right, kind, condition, [1000]), device)
+        for limit in ("200kB", "8kB"):
+            join = _joined(left, right, kind, condition, [1000])
+            assert _rows(_run_in_parts(join, device, tmp_path, limit)) == _rows(expected)
+            assert join.profile.details["parts"] >= (32 if limit == "200kB" else 64)
+
+
+def test_rows_of_one_key_cannot_be_split(device: Device[Any], tmp_path: Path) -> None:
+    table = pa.table({"k": pa.array([7] * 5000, pa.int64()), "n": pa.array(range(5000), pa.int64())})
+    for condition, words in (
+        (JoinCondition((_key(table),), (_key(table),), (False,)), "rows of one key"),
+        (JoinCondition(residual=_residual(table)), "rows that no key finds"),
+    ):
+        with pytest.raises(MemoryLimitError, match=words):
+            _run_in_parts(_joined(table, table, "inner", condition, [1000]), device, tmp_path, "50kB")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_join_can_be_cancelled(device: Device[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Random queries of several tables: joins, subqueries and set operations over the table of `random_queries`."""
+"""Random queries of several tables: joins, subqueries and set operations of the table of `random_queries`."""
 
 from __future__ import annotations
 

@@ -257,10 +257,11 @@ def encode(table, stream=None, mr=None):
     return gather(table, places, OutOfBoundsPolicy.DONT_CHECK), Column.of([codes[r] for r in rows], INT32)
 
 
-def hash_partition(table, keys, count, stream=None, mr=None):
+def hash_partition(table, keys, count, hash_function=None, seed=0, stream=None, mr=None):
     parts: list[list[int]] = [[] for _ in range(count)]
-    for i, row in enumerate(table.rows()):
-        parts[hash(repr(_hashable([row[k] for k in keys]))) % count].append(i)
+    chosen = keys.rows() if isinstance(keys, Table) else ([row[k] for k in keys] for row in table.rows())
+    for i, row in enumerate(chosen):
+        parts[hash(repr((seed, _hashable(list(row))))) % count].append(i)
     starts = np.cumsum([0, *map(len, parts)]).tolist()
     order = Column.of([i for part in parts for i in part], INT32)
     return gather(table, order, OutOfBoundsPolicy.DONT_CHECK), starts[:-1]

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from bamquery.engine.operators.asof_join import AsofJoin
 from bamquery.engine.operators.join import Join
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.plan import nodes
+from bamquery.plan.asof import asof_condition
 from bamquery.plan.cardinality import estimated_rows
 from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
 from bamquery.plan.nodes import JoinKind, Plan
@@ -25,9 +27,20 @@ _SWAPPED: Final[Mapping[JoinKind, JoinKind]] = MappingProxyType(
 def lower_join(plan: nodes.Join, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     """The operator of a join; the side with fewer rows, as far as that is known, is held."""
     probe, build = lower(plan.left), lower(plan.right)
+    if plan.kind in ("asof", "asof_left"):
+        return _asof(plan, probe, build)
     if plan.kind in _SWAPPED and estimated_rows(plan.left) < estimated_rows(plan.right):
         return _swapped(plan, probe, build)
     return Join(probe, build, plan.kind, join_condition(plan), plan.fields)
+
+
+def _asof(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
+    assert plan.condition is not None
+    width = len(plan.left.fields)
+    found = asof_condition(plan.condition, width)
+    keys = [(mine, _of_right(other, width), equal) for mine, other, equal in found.keys]
+    inequality = (found.inequality, found.left, _of_right(found.right, width))
+    return AsofJoin(left, right, keys, inequality, plan.fields, keeps_left=plan.kind == "asof_left")
 
 
 def join_condition(plan: nodes.Join) -> JoinCondition:

@@ -65,7 +65,7 @@ def estimated_rows(plan: Plan) -> float:
 
 def _joined(plan: Join) -> float:
     left = estimated_rows(plan.left)
-    if plan.kind in ("mark", "single"):
+    if plan.kind in ("mark", "single", "asof", "asof_left"):
         return left
     if plan.kind in ("semi", "anti"):
         return max(left * _CONDITION, 1.0)

@@ -157,7 +157,9 @@ class Limit:
         return self.child.fields
 
 
-JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti", "mark", "single"]
+JoinKind: TypeAlias = Literal[
+    "inner", "left", "right", "full", "semi", "anti", "mark", "single", "asof", "asof_left"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,8 @@ class Join:
     - mark: the rows of `left` and a boolean: true where the condition is true for some row of `right`, else
       null where it is null for some, else false.
     - single: as left; fails where a row has several partners.
+    - asof, asof_left: of a row's partners the nearest only, see `bamquery.plan.asof`; with asof_left also
+      the rows of `left` without one.
     """
 
     left: Plan

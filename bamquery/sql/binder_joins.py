@@ -9,6 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from bamquery.naming import fold, suggestion
+from bamquery.plan.asof import asof_condition
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Join, JoinKind, Plan, Project
 from bamquery.plan.rewriting import columns_of, conjunction
@@ -87,7 +88,13 @@ class JoinBinder:
         assert isinstance(plan, Join)
         condition = self._condition(join.args["on"], scope)
         joined = replace(plan, kind=kind, condition=condition)
+        self._check_asof(joined, join)
         return joined, left[1] if kind in ("semi", "anti") else scope
+
+    def _check_asof(self, plan: Join, join: exp.Join) -> None:
+        if plan.kind in ("asof", "asof_left") and plan.condition is not None:
+            with placed(self.sql, join):
+                asof_condition(plan.condition, len(plan.left.fields))
 
     def _condition(self, node: exp.Expr, scope: Scope) -> Expression:
         bound = self.make_binder(scope, "ON").bind(node)
@@ -123,9 +130,11 @@ class JoinBinder:
         moved = [(a, replace(b, index=b.index + width)) for a, b in pairs]
         conditions: list[Expression] = []
         for (a, b), node in zip(moved, unique, strict=True):
+            nearest = kind in ("asof", "asof_left") and node is unique[-1]
             with placed(self.sql, node):
-                conditions.append(operators.compare("equal", a, b))
+                conditions.append(operators.compare("greater_equal" if nearest else "equal", a, b))
         plan = Join(left[0], right[0], kind, conjunction(conditions))
+        self._check_asof(plan, join)
         if kind in ("semi", "anti"):
             return plan, left[1]
         return _merged(plan, left[1].beside(right[1]), moved, kind)
@@ -135,6 +144,8 @@ def join_kind(join: exp.Join) -> JoinKind:
     """Which kind of join is written."""
     kind = str(join.args.get("kind") or "").upper()
     side = str(join.args.get("side") or "").upper()
+    if str(join.args.get("method") or "").upper() == "ASOF":
+        return "asof_left" if side == "LEFT" else "asof"
     kinds: dict[str, JoinKind] = {
         "SEMI": "semi",
         "ANTI": "anti",

@@ -329,6 +329,8 @@ _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingP
 
 def _join(node: exp.Expr) -> str | None:
     method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
+    if method == "ASOF" and kind in ("", "INNER", "OUTER") and side in ("", "LEFT"):
+        return None
     known = method in ("", "NATURAL") and (
         (kind in ("", "INNER", "CROSS", "SEMI", "ANTI") and not side)
         or (kind in ("", "OUTER") and side in ("LEFT", "RIGHT", "FULL"))

@@ -90,7 +90,9 @@ def joins(draw: Draw) -> str:
             seen = ["x"] if kind in ("SEMI JOIN", "ANTI JOIN") else seen
     if draw(st.integers(0, 2)) == 0:
         kind = draw(st.sampled_from(kinds[:-1]))
-        on = "" if kind == "," else f" ON {_on(draw, draw(st.sampled_from(seen)), 'z')}"
+        # What is joined so after a comma sees only what stands after the comma.
+        left = "y" if kind in ("RIGHT JOIN", "FULL JOIN") and ", " in text else draw(st.sampled_from(seen))
+        on = "" if kind == "," else f" ON {_on(draw, left, 'z')}"
         text = f"{text}{kind} {sources[2]} z{on}" if kind == "," else f"{text} {kind} {sources[2]} z{on}"
         seen += [] if kind in ("SEMI JOIN", "ANTI JOIN") else ["z"]
     where = _where(draw, *seen)

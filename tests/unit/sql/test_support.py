@@ -91,7 +91,7 @@ def test_refusals_come_before_any_look_up() -> None:
 REFUSED = """
 FROM trips, LATERAL (SELECT 1)
 FROM trips POSITIONAL JOIN types
-FROM trips ASOF JOIN types ON trips.id >= types.c_i64
+FROM trips ASOF RIGHT JOIN types ON trips.id >= types.c_i64
 WITH RECURSIVE x AS (SELECT 1) FROM x
 FROM trips LIMIT 5 BY id
 FROM trips t(a, b) TABLESAMPLE reservoir(10 ROWS)

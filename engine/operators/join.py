@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, islice
-from typing import Final, Generic
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Final, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import Reservation
-from bamquery.engine.operators.framing import drained, gathered, sliced
-from bamquery.engine.operators.join_build import Build, collected, held_keys, held_rows
-from bamquery.engine.operators.join_pairs import (
-    JoinCondition,
-    PairFinder,
-    Pairs,
-    columns_of_nulls,
-    kept_rows,
-    truth_column,
+from bamquery.engine.operators.framing import drained, gathered
+from bamquery.engine.operators.join_build import (
+    MEMORY_LEVEL,
+    Build,
+    collected,
+    held_keys,
+    held_parts,
+    held_rows,
 )
+from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.join_partitions import MOST_LEVELS, PARTS, Partitions
+from bamquery.engine.operators.join_rows import JoinedRows, several_rows
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import spilled
-from bamquery.errors import ExecutionError, MemoryLimitError
+from bamquery.errors import MemoryLimitError
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
 
+_MANY_ROWS: Final = 1 << 20
+"""Held rows beyond which one table of them takes long, without a chance to stop, and is slow to look up in."""
 _AT_ONCE: Final = 4
 """Portions of a chunk's pairs that a thread makes ahead; a chunk with more is finished one by one."""
 
@@ -87,31 +87,32 @@ class Join(Operator[Frame], Generic[Frame]):
             spilled(child.fields) if level else child.fields for child in reversed(self.children)
         )
         if self._only_keys:
-            held = held_keys(context, build, fields, self._condition, memory)
+            builds = [held_keys(context, build, fields, self._condition, memory)]
         else:
             with closing(gathered(device, build)) as chunks:
                 frames, beyond = collected(context, chunks, memory)
                 if beyond is not None:
-                    parts = self._in_parts(
-                        context, probe, chain(drained(frames), [beyond], chunks), memory, level=level
-                    )
-                    with closing(parts) as rows:
+                    all_rows = chain(drained(frames), [beyond], chunks)
+                    with closing(self._in_parts(context, probe, all_rows, memory, level=level)) as rows:
                         yield from rows
                     return
-            no_pairs = self._kind != "mark" and self._condition.is_never_true
-            frames = [device.empty(fields), *frames]
-            held = held_rows(context, frames, self._condition, memory, no_pairs=no_pairs)
-        self.profile.details["held_rows"] += held.rows
+            if level == 0 and self._condition.build_keys and _rows(device, frames) > _MANY_ROWS:
+                builds = held_parts(context, frames, self._condition, memory)
+            else:
+                no_pairs = self._kind != "mark" and self._condition.is_never_true
+                frames = [device.empty(fields), *frames]
+                builds = [held_rows(context, frames, self._condition, memory, no_pairs=no_pairs)]
+        self.profile.details["held_rows"] += sum(held.rows for held in builds)
         self.profile.details["peak_memory"] = memory.peak
-        if self._gives_nothing(held):
+        if self._gives_nothing(builds):
             return
-        if self._kind == "single" and not self._condition.probe_keys:
-            self._check_single(held)
-        matched = np.zeros(held.rows, np.bool_) if self._kind in ("right", "full") else None
+        self._check_single(builds)
+        columns = len(self.children[0].fields)
+        parts = [JoinedRows(context, held, self._kind, self._condition, columns) for held in builds]
         with closing(probe()) as probed:
-            yield from self._probed(context, probed, held, matched)
-        if matched is not None:
-            yield from self._lone(device, held.frame, matched, device.empty(probe_fields))
+            yield from self._probed(context, probed, parts)
+        for part in parts:
+            yield from part.lone(device.empty(probe_fields))
 
     def _in_parts(
         self,
@@ -150,40 +151,32 @@ class Join(Operator[Frame], Generic[Frame]):
 
     @property
     def _only_keys(self) -> bool:
-        """Whether nothing of the held rows matters but which keys there are."""
-        return self._kind in ("semi", "anti", "mark") and self._condition.residual is None
+        return self._condition.only_keys_matter(self._kind)
 
-    def _gives_nothing(self, held: Build[Frame]) -> bool:
-        nothing_held = not held.rows or self._condition.is_never_true
+    def _gives_nothing(self, builds: Sequence[Build[Frame]]) -> bool:
+        nothing_held = not any(held.rows for held in builds)
         if self._kind == "right":
-            return not held.rows
-        return self._kind in ("inner", "semi") and nothing_held
+            return nothing_held
+        return self._kind in ("inner", "semi") and (nothing_held or self._condition.is_never_true)
 
-    def _check_single(self, held: Build[Frame]) -> None:
-        if self._condition.residual is None and held.rows > 1:
-            raise _several_rows()
+    def _check_single(self, builds: Sequence[Build[Frame]]) -> None:
+        every_row_pairs = not self._condition.probe_keys and self._condition.residual is None
+        if self._kind == "single" and every_row_pairs and builds[0].rows > 1:
+            raise several_rows()
 
     def _probed(
-        self,
-        context: ExecutionContext[Frame],
-        frames: Iterable[Frame],
-        held: Build[Frame],
-        matched: NDArray[np.bool_] | None,
+        self, context: ExecutionContext[Frame], frames: Iterable[Frame], parts: Sequence[JoinedRows[Frame]]
     ) -> Generator[Frame, None, None]:
         device = context.device
-        finder = PairFinder(
-            context,
-            held.table,
-            held.frame,
-            self._condition,
-            len(self.children[0].fields),
-            wants_undecided=self._kind == "mark" and not self._only_keys,
-        )
-        give = self._giver(device, held, matched)
 
         def begun(frame: Frame) -> Iterator[Frame]:
-            made = (give(frame, pairs) for pairs in finder.pairs(frame))
-            return chain(list(islice(made, _AT_ONCE)), made)
+            if len(parts) == 1:
+                made = parts[0].of(frame)
+                return chain(list(islice(made, _AT_ONCE)), made)
+            keys = device.evaluate(self._condition.probe_keys, frame)
+            pieces = zip(parts, device.partition(frame, keys, PARTS, MEMORY_LEVEL), strict=True)
+            made = chain.from_iterable(part.of(piece) for part, piece in pieces)
+            return chain([device.concatenate(list(islice(made, PARTS)))], made)
 
         with (
             closing(gathered(device, frames)) as chunks,
@@ -194,72 +187,9 @@ class Join(Operator[Frame], Generic[Frame]):
                     if device.row_count(frame):
                         yield frame
 
-    def _giver(
-        self, device: Device[Frame], held: Build[Frame], matched: NDArray[np.bool_] | None
-    ) -> Callable[[Frame, Pairs], Frame]:
-        """What becomes of a frame's rows and their partners."""
 
-        def joined(frame: Frame, pairs: Pairs) -> Frame:
-            if matched is not None:
-                matched[pairs.found] = True
-            positions, found = pairs.positions, pairs.found
-            if self._kind in ("left", "full", "single"):
-                lone = kept_rows(pairs.start, pairs.stop, positions, negate=True)
-                if self._kind == "single" and (np.diff(positions) == 0).any():
-                    raise _several_rows()
-                if len(lone):
-                    positions = np.concatenate([positions, lone])
-                    found = np.concatenate([found, np.full(len(lone), -1, np.int64)])
-                    order = np.argsort(positions, kind="stable")
-                    positions, found = positions[order], found[order]
-                    right = device.take_or_null(held.frame, found)
-                    return device.join_columns([device.take(frame, positions), right])
-            return device.join_columns([device.take(frame, positions), device.take(held.frame, found)])
-
-        def chosen(frame: Frame, pairs: Pairs) -> Frame:
-            rows = kept_rows(pairs.start, pairs.stop, pairs.positions, negate=self._kind == "anti")
-            return device.take(frame, rows)
-
-        def marked(frame: Frame, pairs: Pairs) -> Frame:
-            rows = device.slice(frame, pairs.start, pairs.stop - pairs.start)
-            truth = np.zeros(pairs.stop - pairs.start, np.bool_)
-            truth[pairs.positions - pairs.start] = True
-            if pairs.undecided is not None:
-                unknown = np.zeros(len(truth), np.bool_)
-                unknown[pairs.undecided - pairs.start] = True
-            else:
-                unknown = self._without_answer(device, rows, held)
-            return device.join_columns([rows, truth_column(device, truth, unknown & ~truth)])
-
-        if self._kind in ("semi", "anti"):
-            return chosen
-        return marked if self._kind == "mark" else joined
-
-    def _without_answer(self, device: Device[Frame], rows: Frame, held: Build[Frame]) -> NDArray[np.bool_]:
-        """For rows that have no equal among the held ones: whether it is for nulls that this is not known."""
-        count = device.row_count(rows)
-        if not held.rows or all(self._condition.nulls_equal):
-            return np.zeros(count, np.bool_)
-        if held.has_nulls:
-            return np.ones(count, np.bool_)
-        (key,) = self._condition.probe_keys
-        return held.null_rows(device, device.evaluate([key], rows), key.type)
-
-    def _lone(
-        self, device: Device[Frame], build: Frame, matched: NDArray[np.bool_], nothing: Frame
-    ) -> Generator[Frame, None, None]:
-        """Held rows that were not found, beside nulls for the columns of `nothing`."""
-        lone = device.take(build, np.flatnonzero(~matched))
-        for frame in sliced(device, lone):
-            rows = device.row_count(frame)
-            if rows:
-                yield device.join_columns([columns_of_nulls(device, nothing, rows), frame])
-
-
-def _several_rows() -> ExecutionError:
-    return ExecutionError(
-        "a subquery that stands for one value gave several rows: add LIMIT 1 or an aggregate to it"
-    )
+def _rows(device: Device[Any], frames: Iterable[Any]) -> int:
+    return sum(map(device.row_count, frames))
 
 
 def _keys(condition: JoinCondition) -> list[str]:

@@ -14,12 +14,17 @@ from numpy.typing import NDArray
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame, JoinTable
 from bamquery.engine.memory import Reservation
+from bamquery.engine.operators.framing import drained
 from bamquery.engine.operators.group_states import grouped
 from bamquery.engine.operators.join_pairs import AllPairs, JoinCondition
+from bamquery.engine.operators.join_partitions import PARTS
+from bamquery.engine.parallel import ordered_map
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef
 from bamquery.plan.nodes import Field
 
+MEMORY_LEVEL: Final = 5
+"""Of the hashes that rows in memory are split by: those of files have lower ones."""
 _COPIES: Final = 2
 """Times that rows are in memory while they are joined, or beside their keys."""
 _TABLE_BYTES: Final = 48
@@ -93,6 +98,37 @@ def held_rows(
     table = device.join_table(keys, condition.nulls_equal)
     memory.resize(size + device.nbytes(keys) + table.nbytes)
     return Build(frame, table, rows, has_nulls=False)
+
+
+def held_parts(
+    context: ExecutionContext[Frame],
+    frames: list[Frame],
+    condition: JoinCondition,
+    memory: Reservation,
+) -> list[Build[Frame]]:
+    """Many rows in parts by the hash of their keys, made on all threads; the list is emptied."""
+    device = context.device
+    empty = device.slice(frames[0], 0, 0)
+
+    def split(frame: Frame) -> Sequence[Frame]:
+        keys = device.evaluate(condition.build_keys, frame)
+        return device.partition(frame, keys, PARTS, MEMORY_LEVEL)
+
+    def part(pieces: Sequence[Frame]) -> Build[Frame]:
+        rows = device.concatenate([empty, *pieces])
+        keys = device.evaluate(condition.build_keys, rows)
+        table = device.join_table(keys, condition.nulls_equal)
+        return Build(rows, table, device.row_count(rows), has_nulls=False)
+
+    parts: list[list[Frame]] = [[] for _ in range(PARTS)]
+    with closing(ordered_map(context, split, drained(frames))) as pieces:
+        for piece in pieces:
+            for place, frame in zip(parts, piece, strict=True):
+                place.append(frame)
+    with closing(ordered_map(context, part, drained(parts))) as builds:
+        found = list(builds)
+    memory.resize(sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
+    return found
 
 
 def held_keys(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame, JoinTable
 from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
+from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
 
 Positions = NDArray[np.int64]
@@ -41,6 +42,10 @@ class JoinCondition:
     def is_never_true(self) -> bool:
         """Whether it is known that no pair fulfils it."""
         return isinstance(self.residual, Literal) and self.residual.value.as_py() is not True
+
+    def only_keys_matter(self, kind: JoinKind) -> bool:
+        """Whether nothing of the held rows matters but which keys there are."""
+        return kind in ("semi", "anti", "mark") and self.residual is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def _table(rows: int, seed: int) -> pa.Table:
             kept.append(i)
             seen.add(row)
     table = pa.table({"k": keys, "g": flags, "t": times, "n": pa.array(range(rows), pa.int64())})
-    return table.take(pa.array(kept))
+    return table.take(pa.array(kept, pa.int64()))
 
 
 def _column(table: pa.Table, name: str) -> Expression:

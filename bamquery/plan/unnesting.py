@@ -12,7 +12,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from bamquery.plan.dependent import Dependence, NotUnnestedError, empty_value, from_outside
-from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns, transform
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns, transform
+from bamquery.plan.expressions import children as subexpressions
 from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, SingleRow, Sort
 from bamquery.plan.rewriting import (
     columns_of,
@@ -58,10 +59,66 @@ def _resolved(plan: Plan) -> Plan:
             own = [part for part in parts if not has_subquery(part)]
             join = replace(plan, condition=conjunction(own) if own else None)
             return _resolved(Filter(join, conjunction([part for part in parts if has_subquery(part)])))
+        case Join(condition=condition) if condition is not None:
+            return _on_own_side(plan, condition)
         case _:
             call = next(e for e in map(_first_subquery, expressions_of(plan)) if e is not None)
-            what = "the condition of an outer, semi or anti join" if isinstance(plan, Join) else "this clause"
-            raise UnnestingError(f"a subquery in {what}", call)
+            raise UnnestingError("a subquery in this clause", call)
+
+
+def _on_own_side(plan: Join, condition: Expression) -> Plan:
+    """A join that keeps lone rows, with the queries of its condition joined to the side they are about."""
+    width = len(plan.left.fields)
+    left, right = _Attached(plan.left), _Attached(plan.right)
+    values: dict[SubqueryCall, tuple[bool, Expression]] = {}
+    for call in _subqueries(condition):
+        read = referenced_columns(*call.arguments)
+        of_left = bool(read) and all(index < width for index in read)
+        if (read and not of_left and min(read) < width) or any(map(has_subquery, call.arguments)):
+            raise UnnestingError("a subquery about both sides in the condition of such a join", call)
+        if of_left:
+            values[call] = (True, left.value(call))
+        else:
+            values[call] = (False, right.value(_moved(call, -width)))
+    wide = len(left.plan.fields)
+
+    def placed(node: Expression) -> Expression:
+        match node:
+            case SubqueryCall():
+                of_left, value = values[node]
+                return value if of_left else _moved(value, wide)
+            case ColumnRef(index=index) if index >= width:
+                return replace(node, index=index - width + wide)
+            case Call(arguments=arguments):
+                return replace(node, arguments=tuple(map(placed, arguments)))
+            case Cast(argument=argument):
+                return replace(node, argument=placed(argument))
+            case _:
+                return node
+
+    joined = Join(left.plan, right.plan, plan.kind, placed(condition))
+    columns = columns_of(joined)
+    own = [*columns[:width], *columns[wide : wide + len(plan.right.fields)]]
+    if plan.kind in ("semi", "anti"):
+        own = own[:width]
+    return Project(joined, tuple(own), tuple(column.name for column in own))
+
+
+def _moved(expression: Expression, by: int) -> Expression:
+    """The expression with its columns, not those from outside, `by` places further."""
+
+    def moved(node: Expression) -> Expression:
+        own = isinstance(node, ColumnRef) and node.index >= 0
+        return replace(node, index=node.index + by) if own and isinstance(node, ColumnRef) else node
+
+    return transform(expression, moved)
+
+
+def _subqueries(expression: Expression) -> list[SubqueryCall]:
+    """The queries in an expression that are not within the arguments of others."""
+    if isinstance(expression, SubqueryCall):
+        return [expression]
+    return [call for child in subexpressions(expression) for call in _subqueries(child)]
 
 
 def _first_subquery(expression: Expression) -> SubqueryCall | None:

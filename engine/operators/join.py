@@ -31,8 +31,8 @@ from bamquery.errors import MemoryLimitError
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
 
-_MANY_ROWS: Final = 1 << 20
-"""Held rows beyond which one table of them takes long, without a chance to stop, and is slow to look up in."""
+_MANY_ROWS: Final = 1 << 22
+"""Held rows beyond which a table of all takes long, without a chance to stop, and is slow to look up in."""
 _AT_ONCE: Final = 4
 """Portions of a chunk's pairs that a thread makes ahead; a chunk with more is finished one by one."""
 

@@ -61,6 +61,8 @@ def _on(draw: Draw, left: str, right: str) -> str:
     parts = [_equality(draw, left, right) for _ in range(draw(st.sampled_from([0, 1, 1, 1, 2])))]
     wanted = draw(st.integers(0, 2)) if parts else 1
     parts += [_condition(draw, left, right) for _ in range(wanted)]
+    if draw(st.integers(0, 7)) == 0:
+        parts.append(_truth(draw, draw(st.sampled_from([left, right])), "v", 0))
     if len(parts) > 1 and draw(st.integers(0, 5)) == 0:
         return f"({' OR '.join(parts)})"
     return " AND ".join(parts)

@@ -49,6 +49,29 @@ def check_take_or_null(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) 
         assert device.row_count(none) == len(places)
 
 
+def check_partition(device: Device[Any], rows: int = 300) -> None:
+    """Every row comes once, and rows of one key together; other levels split otherwise."""
+    for seed, kind in enumerate(kind for kind in ALL_TYPES if not pa.types.is_dictionary(kind)):
+        key = random_column(kind, rows, seed)
+        batch = pa.RecordBatch.from_arrays([pa.array(range(rows), pa.int64()), key], ["n", "k"])
+        frame = device.from_arrow(batch)
+        places = []
+        for level in (0, 5):
+            parts = device.partition(frame, device.select(frame, [1]), 8, level)
+            assert len(parts) == 8
+            given = [device.to_arrow(part, fields_of(batch)) for part in parts]
+            assert sorted(n for part in given for n in part.column(0).to_pylist()) == list(range(rows))
+            of_key: dict[Any, set[int]] = {}
+            for place, part in enumerate(given):
+                for (value,) in _rows(_keys([part.column(1)])):
+                    of_key.setdefault(value, set()).add(place)
+            assert all(len(found) == 1 for found in of_key.values()), kind
+            places.append({value: min(found) for value, found in of_key.items()})
+        assert places[0] != places[1] or len(places[0]) < 4, kind
+    none = device.from_arrow(batch.slice(0, 0))
+    assert sum(map(device.row_count, device.partition(none, device.select(none, [1]), 4, 0))) == 0
+
+
 def _keys(columns: Sequence[pa.Array]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns), [f"k{i}" for i in range(len(columns))])
 

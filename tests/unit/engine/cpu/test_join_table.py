@@ -8,7 +8,7 @@ import pyarrow as pa
 from bamquery.engine.cpu import join_table
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.join_table import CpuJoinTable
-from tests.device_joins import check_join_keys, check_take_or_null
+from tests.device_joins import check_join_keys, check_partition, check_take_or_null
 
 
 def _batch(*columns: pa.Array) -> pa.RecordBatch:
@@ -26,6 +26,10 @@ def test_keys_in_small_portions(monkeypatch) -> None:
 
 def test_take_or_null() -> None:
     check_take_or_null(CpuDevice())
+
+
+def test_partition() -> None:
+    check_partition(CpuDevice())
 
 
 def test_one_row_with_more_pairs_than_a_portion(monkeypatch) -> None:

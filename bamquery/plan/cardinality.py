@@ -11,8 +11,6 @@ from bamquery.plan.nodes import (
     Join,
     Limit,
     Plan,
-    Project,
-    Repeat,
     Scan,
     SingleRow,
     Sort,
@@ -50,8 +48,6 @@ def estimated_rows(plan: Plan) -> float:
             return float(batch.num_rows)
         case Filter(child=child, predicate=predicate):
             return _kept(estimated_rows(child), conjuncts(predicate))
-        case Project(child=child) | Repeat(child=child):
-            return estimated_rows(child)
         case Aggregate(child=child, keys=keys):
             return max(estimated_rows(child) * _GROUPS, 1.0) if keys else 1.0
         case Sort(child=child, limit=limit) | Limit(child=child, count=limit):
@@ -61,6 +57,8 @@ def estimated_rows(plan: Plan) -> float:
             return sum(map(estimated_rows, inputs))
         case Join():
             return _joined(plan)
+        case _:  # nodes that give about as many rows as they take
+            return estimated_rows(plan.child)
 
 
 def _joined(plan: Join) -> float:

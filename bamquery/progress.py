@@ -11,7 +11,8 @@ from rich.console import Console
 from bamquery.engine.profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources import FileSource, StoredTable
-from bamquery.plan.nodes import Plan, Scan, SingleRow, Source, Values
+from bamquery.plan.nodes import Plan, Scan, Source
+from bamquery.plan.rewriting import children
 from bamquery.result import Result
 from bamquery.storage.ingest import Progress
 
@@ -44,10 +45,8 @@ def watched(result: Result, plan: Plan, description: str, bar: Progress) -> Iter
 
 
 def _scanned(plan: Plan) -> Source | None:
-    match plan:
-        case Scan(source=source):
-            return source
-        case SingleRow() | Values():
-            return None
-        case _:
-            return _scanned(plan.child)
+    """What the plan reads, if that is one thing only."""
+    if isinstance(plan, Scan):
+        return plan.source
+    below = children(plan)
+    return _scanned(below[0]) if len(below) == 1 else None

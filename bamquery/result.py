@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -34,9 +35,16 @@ class Result:
     """
 
     def __init__(
-        self, plan: Plan, device: Device[Any], settings: Settings, notes: Sequence[str] = ()
+        self,
+        plan: Plan,
+        device: Device[Any],
+        settings: Settings,
+        notes: Sequence[str] = (),
+        spill_folder: Path | None = None,
     ) -> None:
         """Lower the plan.
+
+        `spill_folder` is for rows that do not fit `memory_limit`.
 
         Raises:
             UnsupportedError: the device cannot run it; all reasons at once.
@@ -44,7 +52,7 @@ class Result:
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
         self.operator: Operator[Any] = lower(optimize(plan), device, settings)
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
-        self._context: ExecutionContext[Any] = ExecutionContext(device, settings)
+        self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
         self._lock = threading.Lock()
         self._begun = False
         self._fields = plan.fields

@@ -101,7 +101,7 @@ class Session:
         """
         assert self.database is not None  # raises where it is closed
         device, notes = open_device(self._settings.device, self._settings.gpu_memory_limit)
-        result = Result(plan, device, self._settings, notes)
+        result = Result(plan, device, self._settings, notes, self.path)
         self.register(result)
         return result
 

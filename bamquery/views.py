@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bamquery.plan.expressions import ColumnRef
-from bamquery.plan.nodes import Filter, Plan, Project, Scan, SingleRow, Values
+from bamquery.plan.nodes import Filter, Plan, Project, Scan
+from bamquery.plan.rewriting import children, with_children
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +35,5 @@ def inline(plan: Plan) -> Plan:
                 ColumnRef(c, field.name, field.type) for c, field in zip(columns, fields, strict=True)
             )
             return Project(inner, tuple(references), tuple(field.name for field in fields))
-        case Scan() | SingleRow() | Values():
-            return plan
         case _:
-            return replace(plan, child=inline(plan.child))
+            return with_children(plan, [inline(child) for child in children(plan)])

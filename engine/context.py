@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Generic
 
@@ -18,12 +19,15 @@ from bamquery.errors import CancelledError
 class ExecutionContext(Generic[Frame]):
     """Device, settings, memory budget, worker threads and the flag that stops it all; a context manager.
 
+    `spill_folder` is where operators may keep rows that do not fit `memory_limit`; None: nowhere.
+
     Tasks on `pool` never wait for other tasks, so any number of operators may share it.
     """
 
     device: Device[Frame]
     settings: Settings = field(default_factory=Settings)
     cancelled: threading.Event = field(default_factory=threading.Event)
+    spill_folder: Path | None = None
     memory: MemoryBudget = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
 

@@ -10,7 +10,7 @@ Every method may be called from several threads at once and leaves its arguments
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Frame = TypeVar("Frame")
 Frame_co = TypeVar("Frame_co", covariant=True)
+Frame_contra = TypeVar("Frame_contra", contravariant=True)
 
 
 class GroupState(Protocol):
@@ -82,6 +83,24 @@ class Aggregation(Protocol[Frame, State]):
 
         Raises:
             ExecutionError: an exact sum does not fit its type.
+        """
+        ...
+
+
+class JoinTable(Protocol[Frame_contra]):
+    """Rows of one side of a join, prepared to be found by their keys. Thread-safe."""
+
+    @property
+    def nbytes(self) -> int:
+        """Device memory held, the keys left out."""
+        ...
+
+    def matches(self, keys: Frame_contra) -> Iterator[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+        """Pairs of equal keys, in portions that can be dealt with at once.
+
+        Each portion is `(stop, positions, found)`: all pairs of the rows of `keys` before `stop` that were
+        not in an earlier one, as ascending positions in `keys` and positions of prepared rows. The last
+        `stop` is the number of rows of `keys`.
         """
         ...
 
@@ -186,6 +205,10 @@ class Device(Protocol[Frame]):
         """The rows at those positions, in that order."""
         ...
 
+    def take_or_null(self, frame: Frame, positions: NDArray[np.int64]) -> Frame:
+        """As `take`; a row of nulls for each position that is -1."""
+        ...
+
     # Computation. Expressions' column references are positions in the frame.
 
     def evaluate(self, expressions: Sequence[Expression], frame: Frame) -> Frame:
@@ -224,6 +247,22 @@ class Device(Protocol[Frame]):
         self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]
     ) -> Aggregation[Frame, Any]:
         """Keys and aggregates, prepared. No aggregate is DISTINCT: operators see to that."""
+        ...
+
+    def join_table(self, keys: Frame, nulls_equal: Sequence[bool]) -> JoinTable[Frame]:
+        """Rows prepared to be found by their keys, columns of values without dictionaries.
+
+        A key that is null is equal to nothing, or where `nulls_equal` says so for its column, to null. NaN
+        equals NaN, -0.0 equals 0.0.
+        """
+        ...
+
+    def partition(self, frame: Frame, keys: Frame, count: int, level: int) -> Sequence[Frame]:
+        """The rows in `count` (a power of two, 256 at most) frames, by the hash of their keys.
+
+        Equal keys of any two frames of one query go to the same place. At another `level`, from 0 to 5,
+        rows that were in one place go to different ones, but for those of equal keys.
+        """
         ...
 
     # Storage.

@@ -6,22 +6,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from bamquery.engine.device import Device, Frame
+from bamquery.engine.join_lowering import lower_join
 from bamquery.engine.operators.aggregate import Aggregate
 from bamquery.engine.operators.distinct_aggregate import DistinctAggregate, without_needless_distinct
 from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
+from bamquery.engine.operators.repeat import Repeat
 from bamquery.engine.operators.scan import make_scan
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.sort import Sort
 from bamquery.engine.operators.top_rows import TopRows
+from bamquery.engine.operators.union import Union
 from bamquery.engine.operators.values import Values
 from bamquery.engine.settings import Settings
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Plan
+from bamquery.plan.rewriting import children
 
 
 def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
@@ -46,16 +50,8 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
             yield from device.aggregate_refusals(part)
         else:
             yield from device.expression_refusals(part)
-    for child in _children(plan):
+    for child in children(plan):
         yield from refusals(child, device)
-
-
-def _children(plan: Plan) -> tuple[Plan, ...]:
-    match plan:
-        case nodes.Scan() | nodes.SingleRow() | nodes.Values():
-            return ()
-        case _:
-            return (plan.child,)
 
 
 def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
@@ -70,6 +66,10 @@ def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
             return (*keys, *aggregates)
         case nodes.Sort(keys=keys):
             return tuple(key.expression for key in keys)
+        case nodes.Join(condition=condition) if condition is not None:
+            return (condition,)
+        case nodes.Repeat(count=repeats):
+            return (repeats,)
         case _:
             return ()
 
@@ -98,5 +98,11 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
             return TopRows(_lower(child, settings), order, count, offset)
         case nodes.Limit(child=child, count=count, offset=offset):
             return Limit(_lower(child, settings), count, offset)
+        case nodes.Join():
+            return lower_join(plan, lambda below: _lower(below, settings))
+        case nodes.Union(inputs=inputs):
+            return Union([_lower(child, settings) for child in inputs], plan.fields)
+        case nodes.Repeat(child=child, count=repeats):
+            return Repeat(_lower(child, settings), repeats)
         case _:
             raise AssertionError(f"no operator for {type(plan).__name__}")

@@ -27,6 +27,11 @@ class StoredTable:
         """The version's columns."""
         return self.snapshot.schema
 
+    @property
+    def rows(self) -> int:
+        """The version's rows."""
+        return self.snapshot.rows
+
 
 class FileSource:
     """Files, read from end to end by their format's own reader with the columns that are wanted."""
@@ -43,3 +48,8 @@ class FileSource:
     def schema(self) -> pa.Schema:
         """The columns of all files, under stored types."""
         return self.source.schema
+
+    @property
+    def rows(self) -> int | None:
+        """All files' rows, where that is known before they are read."""
+        return self.source.total_rows

@@ -12,15 +12,19 @@ from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expr
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
+    Join,
     Limit,
     Plan,
     Project,
+    Repeat,
     Scan,
     SingleRow,
     Sort,
     SortKey,
+    Union,
     Values,
 )
+from bamquery.plan.rewriting import children
 from bamquery.type_names import type_name
 
 _INFIX: Final[Mapping[str, str]] = MappingProxyType(
@@ -84,8 +88,7 @@ def format_aggregate(call: AggregateCall, *, exact: bool = False) -> str:
 
 def _lines(plan: Plan, depth: int, exact: bool) -> Iterator[str]:
     yield "  " * depth + _node(plan, exact)
-    child = getattr(plan, "child", None)
-    if child is not None:
+    for child in children(plan):
         yield from _lines(child, depth + 1, exact)
 
 
@@ -117,6 +120,13 @@ def _node(plan: Plan, exact: bool) -> str:
             )
         case Limit(count=count, offset=offset):
             return f"Limit{_rows(count, offset)}"
+        case Join(kind=kind, condition=condition):
+            on = "" if condition is None else f" ON {format_expression(condition, exact=exact)}"
+            return f"Join {kind}{on}"
+        case Union():
+            return "Union"
+        case Repeat(count=repeats):
+            return f"Repeat {format_expression(repeats, exact=exact)}"
 
 
 def _scan(scan: Scan, exact: bool) -> str:

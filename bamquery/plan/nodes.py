@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -157,7 +157,70 @@ class Limit:
         return self.child.fields
 
 
-Plan: TypeAlias = Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit
+JoinKind: TypeAlias = Literal[
+    "inner", "left", "right", "full", "semi", "anti", "mark", "single", "asof", "asof_left"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Pairs of a row of `left` and one of `right` for which `condition`, over the columns of both, is true.
+
+    Without a condition all pairs match. Kinds:
+
+    - inner: the pairs.
+    - left, right, full: also the rows of that side, or of both, without a partner, nulls in its place.
+    - semi, anti: the rows of `left` with, and without, a partner.
+    - mark: the rows of `left` and a boolean: true where the condition is true for some row of `right`, else
+      null where it is null for some, else false.
+    - single: as left; fails where a row has several partners.
+    - asof, asof_left: of a row's partners the nearest only, see `bamquery.plan.asof`; with asof_left also
+      the rows of `left` without one.
+    """
+
+    left: Plan
+    right: Plan
+    kind: JoinKind
+    condition: Expression | None = None
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The columns of both sides; of the left one for semi and anti, and `mark` after them for mark."""
+        if self.kind in ("semi", "anti"):
+            return self.left.fields
+        if self.kind == "mark":
+            return (*self.left.fields, Field("mark", pa.bool_()))
+        return (*self.left.fields, *self.right.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """The rows of two or more plans with columns of the same types, one plan's after the other's."""
+
+    inputs: tuple[Plan, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The first one's."""
+        return self.inputs[0].fields
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Each of the child's rows as often as its value of `count`, an int64, says; none for less than one."""
+
+    child: Plan
+    count: Expression
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The child's."""
+        return self.child.fields
+
+
+Plan: TypeAlias = (
+    Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit | Join | Union | Repeat
+)
 
 
 @dataclass(frozen=True, slots=True)

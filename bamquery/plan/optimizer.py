@@ -10,10 +10,12 @@ from bamquery.plan.rules.fold_constants import fold_constants
 from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.merge_projects import merge_projects
 from bamquery.plan.rules.narrow_comparisons import narrow_comparisons
+from bamquery.plan.rules.order_joins import order_joins
 from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.plan.rules.push_down_limits import push_down_limits
 from bamquery.plan.rules.push_down_predicates import push_down_predicates
 from bamquery.plan.rules.remove_trivial import remove_trivial
+from bamquery.plan.rules.simplify_joins import simplify_joins
 from bamquery.plan.rules.simplify_logic import simplify_logic
 
 Rule = Callable[[Plan], Plan]
@@ -25,7 +27,9 @@ RULES: Final[tuple[Rule, ...]] = (
     merge_equalities,
     remove_trivial,  # before conditions that are decided reach a scan
     merge_projects,
+    simplify_joins,
     push_down_predicates,
+    order_joins,
     push_down_limits,
     prune_columns,
 )

@@ -8,19 +8,56 @@ from dataclasses import replace
 import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, transform
-from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, Sort
+from bamquery.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Repeat,
+    Scan,
+    SingleRow,
+    Sort,
+    Union,
+    Values,
+)
 
 Rewrite = Callable[[Expression], Expression]
 
 
-def transform_plan(plan: Plan, rewrite: Callable[[Plan], Plan]) -> Plan:
-    """Rebuild bottom-up, each node passed through `rewrite` after its child."""
+def children(plan: Plan) -> tuple[Plan, ...]:
+    """The plans that the node takes its rows from."""
     match plan:
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
-            child = transform_plan(plan.child, rewrite)
-            return rewrite(plan if child is plan.child else replace(plan, child=child))
+        case Scan() | SingleRow() | Values():
+            return ()
+        case Join(left=left, right=right):
+            return (left, right)
+        case Union(inputs=inputs):
+            return inputs
         case _:
-            return rewrite(plan)
+            return (plan.child,)
+
+
+def with_children(plan: Plan, below: Sequence[Plan]) -> Plan:
+    """The node over other plans, as many as it has; the same node where they are the same ones."""
+    if all(new is old for new, old in zip(below, children(plan), strict=True)):
+        return plan
+    match plan:
+        case Scan() | SingleRow() | Values():
+            return plan
+        case Join():
+            left, right = below
+            return replace(plan, left=left, right=right)
+        case Union():
+            return Union(tuple(below))
+        case _:
+            (child,) = below
+            return replace(plan, child=child)
+
+
+def transform_plan(plan: Plan, rewrite: Callable[[Plan], Plan]) -> Plan:
+    """Rebuild bottom-up, each node passed through `rewrite` after its children."""
+    return rewrite(with_children(plan, [transform_plan(child, rewrite) for child in children(plan)]))
 
 
 def map_expressions(plan: Plan, rewrite: Rewrite) -> Plan:
@@ -37,6 +74,10 @@ def map_expressions(plan: Plan, rewrite: Rewrite) -> Plan:
             return replace(plan, keys=tuple(map(rewrite, keys)), aggregates=calls)
         case Sort(keys=keys):
             return replace(plan, keys=tuple(replace(k, expression=rewrite(k.expression)) for k in keys))
+        case Join(condition=condition) if condition is not None:
+            return replace(plan, condition=rewrite(condition))
+        case Repeat(count=count):
+            return replace(plan, count=rewrite(count))
         case _:
             return plan
 
@@ -62,6 +103,18 @@ def renumber(expression: Expression, positions: Mapping[int, int]) -> Expression
     return transform(
         expression, lambda e: replace(e, index=positions[e.index]) if isinstance(e, ColumnRef) else e
     )
+
+
+def expressions_of(plan: Plan) -> list[Expression]:
+    """The node's own expressions, those of aggregate calls among them."""
+    found: list[Expression] = []
+
+    def note(expression: Expression) -> Expression:
+        found.append(expression)
+        return expression
+
+    map_expressions(plan, note)
+    return found
 
 
 def columns_of(plan: Plan) -> tuple[ColumnRef, ...]:

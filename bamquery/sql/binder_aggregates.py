@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    referenced_columns,
+)
 from bamquery.plan.nodes import Aggregate, Plan
 from bamquery.sql import aggregates, operators
 from bamquery.sql.coercion import decode
@@ -50,6 +58,11 @@ class AggregateCollector:
         bound = [bind(argument) for argument in arguments]
         condition = None if where is None else bind(where)
         with placed(self._sql, node):
+            read = referenced_columns(*bound)
+            if read and all(index < 0 for index in read):
+                raise ValueError(
+                    f"{node.name.lower()}() over columns of the query around this one is not supported"
+                )
             if condition is not None:
                 condition = operators.as_boolean(condition, "FILTER")
             call = aggregates.call(node.name, bound, distinct=distinct, where=condition)
@@ -79,6 +92,8 @@ class AggregateCollector:
                     position = keys.index(candidate)
                     return ColumnRef(position, names[position], candidate.type)
             match node:
+                case ColumnRef(index=index) if index < 0:  # of a query around this one
+                    return node
                 case ColumnRef(index=index) if index >= self._width:
                     return replace(node, index=index - self._width + len(keys))
                 case ColumnRef(index=index, name=name):
@@ -104,6 +119,8 @@ def over_outputs(expression: Expression, outputs: Sequence[Expression], names: S
             position = outputs.index(node)
             return ColumnRef(position, names[position], node.type)
         match node:
+            case ColumnRef(index=index) if index < 0:  # of a query around this one
+                return node
             case ColumnRef(name=name):
                 raise ValueError(f'with DISTINCT, ORDER BY needs columns that are selected: "{name}" is not')
             case Call(arguments=arguments):

@@ -11,10 +11,11 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.naming import suggestion
-from bamquery.plan.expressions import Expression
-from bamquery.sql import functions, operators
+from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.sql import binder_subqueries, functions, operators
 from bamquery.sql.aggregates import AGGREGATES, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
+from bamquery.sql.environment import NOTHING_AROUND, Environment
 from bamquery.sql.failures import each, placed
 from bamquery.sql.functions import FUNCTIONS
 from bamquery.sql.positions import number_text
@@ -34,6 +35,8 @@ class ExpressionBinder:
         aliases: the select list's, looked at where the scope has no such column.
         aggregates: where aggregate calls go; without it they are errors.
         firm_columns: positions of the columns that come before aliases; all, where None.
+        environment: what the query sees of the text around it.
+        bind_inner: binds a query within an expression; without it they are errors.
     """
 
     def __init__(
@@ -45,12 +48,16 @@ class ExpressionBinder:
         aliases: SelectAliases | None = None,
         aggregates: AggregateCollector | None = None,
         firm_columns: Collection[int] | None = None,
+        environment: Environment = NOTHING_AROUND,
+        bind_inner: binder_subqueries.BindInner | None = None,
     ) -> None:
         self.sql = sql
         self.scope = scope
         self.clause = clause
         self.aliases = aliases
         self.aggregates = aggregates
+        self.environment = environment
+        self.bind_inner = bind_inner
         self._firm_columns = firm_columns
         self._within: list[str] = []  # aliases that are being bound
 
@@ -74,17 +81,39 @@ class ExpressionBinder:
         with placed(self.sql, node):
             if isinstance(node.this, exp.Star):
                 return self._star(node)
-            if node.table:
-                self.scope.check_table(node.table)
-            column = self.scope.find(node.name)
+            column = self._own_column(node.name, node.table)
             firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
             if not firm and self.aliases is not None and not node.table:
                 aliased = self.aliases.find(node.name)
                 if aliased is not None and node.name not in self._within:
                     return self._alias(node.name, aliased)
             if column is None:
+                outer = self._column_outside(node.name, node.table, node)
+                if outer is not None:
+                    return outer
                 others = self.aliases.names if self.aliases is not None and not node.table else []
-                raise ValueError(self.scope.missing(node.name, others))
+                raise ValueError(self.scope.missing(node.name, others, node.table))
+        if self.aggregates is not None:
+            self.aggregates.note(column, node)
+        return column
+
+    def _own_column(self, name: str, table: str) -> ColumnRef | None:
+        if table and not self.scope.has_table(table):
+            return None
+        return self.scope.find(name, table)
+
+    def _column_outside(self, name: str, table: str, node: exp.Expr) -> Expression | None:
+        """The column as one of the queries around this one, if there are any that have it."""
+        correlation = self.environment.correlation
+        if correlation is None or (table and self.scope.has_table(table)):
+            return None
+        return correlation.find(name, table, node)
+
+    def outer_column(self, name: str, table: str, node: exp.Expr) -> Expression | None:
+        """For a query within this clause: a column of this query, or of one around it."""
+        column = self._own_column(name, table)
+        if column is None:
+            return self._column_outside(name, table, node)
         if self.aggregates is not None:
             self.aggregates.note(column, node)
         return column
@@ -150,6 +179,8 @@ class ExpressionBinder:
         return self._operator(operators.between, node, node.this, node.args["low"], node.args["high"])
 
     def _in(self, node: exp.In) -> Expression:
+        if node.args.get("query") is not None:
+            return binder_subqueries.bind_in(self, node)
         value, *candidates = self.bind_all([node.this, *node.expressions])
         with placed(self.sql, node):
             if not candidates:
@@ -235,7 +266,12 @@ class ExpressionBinder:
             if self.aggregates is None:
                 raise ValueError(f"{node.name.lower()}() is an aggregate, which {self.clause} cannot contain")
         inner = ExpressionBinder(
-            self.sql, self.scope, f"the arguments of {node.name.lower()}()", aliases=self.aliases
+            self.sql,
+            self.scope,
+            f"the arguments of {node.name.lower()}()",
+            aliases=self.aliases,
+            environment=self.environment,
+            bind_inner=self.bind_inner,
         )
         return self.aggregates.bind(node, where, inner.bind)
 
@@ -264,7 +300,14 @@ def _binary(build: Callable[[Expression, Expression], Expression]) -> _Bind:
 
 
 def _comparison(function: str) -> _Bind:
-    return _binary(lambda left, right: operators.compare(function, left, right))
+    plain = _binary(lambda left, right: operators.compare(function, left, right))
+
+    def bind(binder: ExpressionBinder, node: Any) -> Expression:
+        if isinstance(node.expression, exp.Any | exp.All):
+            return binder_subqueries.bind_quantified(binder, function, node)
+        return plain(binder, node)
+
+    return bind
 
 
 _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
@@ -309,5 +352,7 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
         exp.Trim: ExpressionBinder._trim,
         exp.Anonymous: ExpressionBinder._function,
         exp.Filter: ExpressionBinder._filter,
+        exp.Subquery: binder_subqueries.bind_scalar,
+        exp.Exists: binder_subqueries.bind_exists,
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from sqlglot import exp
 
@@ -15,6 +16,9 @@ from bamquery.sql.binder_sources import bind_table, bind_values
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.failures import each, placed
 from bamquery.sql.operators import explicit_cast, literal
+
+_CLAUSES: Final = ("with_", "order", "limit", "offset")
+"""What a query in parentheses may have of its own."""
 
 
 def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
@@ -29,7 +33,7 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
     source = bind_table(table.name, table, sql, catalog)
     positions = _positions(source, named, sql)
     query = tree.expression
-    while isinstance(query, exp.Subquery):
+    while isinstance(query, exp.Subquery) and not any(query.args.get(part) for part in _CLAUSES):
         query = query.this
     if isinstance(query, exp.Values):
         _check_count(query, len(query.expressions[0].expressions), positions, source, sql)

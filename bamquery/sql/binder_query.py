@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.errors import Reason, UnsupportedError
 from bamquery.naming import fold as fold_name
 from bamquery.plan.constants import convert
 from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Sort, SortKey
+from bamquery.plan.unnesting import UnnestingError, unnested
 from bamquery.sql import operators
 from bamquery.sql.aggregates import is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector, over_outputs
 from bamquery.sql.binder_expressions import ExpressionBinder
-from bamquery.sql.binder_sources import bind_from, bind_values
+from bamquery.sql.binder_set_operations import bind_set_operation, ordered_output
+from bamquery.sql.binder_sources import SourceBinder, bind_values
+from bamquery.sql.binder_with import bind_with
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import decode
+from bamquery.sql.environment import NOTHING_AROUND, Environment
 from bamquery.sql.failures import Faults, each, placed
 from bamquery.sql.operators import literal
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.spelling import column_name
 
-_ONE_ROW: Final = Scope("", ())
+_ONE_ROW: Final = Scope()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +60,60 @@ class _Output:
     orders: Sequence[_Order]
 
 
-def bind_query(node: exp.Expr, sql: str, catalog: Catalog) -> Plan:
-    """The plan of a SELECT, of VALUES, or of either in parentheses.
+def bind_query(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment = NOTHING_AROUND) -> Plan:
+    """The plan of a SELECT, of a set operation, of VALUES, or of any of them in parentheses.
+
+    Queries within expressions are joins in it; `environment` is what the query sees of the text around it.
 
     Raises:
         SqlError: with everything that is wrong, in the order of the text.
     """
-    while isinstance(node, exp.Subquery):
+    try:
+        return unnested(_bind_nested(node, sql, catalog, environment))
+    except UnnestingError as error:
+        words, call = f"{error} is not supported", error.call
+        place = Reason(words, call.line, call.column) if call.line else Reason(words)
+        raise UnsupportedError(place, sql) from error
+
+
+def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) -> Plan:
+    def bind(inner: exp.Expr, around: Environment = environment) -> Plan:
+        return bind_query(inner, sql, catalog, around)
+
+    if isinstance(node, exp.Subquery):
         _check_no_alias(node, sql)
-        node = node.this
+        around = bind_with(node.args.get("with_"), sql, environment, bind)
+        return _arranged(node, sql, lambda: (bind(node.this, around), []))
     if isinstance(node, exp.Values):
         _check_no_alias(node, sql)
         return bind_values(node, sql)
     if isinstance(node, exp.Table):  # (t) for (FROM t)
-        return bind_from(node, sql, catalog, lambda inner: bind_query(inner, sql, catalog))[0]
+        return bind(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
+    if isinstance(node, exp.SetOperation):
+        around = bind_with(node.args.get("with_"), sql, environment, bind)
+        return _arranged(node, sql, lambda: bind_set_operation(node, sql, lambda inner: bind(inner, around)))
     assert isinstance(node, exp.Select)
-    return _SelectBinder(node, sql, catalog).bind()
+    return _SelectBinder(node, sql, catalog, environment).bind()
+
+
+def _arranged(node: exp.Query, sql: str, rows: Callable[[], tuple[Plan, Sequence[str]]]) -> Plan:
+    """The rows of a query that is put together of others, under its own ORDER BY, LIMIT and OFFSET.
+
+    `rows` gives them with names that ORDER BY may use beside those of the columns.
+    """
+    faults = Faults(sql)
+    limit = offset = None
+    plan: Plan | None = None
+    with faults.collected():
+        plan, other_names = rows()
+        plan = ordered_output(plan, node.args.get("order"), sql, other_names)
+    with faults.collected():
+        limit = row_count(node, "limit", sql)
+    with faults.collected():
+        offset = row_count(node, "offset", sql)
+    faults.check()
+    assert plan is not None
+    return _limited(plan, limit, offset)
 
 
 def _check_no_alias(node: exp.Expr, sql: str) -> None:
@@ -81,14 +124,20 @@ def _check_no_alias(node: exp.Expr, sql: str) -> None:
 
 
 class _SelectBinder:
-    def __init__(self, node: exp.Select, sql: str, catalog: Catalog) -> None:
+    def __init__(self, node: exp.Select, sql: str, catalog: Catalog, environment: Environment) -> None:
         self._node = node
         self._sql = sql
         self._catalog = catalog
         self._faults = Faults(sql)
-        self._plan, self._scope = bind_from(
-            node.args.get("from_"), sql, catalog, lambda inner: bind_query(inner, sql, catalog)
+        self._environment = bind_with(node.args.get("with_"), sql, environment, self._bind_inner)
+        sources = SourceBinder(
+            sql,
+            catalog,
+            lambda inner: self._bind_inner(inner, self._environment),
+            self._join_binder,
+            self._environment,
         )
+        self._plan, self._scope = sources.bind(node.args.get("from_"), node.args.get("joins") or ())
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
         self._collector = AggregateCollector(sql, self._scope) if grouped else None
@@ -115,6 +164,14 @@ class _SelectBinder:
             plan, output = self._distinct(plan, output)
         return _limited(_ordered(plan, output), limit, offset)
 
+    def _bind_inner(self, node: exp.Expr, environment: Environment) -> Plan:
+        return bind_query(node, self._sql, self._catalog, environment)
+
+    def _join_binder(self, scope: Scope, clause: str) -> ExpressionBinder:
+        return ExpressionBinder(
+            self._sql, scope, clause, environment=self._environment, bind_inner=self._bind_inner
+        )
+
     def _binder(
         self, clause: str, *, grouped: bool, firm_columns: Collection[int] | None = None
     ) -> ExpressionBinder:
@@ -126,6 +183,8 @@ class _SelectBinder:
             aliases=self._aliases,
             aggregates=collector,
             firm_columns=firm_columns,
+            environment=self._environment,
+            bind_inner=self._bind_inner,
         )
 
     def _aggregates(self) -> bool:
@@ -163,8 +222,7 @@ class _SelectBinder:
         bound = binder.bind(expression)
         name = column_name(node, self._sql)
         if isinstance(bound, ColumnRef) and isinstance(node.unnest(), exp.Column):
-            column = self._scope.find(name)
-            name = column.name if column is not None and column == bound else name
+            name = bound.name if fold_name(bound.name) == fold_name(name) else name
         return _Item(bound, name, expression)
 
     def _star(self, node: exp.Expr) -> list[_Item]:
@@ -173,11 +231,12 @@ class _SelectBinder:
         if not isinstance(star, exp.Star):
             return []
         with placed(self._sql, node):
-            if table:
-                self._scope.check_table(table)
             if not self._scope.columns:
                 raise ValueError("* needs a FROM")
-        columns = list(self._scope.columns)
+            visible = self._scope.visible
+            if not table:
+                self._scope.check_names()
+            columns = list(self._scope.columns_of(table)) if table else [column for column, _ in visible]
         exclude = star.args.get("except_")
         with placed(self._sql, star):
             if exclude is not None and not exclude:
@@ -186,7 +245,7 @@ class _SelectBinder:
             with placed(self._sql, excluded):
                 if not isinstance(excluded, exp.Column) or excluded.table:
                     raise ValueError("EXCLUDE takes names of columns")
-                if self._scope.find(excluded.name) is None:
+                if all(fold_name(column.name) != fold_name(excluded.name) for column in columns):
                     raise ValueError(self._scope.missing(excluded.name))
             columns = [column for column in columns if fold_name(column.name) != fold_name(excluded.name)]
         with placed(self._sql, node):
@@ -268,17 +327,10 @@ class _SelectBinder:
         return items[position - 1]
 
     def _row_count(self, clause: str) -> int | None:
-        node = self._node.args.get(clause)
-        count: int | None = None
-        if node is not None:
-            with self._faults.collected():
-                with placed(self._sql, node.expression):
-                    if node.find(exp.Column):
-                        raise ValueError(f"{clause.upper()} needs a constant")
-                bound = ExpressionBinder(self._sql, _ONE_ROW, clause.upper()).bind(node.expression)
-                with placed(self._sql, node.expression):
-                    count = _count(bound, clause.upper())
-        return count
+        found: list[int | None] = [None]
+        with self._faults.collected():
+            found.append(row_count(self._node, clause, self._sql))
+        return found[-1]
 
     def _grouped(
         self, collector: AggregateCollector, plan: Plan, keys: Sequence[Expression], output: _Output
@@ -319,7 +371,11 @@ def _with_key(order: _Order, expression: Expression) -> _Order:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    return any(is_aggregate(call.name) for call in node.find_all(exp.Anonymous))
+    """Whether an aggregate is called, those of queries within the expression left out."""
+    return any(
+        isinstance(part, exp.Anonymous) and is_aggregate(part.name)
+        for part in node.walk(prune=lambda below: isinstance(below, exp.Query))
+    )
 
 
 def _ordinal(node: exp.Expr) -> int | None:
@@ -329,6 +385,23 @@ def _ordinal(node: exp.Expr) -> int | None:
     if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdigit():
         return int(node.this)
     return None
+
+
+def row_count(query: exp.Expr, clause: str, sql: str) -> int | None:
+    """The number that LIMIT or OFFSET of a query gives, None where there is none.
+
+    Raises:
+        SqlError: it is no constant, or no number of rows.
+    """
+    node = query.args.get(clause)
+    if node is None:
+        return None
+    with placed(sql, node.expression):
+        if node.find(exp.Column):
+            raise ValueError(f"{clause.upper()} needs a constant")
+    bound = ExpressionBinder(sql, _ONE_ROW, clause.upper()).bind(node.expression)
+    with placed(sql, node.expression):
+        return _count(bound, clause.upper())
 
 
 def _count(expression: Expression, clause: str) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
@@ -13,10 +14,13 @@ from bamquery.naming import fold as fold_name
 from bamquery.naming import suggestion
 from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import Expression, Literal
-from bamquery.plan.nodes import Plan, Scan, SingleRow, Source, Values
+from bamquery.plan.nodes import Plan, Project, Scan, SingleRow, Source, Values
 from bamquery.sql.binder_expressions import ExpressionBinder
+from bamquery.sql.binder_joins import JoinBinder
+from bamquery.sql.binder_with import named_query
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce, common_type
+from bamquery.sql.environment import Environment
 from bamquery.sql.failures import each, placed
 from bamquery.sql.operators import explicit_cast
 from bamquery.sql.positions import reason, start
@@ -29,34 +33,69 @@ _FILE_FUNCTIONS: Final = {
     "read_csv": "csv",
     "read_csv_auto": "csv",
 }
-_NOTHING: Final = Scope("", ())
-
-BindQuery = Callable[[exp.Expr], Plan]
+_NOTHING: Final = Scope()
 
 
-def bind_from(node: exp.Expr | None, sql: str, catalog: Catalog, bind_query: BindQuery) -> tuple[Plan, Scope]:
-    """The plan and scope of what FROM names; one row without columns where there is no FROM."""
-    if node is None:
-        return SingleRow(), _NOTHING
-    source = node.this if isinstance(node, exp.From) else node
-    match source:
-        case exp.Table():
-            plan, name = _bind_table(source, sql, catalog)
-        case exp.Values():
-            plan, name = bind_values(source, sql), ""
-        case exp.Subquery(this=exp.Table() | exp.Values() as inner):
-            plan, inner_scope = bind_from(inner, sql, catalog, bind_query)
-            name = inner_scope.table
-        case exp.Subquery(this=inner):
-            plan, name = bind_query(inner), ""
-        case _:
-            with placed(sql, source):
-                raise ValueError(f"{type(source).__name__} cannot stand in FROM")
-    return plan, _aliased(Scope.of(name, plan.fields), source.args.get("alias"), sql)
+@dataclass(frozen=True)
+class SourceBinder:
+    """Binds the FROM of one query.
+
+    Attributes:
+        sql: the text, for the places of errors.
+        catalog: tables and files.
+        bind_query: for queries in FROM.
+        make_binder: for conditions of joins: an expression binder over a scope, for a clause.
+        environment: what the query sees of the text around it.
+    """
+
+    sql: str
+    catalog: Catalog
+    bind_query: Callable[[exp.Expr], Plan]
+    make_binder: Callable[[Scope, str], ExpressionBinder]
+    environment: Environment
+
+    def bind(self, node: exp.From | None, joins: Sequence[exp.Join]) -> tuple[Plan, Scope]:
+        """The plan and scope of what FROM names and joins; one row without columns where there is no FROM."""
+        if node is None:
+            return SingleRow(), _NOTHING
+        joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
+        return joiner.bind(self._bind_source(node.this), joins)
+
+    def _bind_source(self, source: exp.Expr) -> tuple[Plan, Scope]:
+        joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
+        alias = source.args.get("alias")
+        match source:
+            case exp.Table():
+                plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
+                scope = _aliased(Scope.of(name, plan.fields), alias, self.sql)
+                return joiner.bind((plan, scope), source.args.get("joins") or ())
+            case exp.Values():
+                plan, name = bind_values(source, self.sql), ""
+            case exp.Subquery(this=exp.Table() | exp.Values() as inner):
+                plan, scope = self._bind_source(inner)
+                return (plan, scope) if alias is None else self._as_table(plan, scope, alias)
+            case exp.Subquery(this=inner):
+                plan, name = self.bind_query(inner), ""
+            case _:
+                with placed(self.sql, source):
+                    raise ValueError(f"{type(source).__name__} cannot stand in FROM")
+        return plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
+
+    def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
+        """What stands in parentheses, as one table with a name of its own."""
+        chosen = tuple(column for column, _ in scope.visible)
+        whole = Scope.of(_only_name(scope), scope.fields(chosen))
+        if chosen != scope.columns:
+            plan = Project(plan, chosen, tuple(column.name for column in whole.columns))
+        return plan, _aliased(whole, alias, self.sql)
 
 
-def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog) -> Source:
-    """The table of that name.
+def _only_name(scope: Scope) -> str:
+    return scope.tables[0].name if len(scope.tables) == 1 else ""
+
+
+def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Source:
+    """The table of that name; `others` are names that could have been meant too.
 
     Raises:
         SqlError: there is none; with the nearest name.
@@ -67,7 +106,7 @@ def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog) -> Source:
         known = catalog.table_names()
         if fold_name(name) in map(fold_name, known):
             raise
-        words = f'there is no table "{name}".{suggestion(name, known)}'
+        words = f'there is no table "{name}".{suggestion(name, [*known, *others])}'
         raise SqlError(reason(words, sql, node), sql) from error
 
 
@@ -116,13 +155,18 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
     return folded.value
 
 
-def _bind_table(node: exp.Table, sql: str, catalog: Catalog) -> tuple[Plan, str]:
+def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
     name = node.this
+    if isinstance(name, exp.Identifier) and not _is_single_quoted(name, sql):
+        with placed(sql, node):
+            named = named_query(name.this, environment)
+        if named is not None:
+            return named, name.this
     if isinstance(name, exp.Identifier):
         if _is_single_quoted(name, sql):
             source, called = _files([name.this], None, name, sql, catalog), _stem(name.this)
         else:
-            source, called = bind_table(name.this, node, sql, catalog), name.this
+            source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     else:
         patterns, file_format = _file_function(name, sql)
         source, called = _files(patterns, file_format, name, sql, catalog), name.name
@@ -167,7 +211,7 @@ def _files(
 def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:
     if alias is None:
         return scope
-    table = alias.this.name if alias.this is not None else scope.table
+    table = alias.this.name if alias.this is not None else _only_name(scope)
     renamed = [column.name for column in alias.args.get("columns") or ()]
     with placed(sql, alias):
         if len(renamed) > len(scope.columns):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -13,48 +13,118 @@ from bamquery.plan.nodes import Field
 
 
 @dataclass(frozen=True)
+class ScopeTable:
+    """One of the things that stand in FROM.
+
+    Attributes:
+        name: what the statement calls it; empty where it has no name.
+        columns: its own, for names with the table before them and for `t.*`.
+    """
+
+    name: str
+    columns: tuple[ColumnRef, ...]
+
+
+@dataclass(frozen=True)
 class Scope:
     """The columns of what stands in FROM.
 
     Attributes:
-        table: what the statement calls it; empty where there is no FROM or no name.
+        tables: in the order of the statement.
         columns: in the order of the plan below.
+        visible: what * stands for, in that order, with the table of each: columns that USING compares come
+            once, and belong to no table.
     """
 
-    table: str
-    columns: tuple[ColumnRef, ...]
+    tables: tuple[ScopeTable, ...] = ()
+    columns: tuple[ColumnRef, ...] = ()
+    visible: tuple[tuple[ColumnRef, str], ...] = ()
 
     @classmethod
     def of(cls, table: str, fields: Iterable[Field]) -> Scope:
         """The scope over a plan's output; names that are taken already get a number."""
         fields = tuple(fields)
         names = unique_names([field.name for field in fields])
-        return cls(
-            table,
-            tuple(ColumnRef(i, name, f.type) for i, (name, f) in enumerate(zip(names, fields, strict=True))),
+        columns = tuple(
+            ColumnRef(i, name, f.type) for i, (name, f) in enumerate(zip(names, fields, strict=True))
         )
+        return cls((ScopeTable(table, columns),), columns, tuple((column, table) for column in columns))
 
     def renamed(self, table: str, names: Sequence[str]) -> Scope:
         """The same columns under an alias and other names."""
         fields = [Field(name, column.type) for name, column in zip(names, self.columns, strict=True)]
         return Scope.of(table, fields)
 
-    def find(self, name: str) -> ColumnRef | None:
-        """The column of that name, or None."""
-        return next((column for column in self.columns if fold(column.name) == fold(name)), None)
+    @staticmethod
+    def fields(columns: Sequence[ColumnRef]) -> list[Field]:
+        """Fields as a plan has them that gives out those columns."""
+        return [Field(column.name, column.type) for column in columns]
 
-    def check_table(self, table: str) -> None:
-        """Raise `ValueError` unless a qualifier names this scope's table."""
-        if fold(table) != fold(self.table):
-            known = [self.table] if self.table else []
-            raise ValueError(f'there is no table "{table}" in FROM.{suggestion(table, known)}')
+    def beside(self, right: Scope) -> Scope:
+        """This one's columns, then those of another plan whose columns come after this one's."""
+        width = len(self.columns)
 
-    def missing(self, name: str, others: Sequence[str] = ()) -> str:
+        def move(column: ColumnRef) -> ColumnRef:
+            return replace(column, index=column.index + width)
+
+        tables = tuple(replace(t, columns=tuple(map(move, t.columns))) for t in right.tables)
+        return Scope(
+            (*self.tables, *tables),
+            (*self.columns, *map(move, right.columns)),
+            (*self.visible, *((move(column), table) for column, table in right.visible)),
+        )
+
+    def find(self, name: str, table: str = "") -> ColumnRef | None:
+        """The column of that name, of a table if one is given, or None; `ValueError` for one of several."""
+        if table:
+            return _named(self._table(table).columns, name)
+        found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]
+        if len(found) > 1:
+            places = list(dict.fromkeys(f"{of}.{column.name}" for column, of in found if of))
+            hint = f": write {' or '.join(places)}" if len(places) > 1 else ""
+            raise ValueError(f'"{name}" could be the column of several tables{hint}')
+        return found[0][0] if found else None
+
+    def has_table(self, table: str) -> bool:
+        """Whether something in FROM has that name."""
+        return any(fold(table) == fold(known.name) for known in self.tables)
+
+    def check_names(self) -> None:
+        """Raise `ValueError` where two tables have one name."""
+        for table in self.tables:
+            if table.name:
+                self._table(table.name)
+
+    def columns_of(self, table: str) -> tuple[ColumnRef, ...]:
+        """What `table.*` stands for; `ValueError` unless that is one table's name."""
+        return self._table(table).columns
+
+    def _table(self, name: str) -> ScopeTable:
+        found = [table for table in self.tables if fold(table.name) == fold(name)]
+        if len(found) > 1:
+            raise ValueError(f'several tables in FROM are called "{name}": give them aliases of their own')
+        if not found:
+            raise ValueError(self._no_table(name))
+        return found[0]
+
+    def _no_table(self, name: str) -> str:
+        known = [table.name for table in self.tables if table.name]
+        return f'there is no table "{name}" in FROM.{suggestion(name, known)}'
+
+    def missing(self, name: str, others: Sequence[str] = (), table: str = "") -> str:
         """Words for a column that is not there; `others` are names that could have been meant too."""
+        if table and not self.has_table(table):
+            return self._no_table(table)
         if not self.columns and not others:
             return f'there is no column "{name}", for lack of a FROM'
-        known = [column.name for column in self.columns]
-        return f'there is no column "{name}".{suggestion(name, [*known, *others])}'
+        here = self.columns_of(table) if table else [column for column, _ in self.visible]
+        known = [column.name for column in here]
+        where = f' in table "{table}"' if table and len(self.tables) > 1 else ""
+        return f'there is no column "{name}"{where}.{suggestion(name, [*known, *others])}'
+
+
+def _named(columns: Sequence[ColumnRef], name: str) -> ColumnRef | None:
+    return next((column for column in columns if fold(column.name) == fold(name)), None)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -43,7 +43,8 @@ _INFIX: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
 
 def column_name(node: exp.Expr, sql: str) -> str:
     """The name of a select item: its alias, its column's name, or its spelling."""
-    node = node.unnest()
+    while isinstance(node, exp.Paren):
+        node = node.this
     if isinstance(node, exp.Alias):
         return node.alias
     if isinstance(node, exp.Column):
@@ -105,7 +106,27 @@ def _between(node: exp.Expr, sql: str) -> str:
 
 
 def _in(node: exp.Expr, sql: str) -> str:
+    if node.args.get("query") is not None:
+        return f"({spell(node.this, sql)} = ANY({_query(node.args['query'], sql)}))"
     return f"({spell(node.this, sql)} IN ({_list(node.expressions, sql)}))"
+
+
+def _query(node: exp.Expr, sql: str) -> str:
+    """A query, shortened to what it selects."""
+    while isinstance(node, exp.Subquery | exp.Paren):
+        node = node.this
+    if not isinstance(node, exp.Select):
+        return "..."
+    items = [column_name(item, sql) if not item.is_star else "*" for item in node.expressions]
+    return f"SELECT {', '.join(items)}{' ...' if node.args.get('from_') else ''}"
+
+
+def _quantified(word: str) -> Callable[[Any, str], str]:
+    return lambda node, sql: f"{word}({_query(node.this, sql)})"
+
+
+def _exists(node: exp.Expr, sql: str) -> str:
+    return f"EXISTS({_query(node.this, sql)})"
 
 
 def _like(symbol: str) -> Callable[[Any, str], str]:
@@ -189,5 +210,9 @@ _SPELLERS: Final[Mapping[type[exp.Expr], Callable[[Any, str], str]]] = MappingPr
         exp.Trim: lambda node, sql: f"trim({spell(node.this, sql)})",
         exp.Anonymous: _function,
         exp.Filter: _filter,
+        exp.Subquery: lambda node, sql: f"({_query(node, sql)})",
+        exp.Exists: _exists,
+        exp.Any: _quantified("ANY"),
+        exp.All: _quantified("ALL"),
     }
 )

@@ -25,11 +25,21 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         # Queries.
         exp.Select: (
             *("expressions", "distinct", "from_", "where", "group", "having", "order", "limit", "offset"),
+            *("joins", "with_"),
         ),
         exp.From: ("this",),
-        exp.Table: ("this", "alias"),
+        exp.Table: ("this", "alias", "joins"),
         exp.TableAlias: ("this", "columns"),
-        exp.Subquery: ("this", "alias"),
+        exp.Subquery: ("this", "alias", "with_", "order", "limit", "offset"),
+        exp.Join: ("this", "kind", "side", "method", "on", "using"),
+        exp.With: ("expressions",),
+        exp.CTE: ("this", "alias"),
+        exp.Union: (*_BINARY, "distinct", "by_name", "order", "limit", "offset", "with_"),
+        exp.Intersect: (*_BINARY, "distinct", "order", "limit", "offset", "with_"),
+        exp.Except: (*_BINARY, "distinct", "order", "limit", "offset", "with_"),
+        exp.Exists: ("this",),
+        exp.Any: ("this",),
+        exp.All: ("this",),
         exp.Values: ("expressions", "alias"),
         exp.Tuple: ("expressions",),
         exp.Where: ("this",),
@@ -63,7 +73,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.NullSafeNEQ: _BINARY,
         exp.Is: _BINARY,
         exp.Between: ("this", "low", "high"),
-        exp.In: ("this", "expressions"),
+        exp.In: ("this", "expressions", "query"),
         exp.Like: (*_BINARY, "negate"),
         exp.ILike: (*_BINARY, "negate"),
         exp.Add: _BINARY,
@@ -108,16 +118,14 @@ WITHOUT_MEANING: Final[frozenset[tuple[type[exp.Expr], str]]] = frozenset(
         # sqlglot's notes on what DuckDB's operator means, the same wherever it stands.
         (exp.DPipe, "safe"),
         (exp.TryCast, "safe"),
+        # A query is put wherever its name stands.
+        (exp.CTE, "materialized"),
     }
 )
 """Arguments that change nothing, so that nothing is lost where they are not read."""
 
 _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
     {
-        exp.With: "WITH",
-        exp.Union: "UNION",
-        exp.Intersect: "INTERSECT",
-        exp.Except: "EXCEPT",
         exp.Lateral: "LATERAL",
         exp.Unnest: "UNNEST",
         exp.TableSample: "sampling",
@@ -126,9 +134,6 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.WithinGroup: "WITHIN GROUP",
         exp.IgnoreNulls: "IGNORE NULLS",
         exp.RespectNulls: "RESPECT NULLS",
-        exp.Exists: "EXISTS",
-        exp.Any: "ANY",
-        exp.All: "ALL (subquery)",
         exp.Rollup: "ROLLUP",
         exp.Cube: "CUBE",
         exp.GroupingSets: "GROUPING SETS",
@@ -209,6 +214,7 @@ _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyT
         (exp.Table, "ordinality"): "WITH ORDINALITY",
         (exp.Column, "db"): "a schema before a column's table",
         (exp.Column, "catalog"): "a database before a column's table",
+        (exp.With, "recursive"): "WITH RECURSIVE",
         (exp.Star, "replace"): "* REPLACE",
         (exp.Star, "rename"): "* RENAME",
         (exp.Distinct, "on"): "DISTINCT ON",
@@ -217,7 +223,6 @@ _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyT
         (exp.Order, "this"): "ORDER BY within a function call",
         (exp.Ordered, "with_fill"): "WITH FILL",
         (exp.Between, "symmetric"): "BETWEEN SYMMETRIC",
-        (exp.In, "query"): "IN (subquery)",
         (exp.In, "field"): "IN with anything but a list",
         (exp.In, "unnest"): "IN UNNEST",
         (exp.Cast, "format"): "CAST ... FORMAT",
@@ -309,14 +314,6 @@ def _spell(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", name).strip().upper()
 
 
-def _join(node: exp.Expr) -> str:
-    words = [node.args.get(part) for part in ("method", "side", "kind")]
-    written = " ".join(str(word) for word in words if word)
-    if not written and not node.args.get("on") and not node.args.get("using"):
-        return "a second table in FROM"
-    return f"{written} JOIN".strip()
-
-
 def _pivot(node: exp.Expr) -> str:
     return "UNPIVOT" if node.args.get("unpivot") else "PIVOT"
 
@@ -326,13 +323,36 @@ def _command(node: exp.Expr) -> str:
 
 
 _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingProxyType(
-    {exp.Join: _join, exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _command}
+    {exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _command}
 )
 
 
-def _subquery(node: exp.Expr) -> str | None:
-    at_home = (exp.From, exp.Subquery, exp.Create, exp.Insert, exp.Describe, syntax.Explain, type(None))
-    return None if isinstance(node.parent, at_home) else "a subquery in an expression"
+def _join(node: exp.Expr) -> str | None:
+    method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
+    if method == "ASOF" and kind in ("", "INNER", "OUTER") and side in ("", "LEFT"):
+        return None
+    known = method in ("", "NATURAL") and (
+        (kind in ("", "INNER", "CROSS", "SEMI", "ANTI") and not side)
+        or (kind in ("", "OUTER") and side in ("LEFT", "RIGHT", "FULL"))
+    )
+    return None if known else " ".join(word for word in (method, side, kind, "JOIN") if word)
+
+
+def _query(node: exp.Expr) -> str | None:
+    return "a list of a subquery's rows (ARRAY)" if isinstance(node.parent, exp.Anonymous) else None
+
+
+def _quantified(node: exp.Expr) -> str | None:
+    """ANY and ALL go with a comparison, on its right side, and take a query."""
+    words = type(node).__name__.upper()
+    comparison = node.parent
+    known = isinstance(comparison, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE))
+    if not known or comparison is None or comparison.args.get("expression") is not node:
+        return f"{words} anywhere but after a comparison"
+    query = node.this
+    while isinstance(query, exp.Paren | exp.Subquery):
+        query = query.this
+    return None if isinstance(query, exp.Query | exp.Values) else f"{words} of a list"
 
 
 def _tuple(node: exp.Expr) -> str | None:
@@ -378,7 +398,10 @@ def _schema(node: exp.Expr) -> str | None:
 
 _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = MappingProxyType(
     {
-        exp.Subquery: _subquery,
+        exp.Join: _join,
+        exp.Select: _query,
+        exp.Any: _quantified,
+        exp.All: _quantified,
         exp.Tuple: _tuple,
         exp.Array: _array,
         exp.Is: _is,

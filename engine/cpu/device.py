@@ -19,7 +19,10 @@ from bamquery.engine.cpu.frames import (
     make_batch,
     string_bytes,
     take_batch,
+    take_batch_or_null,
 )
+from bamquery.engine.cpu.hashing import hash_rows
+from bamquery.engine.cpu.join_table import CpuJoinTable
 from bamquery.engine.cpu.kernels import booleans_of, nulls
 from bamquery.engine.cpu.sorting import sort_batch
 from bamquery.plan.expressions import AggregateCall, Expression
@@ -98,6 +101,10 @@ class CpuDevice:
         """The rows at those positions."""
         return take_batch(frame, positions)
 
+    def take_or_null(self, frame: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
+        """The rows at those positions, nulls for -1."""
+        return take_batch_or_null(frame, positions)
+
     def evaluate(self, expressions: Sequence[Expression], frame: pa.RecordBatch) -> pa.RecordBatch:
         """One column per expression."""
         return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
@@ -125,6 +132,20 @@ class CpuDevice:
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CpuAggregation:
         """Keys and aggregates, prepared."""
         return CpuAggregation(keys, aggregates)
+
+    def join_table(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool]) -> CpuJoinTable:
+        """Rows prepared to be found by their keys."""
+        return CpuJoinTable(keys, nulls_equal)
+
+    def partition(
+        self, frame: pa.RecordBatch, keys: pa.RecordBatch, count: int, level: int
+    ) -> list[pa.RecordBatch]:
+        """The rows by bits of their keys' hashes: a byte for each level, the lowest ones left to joins."""
+        hashes = hash_rows(keys.columns, keys.num_rows)
+        places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)
+        ordered = take_batch(frame, np.argsort(places, kind="stable"))
+        ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
+        return [ordered.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""

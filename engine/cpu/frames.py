@@ -48,8 +48,17 @@ def string_bytes(column: Column) -> int:
 
 def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> pa.RecordBatch:
     """Rows at positions."""
+    if not batch.num_columns:
+        return make_batch([], len(positions))
     indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
     return batch.take(indices)
+
+
+def take_batch_or_null(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:
+    """Rows at positions, nulls where the position is -1."""
+    missing = positions < 0
+    indices: Any = pa.array(positions, mask=missing) if missing.any() else pa.array(positions)
+    return take_batch(batch, indices)
 
 
 def decoded(column: Column) -> Column:

@@ -17,6 +17,7 @@ from bamquery.engine.cuda.aggregation import CudaAggregation
 from bamquery.engine.cuda.column_reader import CudaColumnReader
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
+from bamquery.engine.cuda.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.memory import reported
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
@@ -157,6 +158,10 @@ class CudaDevice:
         """The rows at those positions."""
         return self._on_gpu("chosen rows", lambda: self._take(frame, positions))
 
+    def take_or_null(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+        """The rows at those positions, nulls for -1."""
+        return self._on_gpu("chosen rows", lambda: self._take_or_null(frame, positions))
+
     def evaluate(self, expressions: Sequence[Expression], frame: CudaFrame) -> CudaFrame:
         """One column per expression."""
         return self._on_gpu(
@@ -183,6 +188,14 @@ class CudaDevice:
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CudaAggregation:
         """Keys and aggregates, prepared."""
         return CudaAggregation(self.kernels, keys, aggregates)
+
+    def join_table(self, keys: CudaFrame, nulls_equal: Sequence[bool]) -> CudaJoinTable:
+        """Rows prepared to be found by their keys."""
+        return CudaJoinTable(self.kernels, self._on_gpu, keys, nulls_equal)
+
+    def partition(self, frame: CudaFrame, keys: CudaFrame, count: int, level: int) -> list[CudaFrame]:
+        """The rows by libcudf's hash of their keys, seeded by the level."""
+        return self._on_gpu("rows by key", lambda: self._partition(frame, keys, count, level))
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
         """The fragment's columns, read by the host and copied."""
@@ -212,6 +225,40 @@ class CudaDevice:
         places = upload(self.session, narrow)
         self.session.synchronize()  # before the array is let go of
         return make_frame(self.kernels.gather(frame.columns, places), len(positions))
+
+    def _take_or_null(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
+        if not frame.columns:
+            return make_frame((), len(positions))
+        kernels = self.kernels
+        if not frame.rows:
+            columns = [
+                plc.Column.all_null_like(c, len(positions), stream=kernels.stream, mr=kernels.memory)
+                for c in frame.columns
+            ]
+            return make_frame(columns, len(positions))
+        # libcudf counts negative positions from the end; what is past the end is null.
+        narrow = pa.array(np.where(positions < 0, frame.rows, positions).astype(np.int32))
+        places = upload(self.session, narrow)
+        self.session.synchronize()  # before the array is let go of
+        return make_frame(kernels.gather(frame.columns, places, nullify=True), len(positions))
+
+    def _partition(self, frame: CudaFrame, keys: CudaFrame, count: int, level: int) -> list[CudaFrame]:
+        if not frame.rows or not frame.columns:
+            return [frame, *(self.slice(frame, 0, 0) for _ in range(count - 1))]
+        kernels = self.kernels
+        table, starts = plc.partitioning.hash_partition(
+            frame.table(),
+            plc.Table([comparable(kernels, column) for column in keys.columns]),
+            count,
+            seed=level,
+            stream=kernels.stream,
+            mr=kernels.memory,
+        )
+        starts = list(starts)[:count]
+        return [
+            make_frame([kernels.cut(column, start, end) for column in table.columns()], end - start)
+            for start, end in zip(starts, [*starts[1:], frame.rows], strict=True)
+        ]
 
     def _string_bytes(self, column: plc.Column) -> int:
         kernels = self.kernels

@@ -52,8 +52,9 @@ def test_statements() -> None:
     GoldenFile(FOLDER / "statements.txt").check(_statement)
 
 
-def test_queries() -> None:
-    GoldenFile(FOLDER / "queries.txt").check(lambda sql: format_plan(plan_of(sql), exact=True))
+@pytest.mark.parametrize("name", ["queries", "joins"])
+def test_queries(name: str) -> None:
+    GoldenFile(FOLDER / f"{name}.txt").check(lambda sql: format_plan(plan_of(sql), exact=True))
 
 
 def test_column_names() -> None:

@@ -6,8 +6,21 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
-from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, SingleRow, Sort, Values
-from bamquery.plan.rewriting import map_arguments, renumber
+from bamquery.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Repeat,
+    Scan,
+    SingleRow,
+    Sort,
+    Union,
+    Values,
+)
+from bamquery.plan.rewriting import columns_of, map_arguments, renumber
 
 
 def prune_columns(plan: Plan) -> Plan:
@@ -46,6 +59,13 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
         case Limit(child=child):
             below, positions = _prune(child, needed)
             return replace(plan, child=below), positions
+        case Repeat(child=child, count=count):
+            below, positions = _prune(child, needed | referenced_columns(count))
+            return Repeat(below, renumber(count, positions)), positions
+        case Join():
+            return _prune_join(plan, needed)
+        case Union():
+            return _prune_union(plan, needed)
         case Project():
             return _prune_project(plan, needed)
         case Aggregate():
@@ -60,6 +80,39 @@ def _prune_project(plan: Project, needed: frozenset[int]) -> tuple[Plan, dict[in
     below, positions = _prune(plan.child, referenced_columns(*expressions))
     moved = tuple(renumber(expression, positions) for expression in expressions)
     return Project(below, moved, tuple(plan.names[i] for i in kept)), _positions(kept)
+
+
+def _prune_join(plan: Join, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
+    width = len(plan.left.fields)
+    # What stands after the left's columns is the mark; in the condition it is the right's columns.
+    marks = plan.kind == "mark"
+    read = needed - {width} if marks else needed
+    if plan.condition is not None:
+        read |= referenced_columns(plan.condition)
+    left, of_left = _prune(plan.left, frozenset(i for i in read if i < width))
+    right, of_right = _prune(plan.right, frozenset(i - width for i in read if i >= width))
+    now = len(left.fields)
+    positions = {**of_left, **{width + old: now + new for old, new in of_right.items()}}
+    condition = None if plan.condition is None else renumber(plan.condition, positions)
+    pruned = Join(left, right, plan.kind, condition)
+    if plan.kind in ("semi", "anti"):
+        return pruned, of_left
+    return pruned, {**of_left, width: now} if marks else positions
+
+
+def _prune_union(plan: Union, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
+    """Each input with just the columns needed: they must stay alike."""
+    kept = sorted(needed)
+    return Union(tuple(_just(child, kept) for child in plan.inputs)), _positions(kept)
+
+
+def _just(plan: Plan, kept: list[int]) -> Plan:
+    below, positions = _prune(plan, frozenset(kept))
+    columns = columns_of(below)
+    if [positions[i] for i in kept] == list(range(len(columns))):
+        return below
+    chosen = tuple(columns[positions[i]] for i in kept)
+    return Project(below, chosen, tuple(column.name for column in chosen))
 
 
 def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bamquery.plan.nodes import Limit, Plan, Project, Sort
+from bamquery.plan.nodes import Limit, Plan, Project, Sort, Union
 from bamquery.plan.rewriting import transform_plan
 
 
@@ -21,8 +21,26 @@ def _push(plan: Limit) -> Plan:
             return replace(below, child=_push(replace(plan, child=below.child)))
         case Sort(limit=None, offset=0) as below if plan.count is not None:
             return replace(below, limit=plan.count, offset=plan.offset)
+        case Union() as below if plan.count is not None:
+            wanted = plan.count + plan.offset
+            return replace(plan, child=Union(tuple(_at_most(child, wanted) for child in below.inputs)))
         case _:
             return plan
+
+
+def _at_most(plan: Plan, count: int) -> Plan:
+    """The plan, limited unless it is already."""
+    below = plan
+    while isinstance(below, Project):
+        below = below.child
+    if isinstance(below, Limit | Sort) and _rows_of(below) <= count:
+        return plan
+    return _push(Limit(plan, count))
+
+
+def _rows_of(plan: Limit | Sort) -> float:
+    limit = plan.count if isinstance(plan, Limit) else plan.limit
+    return float("inf") if limit is None else limit
 
 
 def _merged(outer: Limit, inner: Limit) -> Limit:

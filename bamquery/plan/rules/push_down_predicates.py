@@ -5,26 +5,34 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bamquery.plan.expressions import Expression, referenced_columns
-from bamquery.plan.nodes import Aggregate, Filter, Plan, Project, Scan, Sort
-from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, substitute, transform_plan
+from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union
+from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, renumber, substitute, transform_plan
 
 
 def push_down_predicates(plan: Plan) -> Plan:
-    """Split each filter's condition and move each part below all that does not depend on it."""
-    return transform_plan(plan, lambda node: _push_all(node) if isinstance(node, Filter) else node)
+    """Split each filter's condition and move each part below all that does not depend on it.
+
+    So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
+    """
+    return transform_plan(plan, _push_all)
 
 
-def _push_all(plan: Filter) -> Plan:
-    """The filter's child with every condition as far down as it goes, in the order they were written."""
-    child = plan.child
-    kept: list[Expression] = []
-    for predicate in conjuncts(plan.predicate):
-        pushed = _push(child, predicate)
-        if pushed is None:
-            kept.append(predicate)
-        else:
-            child = pushed
-    return Filter(child, conjunction(kept)) if kept else child
+def _push_all(plan: Plan) -> Plan:
+    """The node with every condition as far down as it goes, in the order they were written."""
+    match plan:
+        case Join(condition=condition) if condition is not None:
+            return _push_condition(plan, condition)
+        case Filter(child=child, predicate=predicate):
+            kept: list[Expression] = []
+            for part in conjuncts(predicate):
+                pushed = _push(child, part)
+                if pushed is None:
+                    kept.append(part)
+                else:
+                    child = pushed
+            return Filter(child, conjunction(kept)) if kept else child
+        case _:
+            return plan
 
 
 def _push(plan: Plan, predicate: Expression) -> Plan | None:
@@ -54,6 +62,10 @@ def _push(plan: Plan, predicate: Expression) -> Plan | None:
             if not columns_read or any(index >= len(keys) for index in columns_read):
                 return None
             return replace(plan, child=_below(child, substitute(predicate, keys)))
+        case Union(inputs=inputs):
+            return Union(tuple(_below(child, predicate) for child in inputs))
+        case Join():
+            return _push_into_join(plan, predicate)
         case _:
             return None
 
@@ -61,3 +73,42 @@ def _push(plan: Plan, predicate: Expression) -> Plan | None:
 def _below(child: Plan, predicate: Expression) -> Plan:
     pushed = _push(child, predicate)
     return Filter(child, predicate) if pushed is None else pushed
+
+
+def _push_into_join(plan: Join, predicate: Expression) -> Plan | None:
+    """A condition on the pairs: on the side that it is about, if that side's rows come as they are."""
+    width = len(plan.left.fields)
+    read = referenced_columns(predicate)
+    if plan.kind not in ("right", "full") and all(index < width for index in read):
+        return replace(plan, left=_below(plan.left, predicate))
+    if plan.kind in ("inner", "right") and read and all(index >= width for index in read):
+        return replace(plan, right=_below(plan.right, _of_right(predicate, width)))
+    if plan.kind == "inner":
+        parts = [] if plan.condition is None else conjuncts(plan.condition)
+        return replace(plan, condition=conjunction([*parts, predicate]))
+    return None
+
+
+def _push_condition(plan: Join, condition: Expression) -> Plan:
+    """The parts of a join's own condition that are about one side whose lone rows are not wanted."""
+    width = len(plan.left.fields)
+    left, right = plan.left, plan.right
+    kept: list[Expression] = []
+    for part in conjuncts(condition):
+        read = referenced_columns(part)
+        if read and plan.kind in ("inner", "right", "semi") and all(index < width for index in read):
+            left = _below(left, part)
+        elif (
+            read
+            and plan.kind in ("inner", "left", "semi", "anti", "single")
+            and all(index >= width for index in read)
+        ):
+            right = _below(right, _of_right(part, width))
+        else:
+            kept.append(part)
+    return Join(left, right, plan.kind, conjunction(kept) if kept else None)
+
+
+def _of_right(predicate: Expression, width: int) -> Expression:
+    """A condition on pairs that reads the right side only, over that side's columns."""
+    return renumber(predicate, {index: index - width for index in referenced_columns(predicate)})

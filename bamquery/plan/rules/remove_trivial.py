@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bamquery.plan.expressions import Expression, Literal
-from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, Sort
-from bamquery.plan.rewriting import columns_of, conjunction, conjuncts
+from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Scan
+from bamquery.plan.rewriting import children, columns_of, conjunction, conjuncts, with_children
 
 
 def remove_trivial(plan: Plan) -> Plan:
@@ -19,11 +19,10 @@ def remove_trivial(plan: Plan) -> Plan:
 
 
 def _remove(plan: Plan, *, at_root: bool) -> Plan:
-    match plan:
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
-            # Names matter in the result only; above a node that keeps them, it decides.
-            keeps_names = isinstance(plan, Filter | Sort | Limit)
-            plan = replace(plan, child=_remove(plan.child, at_root=at_root and keeps_names))
+    # Names matter in the result only; above a node that keeps them, it decides.
+    keeps_names = not isinstance(plan, Project | Aggregate)
+    below = [_remove(child, at_root=at_root and keeps_names) for child in children(plan)]
+    plan = with_children(plan, below)
     match plan:
         case Project(child=child) if _changes_nothing(plan, at_root=at_root):
             return child
@@ -31,10 +30,17 @@ def _remove(plan: Plan, *, at_root: bool) -> Plan:
             return _filter(replace(plan, predicates=()), predicates)
         case Filter(child=child, predicate=predicate):
             return _filter(child, conjuncts(predicate))
+        case Join(condition=condition) if condition is not None:
+            undecided = [part for part in conjuncts(condition) if not _is_true(part)]
+            return replace(plan, condition=conjunction(undecided) if undecided else None)
         case Limit(child=child, count=None, offset=0):
             return child
         case _:
             return plan
+
+
+def _is_true(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and expression.value.as_py() is True
 
 
 def _changes_nothing(plan: Project, *, at_root: bool) -> bool:

@@ -33,6 +33,7 @@ UnaryOperator = _enum("UnaryOperator", "EXP", "LOG", "SQRT", "CEIL", "FLOOR", "A
 Order = _enum("Order", "ASCENDING", "DESCENDING")
 NullOrder = _enum("NullOrder", "AFTER", "BEFORE")
 NullPolicy = _enum("NullPolicy", "EXCLUDE", "INCLUDE")
+NullEquality = _enum("NullEquality", "EQUAL", "UNEQUAL")
 OutOfBoundsPolicy = _enum("OutOfBoundsPolicy", "NULLIFY", "DONT_CHECK")
 SideType = _enum("SideType", "LEFT", "RIGHT", "BOTH")
 

@@ -257,13 +257,27 @@ def encode(table, stream=None, mr=None):
     return gather(table, places, OutOfBoundsPolicy.DONT_CHECK), Column.of([codes[r] for r in rows], INT32)
 
 
-def hash_partition(table, keys, count, stream=None, mr=None):
+def hash_partition(table, keys, count, hash_function=None, seed=0, stream=None, mr=None):
     parts: list[list[int]] = [[] for _ in range(count)]
-    for i, row in enumerate(table.rows()):
-        parts[hash(repr(_hashable([row[k] for k in keys]))) % count].append(i)
+    chosen = keys.rows() if isinstance(keys, Table) else ([row[k] for k in keys] for row in table.rows())
+    for i, row in enumerate(chosen):
+        parts[hash(repr((seed, _hashable(list(row))))) % count].append(i)
     starts = np.cumsum([0, *map(len, parts)]).tolist()
     order = Column.of([i for part in parts for i in part], INT32)
     return gather(table, order, OutOfBoundsPolicy.DONT_CHECK), starts[:-1]
+
+
+def inner_join(left, right, nulls_equal, stream=None, mr=None):
+    assert nulls_equal.name == "EQUAL"
+    kinds = [c.type() for c in left.columns()], [c.type() for c in right.columns()]
+    assert kinds[0] == kinds[1]
+    assert not any(kind.id() in FLOATS for kind in kinds[0]), "NaN is for the device to see to"
+    places: dict[Any, list[int]] = {}
+    for i, row in enumerate(right.rows()):
+        places.setdefault(tuple(row), []).append(i)
+    pairs = [(i, j) for i, row in enumerate(left.rows()) for j in places.get(tuple(row), [])]
+    pairs.reverse()  # libcudf promises no order
+    return Column.of([i for i, _ in pairs], INT32), Column.of([j for _, j in pairs], INT32)
 
 
 def _nothing(kind, stream=None, mr=None):

@@ -1,0 +1,129 @@
+"""Queries within expressions: one value, EXISTS, IN, ANY and ALL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.plan.expressions import ColumnRef, Expression, Literal
+from bamquery.plan.nodes import Plan, Project
+from bamquery.plan.rewriting import columns_of
+from bamquery.plan.subqueries import SubqueryCall, SubqueryKind
+from bamquery.plan.types import value_type
+from bamquery.sql import operators
+from bamquery.sql.coercion import decode
+from bamquery.sql.environment import Environment
+from bamquery.sql.failures import placed
+from bamquery.sql.positions import line_and_column, start
+
+if TYPE_CHECKING:
+    from bamquery.sql.binder_expressions import ExpressionBinder
+
+BindInner = Callable[[exp.Expr, Environment], Plan]
+
+_OPPOSITES = {
+    "equal": "not_equal",
+    "not_equal": "equal",
+    "less": "greater_equal",
+    "less_equal": "greater",
+    "greater": "less_equal",
+    "greater_equal": "less",
+}
+
+
+def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+    """A query that stands for the value of its only row."""
+    plan, outside = _bound(binder, node)
+    _check_one_column(binder, plan, node)
+    return _call(binder, node, plan, "scalar", outside, kind=plan.fields[0].type)
+
+
+def bind_exists(binder: ExpressionBinder, node: exp.Exists) -> Expression:
+    """EXISTS."""
+    plan, outside = _bound(binder, node.this)
+    return _call(binder, node.this, plan, "exists", outside)
+
+
+def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
+    """IN with a query, which is = ANY."""
+    return _any(binder, node, "equal", node.this, node.args["query"])
+
+
+def bind_quantified(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
+    """A comparison with ANY or ALL of a query; ALL is what no row contradicts."""
+    quantifier = node.expression
+    query = quantifier.this
+    if isinstance(quantifier, exp.Any):
+        return _any(binder, node, function, node.this, query)
+    return operators.negation(_any(binder, node, _OPPOSITES[function], node.this, query))
+
+
+def _any(
+    binder: ExpressionBinder, node: exp.Expr, function: str, value: exp.Expr, query: exp.Expr
+) -> Expression:
+    operand = decode(binder.bind(value))
+    plan, outside = _bound(binder, query)
+    _check_one_column(binder, plan, query)
+    column = columns_of(plan)[0]
+    stand_in = operand if isinstance(operand, Literal) else ColumnRef(1, "operand", operand.type)
+    with placed(binder.sql, node):
+        test = operators.compare(function, stand_in, column)
+    compared = [] if isinstance(operand, Literal) else [operand]
+    return _call(binder, query, plan, "any", outside, test=test, compared=compared)
+
+
+def _bound(binder: ExpressionBinder, node: exp.Expr) -> tuple[Plan, Sequence[Expression]]:
+    """The query's plan, and what it takes from outside."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    with placed(binder.sql, node):
+        if binder.bind_inner is None:
+            raise ValueError(f"a subquery cannot stand in {binder.clause}")
+    environment, correlation = binder.environment.within(binder)
+    plan = binder.bind_inner(node, environment)
+    return _decoded(plan), correlation.columns
+
+
+def _decoded(plan: Plan) -> Plan:
+    """The plan with values in place of dictionaries' codes."""
+    columns = columns_of(plan)
+    values = tuple(decode(column) for column in columns)
+    if values == columns:
+        return plan
+    return Project(plan, values, tuple(column.name for column in columns))
+
+
+def _check_one_column(binder: ExpressionBinder, plan: Plan, node: exp.Expr) -> None:
+    with placed(binder.sql, node):
+        if len(plan.fields) != 1:
+            raise ValueError(f"a subquery needs one column here, not {len(plan.fields)}")
+
+
+def _call(
+    binder: ExpressionBinder,
+    node: exp.Expr,
+    plan: Plan,
+    subquery: SubqueryKind,
+    outside: Sequence[Expression],
+    *,
+    kind: pa.DataType | None = None,
+    test: Expression | None = None,
+    compared: Sequence[Expression] = (),
+) -> Expression:
+    offset = start(node)
+    line, column = (0, 0) if offset is None else line_and_column(binder.sql, offset)
+    result = pa.bool_() if kind is None else value_type(kind)
+    return SubqueryCall(
+        "subquery",
+        (*outside, *compared),
+        result,
+        plan,
+        subquery,
+        test,
+        len(outside),
+        line,
+        column,
+    )

@@ -1,0 +1,72 @@
+"""WITH: queries under a name, put wherever the name stands in FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from bamquery.naming import fold
+from bamquery.plan.expressions import ColumnRef, referenced_columns
+from bamquery.plan.nodes import Plan, Project
+from bamquery.plan.rewriting import children, expressions_of
+from bamquery.sql.environment import Environment, NamedQuery
+from bamquery.sql.failures import placed
+from bamquery.sql.scope import unique_names
+
+BindQuery = Callable[[exp.Expr, Environment], Plan]
+
+
+def bind_with(node: exp.With | None, sql: str, environment: Environment, bind: BindQuery) -> Environment:
+    """The environment with the named queries in it; each sees those before it.
+
+    Raises:
+        SqlError: a query is wrong, a name is given twice, or there are more names than columns.
+    """
+    seen: set[str] = set()
+    for query in () if node is None else node.expressions:
+        alias = query.args["alias"]
+        name = alias.this.name
+        with placed(sql, alias):
+            if fold(name) in seen:
+                raise ValueError(f'"{name}" is named twice in WITH')
+        seen.add(fold(name))
+        plan = bind(query.this, environment)
+        columns = [column.name for column in alias.args.get("columns") or ()]
+        with placed(sql, alias):
+            if len(columns) > len(plan.fields):
+                raise ValueError(f'"{name}" has {len(plan.fields)} columns, not {len(columns)}')
+        plan = _renamed(plan, columns)
+        correlation = environment.correlation if _takes_from_outside(plan) else None
+        environment = environment.with_named(NamedQuery(name, plan, correlation))
+    return environment
+
+
+def named_query(name: str, environment: Environment) -> Plan | None:
+    """The plan of what WITH names so, or None; `ValueError` where it cannot be used here."""
+    found = environment.named.get(fold(name))
+    if found is None:
+        return None
+    if found.correlation is not None and found.correlation is not environment.correlation:
+        raise ValueError(
+            f'"{found.name}" uses columns of a query around it, and cannot be named in a subquery of its own'
+        )
+    return found.plan
+
+
+def _renamed(plan: Plan, columns: list[str]) -> Plan:
+    given = [*columns, *(field.name for field in plan.fields[len(columns) :])]
+    names = tuple(unique_names(given))
+    if names == tuple(field.name for field in plan.fields):
+        return plan
+    if isinstance(plan, Project):
+        return replace(plan, names=names)
+    references = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
+    return Project(plan, references, names)
+
+
+def _takes_from_outside(plan: Plan) -> bool:
+    return any(index < 0 for index in referenced_columns(*expressions_of(plan))) or any(
+        map(_takes_from_outside, children(plan))
+    )

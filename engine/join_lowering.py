@@ -1,0 +1,109 @@
+"""Logical joins to physical ones: which conditions are keys, and which side is held in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from bamquery.engine.operators.asof_join import AsofJoin
+from bamquery.engine.operators.join import Join
+from bamquery.engine.operators.join_pairs import JoinCondition
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.project import Project
+from bamquery.plan import nodes
+from bamquery.plan.asof import asof_condition
+from bamquery.plan.cardinality import estimated_rows
+from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
+from bamquery.plan.nodes import JoinKind, Plan
+from bamquery.plan.rewriting import conjunction, conjuncts, renumber
+
+_SWAPPED: Final[Mapping[JoinKind, JoinKind]] = MappingProxyType(
+    {"inner": "inner", "left": "right", "right": "left", "full": "full"}
+)
+"""The kinds whose sides may change places, and what they are then."""
+
+
+def lower_join(plan: nodes.Join, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
+    """The operator of a join; the side with fewer rows, as far as that is known, is held."""
+    probe, build = lower(plan.left), lower(plan.right)
+    if plan.kind in ("asof", "asof_left"):
+        return _asof(plan, probe, build)
+    if plan.kind in _SWAPPED and estimated_rows(plan.left) < estimated_rows(plan.right):
+        return _swapped(plan, probe, build)
+    return Join(probe, build, plan.kind, join_condition(plan), plan.fields)
+
+
+def _asof(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
+    assert plan.condition is not None
+    width = len(plan.left.fields)
+    found = asof_condition(plan.condition, width)
+    keys = [(mine, _of_right(other, width), equal) for mine, other, equal in found.keys]
+    inequality = (found.inequality, found.left, _of_right(found.right, width))
+    return AsofJoin(left, right, keys, inequality, plan.fields, keeps_left=plan.kind == "asof_left")
+
+
+def join_condition(plan: nodes.Join) -> JoinCondition:
+    """Equalities between the sides as keys, what else there is as a condition on pairs."""
+    width = len(plan.left.fields)
+    keys: list[tuple[Expression, Expression, bool]] = []
+    others: list[Expression] = []
+    for part in [] if plan.condition is None else conjuncts(plan.condition):
+        key = _key(part, width)
+        if key is None:
+            others.append(part)
+        else:
+            keys.append(key)
+    if plan.kind == "mark" and not _answers_alone(keys, others):
+        # A comparison with null makes the mark null: keys are only those that have no such answer.
+        others = (
+            [part for part in conjuncts(plan.condition) if not _is_safe(part, width)]
+            if plan.condition is not None
+            else []
+        )
+        keys = [key for key in keys if key[2]]
+    return JoinCondition(
+        tuple(left for left, _, _ in keys),
+        tuple(_of_right(right, width) for _, right, _ in keys),
+        tuple(nulls_equal for _, _, nulls_equal in keys),
+        conjunction(others) if others else None,
+    )
+
+
+def _answers_alone(keys: Sequence[tuple[Expression, Expression, bool]], others: Sequence[Expression]) -> bool:
+    """Whether the keys say all of a mark: one that may be null, or any number that treat null as a value."""
+    return not others and (len(keys) == 1 or all(nulls_equal for _, _, nulls_equal in keys))
+
+
+def _is_safe(part: Expression, width: int) -> bool:
+    key = _key(part, width)
+    return key is not None and key[2]
+
+
+def _key(part: Expression, width: int) -> tuple[Expression, Expression, bool] | None:
+    """Left key, right key and whether nulls are equal; None for a condition of another kind."""
+    if not isinstance(part, Call) or part.function not in ("equal", "is_not_distinct_from"):
+        return None
+    one, other = part.arguments
+    nulls_equal = part.function == "is_not_distinct_from"
+    for left, right in ((one, other), (other, one)):
+        of_left, of_right = referenced_columns(left), referenced_columns(right)
+        if of_left and of_right and max(of_left) < width <= min(of_right):
+            return left, right, nulls_equal
+    return None
+
+
+def _of_right(expression: Expression, width: int) -> Expression:
+    return renumber(expression, {index: index - width for index in referenced_columns(expression)})
+
+
+def _swapped(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
+    """The join with its sides in each other's place, and its columns back in theirs."""
+    left_width, right_width = len(plan.left.fields), len(plan.right.fields)
+    places = {i: right_width + i for i in range(left_width)}
+    places |= {left_width + i: i for i in range(right_width)}
+    condition = None if plan.condition is None else renumber(plan.condition, places)
+    turned = nodes.Join(plan.right, plan.left, _SWAPPED[plan.kind], condition)
+    join = Join(right, left, turned.kind, join_condition(turned), turned.fields)
+    columns = [ColumnRef(places[i], field.name, field.type) for i, field in enumerate(plan.fields)]
+    return Project(join, columns, plan.fields)

@@ -1,0 +1,148 @@
+"""ASOF joins: each row with the one before it, or after it, on the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import Any, Final, Generic
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.memory import Reservation
+from bamquery.engine.operators.framing import FRAME_ROWS, gathered
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.profile import OperatorProfile
+from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.format import format_expression
+from bamquery.plan.nodes import Field, SortKey
+from bamquery.plan.rewriting import conjunction
+
+Positions = NDArray[np.int64]
+
+_MARKS: Final = (Field("side", pa.int8()), Field("position", pa.int64()))
+
+
+class AsofJoin(Operator[Frame], Generic[Frame]):
+    """Each row of the first child with the nearest row of the second; holds both within `memory_limit`.
+
+    The values of both sides are sorted together, so the nearest row of the other side is the last one
+    before a row, if their keys are equal. Among several that are equally near it is any.
+    """
+
+    def __init__(
+        self,
+        left: Operator[Frame],
+        right: Operator[Frame],
+        keys: Sequence[tuple[Expression, Expression, bool]],
+        inequality: tuple[str, Expression, Expression],
+        fields: tuple[Field, ...],
+        *,
+        keeps_left: bool,
+    ) -> None:
+        """Keys and inequality compare expressions over the left with such over the right child's columns.
+
+        `keeps_left`: rows without a partner come, too.
+        """
+        self._function, *nearest = inequality
+        self._values: tuple[list[Expression], list[Expression]] = (
+            [*(mine for mine, _, _ in keys), nearest[0]],
+            [*(other for _, other, _ in keys), nearest[1]],
+        )
+        self._nulls_equal = [*(equal for _, _, equal in keys), False]
+        details = {
+            "kind": "left" if keeps_left else "inner",
+            "values": [format_expression(value) for value in self._values[0]],
+        }
+        super().__init__(fields, (left, right), OperatorProfile("ASOF join", details))
+        self._keeps_left = keeps_left
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The rows of the left child in their order, once all rows of both have come."""
+        device = context.device
+        with context.memory.reservation("ASOF JOIN") as memory:
+            right, left = (self._all_rows(context, child, memory) for child in reversed(self.children))
+            memory.resize(3 * memory.held)  # the values, sorted, and the answer
+            values = [device.evaluate(v, f) for v, f in zip(self._values, (left, right), strict=True)]
+            nearest = self._nearest(device, values)
+            self.profile.details["peak_memory"] = memory.peak
+            for start in range(0, len(nearest), FRAME_ROWS):
+                context.check_cancelled()
+                positions = np.arange(start, min(start + FRAME_ROWS, len(nearest)))
+                found = self._with_equal_keys(device, values, positions, nearest[positions])
+                if not self._keeps_left:
+                    positions, found = positions[found >= 0], found[found >= 0]
+                yield device.join_columns([device.take(left, positions), device.take_or_null(right, found)])
+
+    def _all_rows(
+        self, context: ExecutionContext[Frame], child: Operator[Frame], memory: Reservation
+    ) -> Frame:
+        device = context.device
+        held: list[Frame] = [device.empty(child.fields)]
+        with closing(child.frames(context)) as frames, closing(gathered(device, frames)) as chunks:
+            for chunk in chunks:
+                held.append(chunk)
+                memory.resize(memory.held + device.nbytes(chunk))
+        return device.concatenate(held)
+
+    def _nearest(self, device: Device[Frame], values: Sequence[Frame]) -> Positions:
+        """For each row of the left side the last of the right side before it, or -1; keys may differ."""
+        inclusive = self._function in ("greater_equal", "less_equal")
+        marked = []
+        for side, frame in enumerate(values):
+            usable = device.matching(self._usable(), frame)
+            first = (side == 1) == inclusive  # at equal values, which side comes first
+            sides = np.full(len(usable), 0 if first else 1, np.int8)
+            columns: list[Any] = [pa.array(sides), pa.array(usable)]
+            marks = device.from_arrow(pa.RecordBatch.from_arrays(columns, names=["side", "position"]))
+            marked.append(device.join_columns([device.take(frame, usable), marks]))
+        *keys, last = self._columns(0)
+        order = [SortKey(key) for key in keys]
+        order.append(SortKey(last, descending=self._function.startswith("less")))
+        order.append(SortKey(ColumnRef(len(self._nulls_equal), "side", pa.int8())))
+        both = device.sort(device.concatenate(marked), order)
+        width = len(self._nulls_equal)
+        batch = device.to_arrow(device.select(both, [width, width + 1]), _MARKS)
+        sides, places = (np.asarray(column) for column in batch.columns)
+        of_right = sides == (0 if inclusive else 1)
+        before = np.maximum.accumulate(np.where(of_right, np.arange(len(sides)), -1))
+        nearest = np.full(device.row_count(values[0]), -1, np.int64)
+        chosen = ~of_right & (before >= 0)
+        nearest[places[chosen]] = places[before[chosen]]
+        return nearest
+
+    def _with_equal_keys(
+        self, device: Device[Frame], values: Sequence[Frame], positions: Positions, found: Positions
+    ) -> Positions:
+        """The rows found, -1 where their keys are others."""
+        width = len(self._nulls_equal)
+        if width == 1:
+            return found
+        some = np.flatnonzero(found >= 0)
+        pairs = device.join_columns(
+            [device.take(values[0], positions[some]), device.take(values[1], found[some])]
+        )
+        names = ["is_not_distinct_from" if equal else "equal" for equal in self._nulls_equal[:-1]]
+        sides = zip(names, self._columns(0), self._columns(width), strict=False)
+        equal = conjunction([Call(name, (one, other), pa.bool_()) for name, one, other in sides])
+        kept = some[device.matching(equal, pairs)]
+        answer = np.full(len(found), -1, np.int64)
+        answer[kept] = found[kept]
+        return answer
+
+    def _columns(self, start: int) -> list[Expression]:
+        """References to the values of a side whose columns begin at a place."""
+        return [ColumnRef(start + i, "value", value.type) for i, value in enumerate(self._values[0])]
+
+    def _usable(self) -> Expression:
+        """That no value is null that equals nothing then."""
+        return conjunction(
+            [
+                Call("is_not_null", (column,), pa.bool_())
+                for column, equal in zip(self._columns(0), self._nulls_equal, strict=True)
+                if not equal
+            ]
+        )

@@ -1,0 +1,161 @@
+"""The side of a join that is held in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final, Generic
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device, Frame, JoinTable
+from bamquery.engine.memory import Reservation
+from bamquery.engine.operators.framing import drained
+from bamquery.engine.operators.group_states import grouped
+from bamquery.engine.operators.join_pairs import AllPairs, JoinCondition
+from bamquery.engine.operators.join_partitions import PARTS
+from bamquery.engine.parallel import ordered_map
+from bamquery.errors import MemoryLimitError
+from bamquery.plan.expressions import Call, ColumnRef
+from bamquery.plan.nodes import Field
+
+MEMORY_LEVEL: Final = 5
+"""Of the hashes that rows in memory are split by: those of files have lower ones."""
+_COPIES: Final = 2
+"""Times that rows are in memory while they are joined, or beside their keys."""
+_TABLE_BYTES: Final = 48
+"""For each row, what finds it."""
+
+
+@dataclass(frozen=True)
+class Build(Generic[Frame]):
+    """Held rows, ready to be found.
+
+    Attributes:
+        frame: the rows; their keys only, where nothing else is wanted.
+        table: finds them.
+        rows: how many.
+        has_nulls: whether a key is null that equals nothing; known where there is one key.
+    """
+
+    frame: Frame
+    table: JoinTable[Frame]
+    rows: int
+    has_nulls: bool
+
+    @staticmethod
+    def null_rows(device: Device[Frame], keys: Frame, kind: pa.DataType) -> NDArray[np.bool_]:
+        """Which rows of a frame of one column are null."""
+        nulls = np.zeros(device.row_count(keys), np.bool_)
+        nulls[device.matching(Call("is_null", (ColumnRef(0, "key", kind),), pa.bool_()), keys)] = True
+        return nulls
+
+
+def collected(
+    context: ExecutionContext[Frame], chunks: Iterable[Frame], memory: Reservation
+) -> tuple[list[Frame], Frame | None]:
+    """Chunks as far as they and what is made of them fit in memory, and the first one that did not, if any.
+
+    Raises:
+        MemoryLimitError: there is nowhere else to keep rows.
+    """
+    device = context.device
+    held: list[Frame] = []
+    size = rows = 0
+    for chunk in chunks:
+        size += device.nbytes(chunk)
+        rows += device.row_count(chunk)
+        try:
+            memory.resize(_COPIES * size + _TABLE_BYTES * rows)
+        except MemoryLimitError:
+            if context.spill_folder is None:
+                raise
+            return held, chunk
+        held.append(chunk)
+    return held, None
+
+
+def held_rows(
+    context: ExecutionContext[Frame],
+    frames: Sequence[Frame],
+    condition: JoinCondition,
+    memory: Reservation,
+    *,
+    no_pairs: bool,
+) -> Build[Frame]:
+    """Rows, one frame at least, ready to be found; `no_pairs`: none will be."""
+    device = context.device
+    frame = device.concatenate(frames)
+    rows, size = device.row_count(frame), device.nbytes(frame)
+    if not condition.build_keys:
+        memory.resize(size)
+        return Build(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
+    keys = device.evaluate(condition.build_keys, frame)
+    table = device.join_table(keys, condition.nulls_equal)
+    memory.resize(size + device.nbytes(keys) + table.nbytes)
+    return Build(frame, table, rows, has_nulls=False)
+
+
+def held_parts(
+    context: ExecutionContext[Frame],
+    frames: list[Frame],
+    condition: JoinCondition,
+    memory: Reservation,
+) -> list[Build[Frame]]:
+    """Many rows in parts by the hash of their keys, made on all threads; the list is emptied."""
+    device = context.device
+    empty = device.slice(frames[0], 0, 0)
+
+    def split(frame: Frame) -> Sequence[Frame]:
+        keys = device.evaluate(condition.build_keys, frame)
+        return device.partition(frame, keys, PARTS, MEMORY_LEVEL)
+
+    def part(pieces: Sequence[Frame]) -> Build[Frame]:
+        rows = device.concatenate([empty, *pieces])
+        keys = device.evaluate(condition.build_keys, rows)
+        table = device.join_table(keys, condition.nulls_equal)
+        return Build(rows, table, device.row_count(rows), has_nulls=False)
+
+    parts: list[list[Frame]] = [[] for _ in range(PARTS)]
+    with closing(ordered_map(context, split, drained(frames))) as pieces:
+        for piece in pieces:
+            for place, frame in zip(parts, piece, strict=True):
+                place.append(frame)
+    with closing(ordered_map(context, part, drained(parts))) as builds:
+        found = list(builds)
+    memory.resize(sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
+    return found
+
+
+def held_keys(
+    context: ExecutionContext[Frame],
+    frames: Iterable[Frame],
+    fields: Sequence[Field],
+    condition: JoinCondition,
+    memory: Reservation,
+) -> Build[Frame]:
+    """Each key of some rows once, ready to be found; without keys, whether there is a row at all.
+
+    Raises:
+        MemoryLimitError: they do not fit.
+    """
+    device = context.device
+    if not condition.build_keys:
+        some = any(device.row_count(frame) for frame in frames)
+        row = device.slice(device.single_row(), 0, int(some))
+        return Build(row, AllPairs(device, int(some)), int(some), has_nulls=False)
+    aggregation = device.aggregation(condition.build_keys, ())
+    with closing(grouped(context, frames, device.empty(fields), aggregation, memory)) as groups:
+        keys = device.concatenate(list(groups))
+    rows, size = device.row_count(keys), device.nbytes(keys)
+    memory.resize(_COPIES * size + _TABLE_BYTES * rows)
+    table = device.join_table(keys, condition.nulls_equal)
+    memory.resize(size + table.nbytes)
+    has_nulls = False
+    if len(condition.build_keys) == 1 and not condition.nulls_equal[0]:
+        has_nulls = bool(Build.null_rows(device, keys, condition.build_keys[0].type).any())
+    return Build(keys, table, rows, has_nulls)

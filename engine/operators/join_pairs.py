@@ -1,0 +1,166 @@
+"""Which rows of two sides of a join belong together: by their keys, or all with all, and by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device, Frame, JoinTable
+from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
+from bamquery.plan.nodes import JoinKind
+from bamquery.plan.rewriting import renumber
+
+Positions = NDArray[np.int64]
+
+_PORTION: Final = 1 << 18
+"""Pairs that are dealt with at once where every row meets every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCondition:
+    """What makes a pair of a probed and a held row.
+
+    Attributes:
+        probe_keys: over the probed side.
+        build_keys: over the held side, as many and of the same types.
+        nulls_equal: for each key, whether null equals null.
+        residual: over the columns of the probed, then of the held side; None: keys are all.
+    """
+
+    probe_keys: tuple[Expression, ...] = ()
+    build_keys: tuple[Expression, ...] = ()
+    nulls_equal: tuple[bool, ...] = ()
+    residual: Expression | None = None
+
+    @property
+    def is_never_true(self) -> bool:
+        """Whether it is known that no pair fulfils it."""
+        return isinstance(self.residual, Literal) and self.residual.value.as_py() is not True
+
+    def only_keys_matter(self, kind: JoinKind) -> bool:
+        """Whether nothing of the held rows matters but which keys there are."""
+        return kind in ("semi", "anti", "mark") and self.residual is None
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of some consecutive probed rows, all there are of them.
+
+    Attributes:
+        start, stop: those rows, the last one excluded.
+        positions: probed rows, ascending.
+        found: held rows.
+        undecided: probed rows in some pair for which the residual is null; None where nobody asked.
+    """
+
+    start: int
+    stop: int
+    positions: Positions
+    found: Positions
+    undecided: Positions | None = None
+
+
+class AllPairs(Generic[Frame]):
+    """Every row with each of `rows` held ones: a join table without keys."""
+
+    def __init__(self, device: Device[Frame], rows: int) -> None:
+        self._device = device
+        self._rows = rows
+        self.nbytes: Final = 0
+
+    def matches(self, keys: Frame) -> Iterator[tuple[int, Positions, Positions]]:
+        """All pairs; see `bamquery.engine.device.JoinTable`."""
+        count = self._device.row_count(keys)
+        step = max(_PORTION // max(self._rows, 1), 1)
+        held = np.arange(self._rows)
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            yield stop, np.repeat(np.arange(start, stop), self._rows), np.tile(held, stop - start)
+
+
+class PairFinder(Generic[Frame]):
+    """Finds the pairs of frames with the held rows; thread-safe."""
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        table: JoinTable[Frame],
+        build: Frame,
+        condition: JoinCondition,
+        probe_columns: int,
+        *,
+        wants_undecided: bool,
+    ) -> None:
+        self._context = context
+        self._table = table
+        self._keys = condition.probe_keys
+        self._wants_undecided = wants_undecided
+        self._residual = condition.residual
+        read = frozenset() if self._residual is None else referenced_columns(self._residual)
+        self._of_probe = sorted(index for index in read if index < probe_columns)
+        of_build = sorted(index for index in read if index >= probe_columns)
+        self._read = context.device.select(build, [index - probe_columns for index in of_build])
+        self._has_build = bool(of_build)
+        if self._residual is not None:
+            places = {old: new for new, old in enumerate([*self._of_probe, *of_build])}
+            self._residual = renumber(self._residual, places)
+
+    def pairs(self, frame: Frame) -> Iterator[Pairs]:
+        """All pairs of the frame's rows, in portions; every row is in one portion, also without a pair.
+
+        Raises:
+            ExecutionError: a key or the condition cannot be computed.
+        """
+        device = self._context.device
+        keys = device.evaluate(self._keys, frame) if self._keys else frame
+        start = 0
+        for stop, positions, found in self._table.matches(keys):
+            self._context.check_cancelled()
+            all_pairs = Pairs(start, stop, positions, found, self._nothing_undecided())
+            checks = self._residual is not None and len(positions)
+            yield self._checked(frame, all_pairs) if checks else all_pairs
+            start = stop
+
+    def _nothing_undecided(self) -> Positions | None:
+        return np.zeros(0, np.int64) if self._wants_undecided else None
+
+    def _checked(self, frame: Frame, pairs: Pairs) -> Pairs:
+        """The pairs that fulfil the condition, and if wanted the rows for which it is null."""
+        device = self._context.device
+        assert self._residual is not None
+        sides: list[Frame] = []
+        if self._of_probe or not self._has_build:
+            sides.append(device.take(device.select(frame, self._of_probe), pairs.positions))
+        if self._has_build:
+            sides.append(device.take(self._read, pairs.found))
+        rows = device.join_columns(sides)
+        kept = device.matching(self._residual, rows)
+        undecided = None
+        if self._wants_undecided:
+            unknown = device.matching(Call("is_null", (self._residual,), pa.bool_()), rows)
+            undecided = np.unique(pairs.positions[unknown])
+        return Pairs(pairs.start, pairs.stop, pairs.positions[kept], pairs.found[kept], undecided)
+
+
+def columns_of_nulls(device: Device[Frame], like: Frame, rows: int) -> Frame:
+    """That many rows of nulls, with the columns of a frame."""
+    return device.take_or_null(like, np.full(rows, -1, np.int64))
+
+
+def kept_rows(start: int, stop: int, chosen: Positions, *, negate: bool = False) -> Positions:
+    """The rows from `start` to before `stop` that are, or are not, among those chosen."""
+    mask = np.zeros(stop - start, np.bool_)
+    mask[chosen - start] = True
+    return np.flatnonzero(~mask if negate else mask) + start
+
+
+def truth_column(device: Device[Frame], truth: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> Frame:
+    """A frame of one boolean column, null where unknown."""
+    column: Any = pa.array(truth, pa.bool_(), mask=unknown)
+    return device.from_arrow(pa.RecordBatch.from_arrays([column], names=["mark"]))

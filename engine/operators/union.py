@@ -1,0 +1,26 @@
+"""UNION ALL: one child's rows after the other's."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import Generic
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.profile import OperatorProfile
+from bamquery.plan.nodes import Field
+
+
+class Union(Operator[Frame], Generic[Frame]):
+    """All children's rows, child by child; their columns have the same types."""
+
+    def __init__(self, children: Sequence[Operator[Frame]], fields: tuple[Field, ...]) -> None:
+        super().__init__(fields, tuple(children), OperatorProfile("Union"))
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The children's frames."""
+        for child in self.children:
+            with closing(child.frames(context)) as frames:
+                yield from frames

@@ -1,0 +1,229 @@
+"""Joins of all kinds on every device against DuckDB, and what they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device
+from bamquery.engine.operators import join
+from bamquery.engine.operators.join import Join
+from bamquery.engine.operators.join_pairs import JoinCondition
+from bamquery.engine.settings import Settings
+from bamquery.errors import CancelledError, ExecutionError, MemoryLimitError
+from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.nodes import Field, JoinKind
+from tests.conformance.harness import Forever, Rows, random_column, run
+from tests.oracle import ask
+from tests.strategies import ALL_TYPES
+from tests.values import plain
+
+KINDS: tuple[JoinKind, ...] = ("inner", "left", "right", "full", "semi", "anti")
+FEW = [0, 1, 2, 3, 5, 8]
+
+
+def _table(kind: pa.DataType, rows: int, seed: int, values: list[Any] | None = None) -> pa.Table:
+    key = random_column(kind, rows, seed, values)
+    return pa.table({"k": key, "n": pa.array(range(rows), pa.int64())})
+
+
+def _fields(left: pa.Table, right: pa.Table, kind: JoinKind) -> tuple[Field, ...]:
+    own = [Field(field.name, field.type) for field in left.schema]
+    theirs = [] if kind in ("semi", "anti") else [Field(f.name, f.type) for f in right.schema]
+    return (*own, *theirs, *([Field("mark", pa.bool_())] if kind == "mark" else []))
+
+
+def _key(table: pa.Table) -> ColumnRef:
+    return ColumnRef(0, "k", table.schema.field("k").type)
+
+
+def _joined(
+    left: pa.Table, right: pa.Table, kind: JoinKind, condition: JoinCondition, sizes: list[int]
+) -> Join[Any]:
+    fields = _fields(left, right, "mark" if kind == "mark" else kind)
+    if kind == "mark":
+        fields = (*_fields(left, right, "semi"), Field("mark", pa.bool_()))
+    return Join(Rows(left, sizes), Rows(right, sizes), kind, condition, fields)
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    rows = zip(*(plain(column) for column in table.columns), strict=True)
+    return sorted(tuple(str(value) for value in row) for row in rows)
+
+
+def _sql(kind: JoinKind, on: str) -> str:
+    word = {"inner": "JOIN"}.get(kind, f"{kind.upper()} JOIN")
+    return f"SELECT * FROM l {word} r ON {on}"
+
+
+def _residual(left: pa.Table) -> Expression:
+    """l.n < r.n"""
+    width = left.num_columns
+    return Call("less", (ColumnRef(1, "n", pa.int64()), ColumnRef(width + 1, "n", pa.int64())), pa.bool_())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("sizes", [[1], [0, 7, 100], [10_000]], ids=str)
+def test_kinds(
+    oracle: duckdb.DuckDBPyConnection, device: Device[Any], kind: JoinKind, sizes: list[int]
+) -> None:
+    left, right = _table(pa.int64(), 90, 1, FEW), _table(pa.int64(), 40, 2, [*FEW, 10**12])
+    keys = ((_key(left),), (_key(right),), (False,))
+    conditions = {
+        "l.k = r.k": JoinCondition(*keys),
+        "l.k = r.k AND l.n < r.n": JoinCondition(*keys, _residual(left)),
+        "l.k IS NOT DISTINCT FROM r.k": JoinCondition(keys[0], keys[1], (True,)),
+        "l.n < r.n": JoinCondition(residual=_residual(left)),
+        "TRUE": JoinCondition(),
+    }
+    for on, condition in conditions.items():
+        ours = run(_joined(left, right, kind, condition, sizes), device)
+        assert _rows(ours) == _rows(ask(oracle, _sql(kind, on), l=left, r=right)), on
+    for one, other in ((left.slice(0, 0), right), (left, right.slice(0, 0))):
+        for on, condition in conditions.items():
+            ours = run(_joined(one, other, kind, condition, sizes), device)
+            assert _rows(ours) == _rows(ask(oracle, _sql(kind, on), l=one, r=other)), on
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
+def test_columns_of_every_type_are_padded(
+    oracle: duckdb.DuckDBPyConnection, device: Device[Any], kind: pa.DataType
+) -> None:
+    left, right = (_table(pa.int64(), rows, rows, FEW) for rows in (50, 30))
+    left = left.append_column("x", random_column(kind, 50, 3))
+    right = right.append_column("x", random_column(kind, 30, 4))
+    condition = JoinCondition((_key(left),), (_key(right),), (False,))
+    ours = run(_joined(left, right, "full", condition, [13]), device)
+    assert _rows(ours) == _rows(ask(oracle, _sql("full", "l.k = r.k"), l=left, r=right))
+
+
+@pytest.mark.parametrize("held", [[], [1, 2], [1, None], [None]], ids=str)
+def test_marks(oracle: duckdb.DuckDBPyConnection, device: Device[Any], held: list[int | None]) -> None:
+    left = pa.table({"k": pa.array([1, 3, None], pa.int64()), "n": pa.array([0, 1, 2], pa.int64())})
+    right = pa.table({"k": pa.array(held, pa.int64())})
+    equal = Call("equal", (_key(left), ColumnRef(2, "k", pa.int64())), pa.bool_())
+    expected = ask(oracle, "SELECT *, k IN (SELECT k FROM r) FROM l", l=left, r=right)
+    for condition in (
+        JoinCondition((_key(left),), (_key(right),), (False,)),
+        JoinCondition(residual=equal),
+    ):
+        ours = run(_joined(left, right, "mark", condition, [2]), device)
+        assert _rows(ours) == _rows(expected)
+
+
+def test_single_rows(device: Device[Any]) -> None:
+    left = pa.table({"k": pa.array([1, 2, 3], pa.int64())})
+    right = pa.table({"k": pa.array([1, 2, 2], pa.int64())})
+    condition = JoinCondition((_key(left),), (_key(right),), (False,))
+    found = run(_joined(left, right.slice(0, 2), "single", condition, [10]), device)
+    assert found.column(1).to_pylist() == [1, 2, None]
+    for several in (condition, JoinCondition()):
+        with pytest.raises(ExecutionError, match="gave several rows"):
+            run(_joined(left, right, "single", several, [10]), device)
+
+
+def test_many_pairs_come_in_portions(device: Device[Any]) -> None:
+    """A thousand rows with a thousand each: a million pairs, never in memory together."""
+    left = pa.table({"k": pa.array([7] * 1000, pa.int64()), "n": pa.array(range(1000), pa.int64())})
+    condition = JoinCondition((_key(left),), (_key(left),), (False,))
+    with ExecutionContext(device, Settings().with_value("threads", 2)) as context:
+        sizes = [device.row_count(f) for f in _joined(left, left, "inner", condition, [1000]).frames(context)]
+    assert sum(sizes) == 1_000_000
+    assert len(sizes) > 1 or device.name != "cpu"
+
+
+def test_a_join_holds_no_more_than_it_may(device: Device[Any]) -> None:
+    table = _table(pa.int64(), 100_000, 1)
+    endless = Forever(table.combine_chunks().to_batches()[0])
+    condition = JoinCondition((_key(table),), (_key(table),), (False,))
+    with (
+        ExecutionContext(device, Settings().with_value("memory_limit", "50MB")) as context,
+        pytest.raises(MemoryLimitError, match=r"JOIN needs .* and memory_limit is 47\.7 MiB"),
+    ):
+        list(Join(Rows(table), endless, "inner", condition, _fields(table, table, "inner")).frames(context))
+    assert endless.closed
+    assert context.memory.used == 0
+
+
+@pytest.mark.parametrize("kind", ["inner", "semi"])
+def test_nothing_is_probed_where_nothing_is_held(device: Device[Any], kind: JoinKind) -> None:
+    table = _table(pa.int64(), 100, 1)
+    probe = Rows(table)
+    condition = JoinCondition((_key(table),), (_key(table),), (False,))
+    join = Join(probe, Rows(table.slice(0, 0)), kind, condition, _fields(table, table, kind))
+    assert run(join, device).num_rows == 0
+    assert probe.frames_given == 0
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "single"])
+def test_many_rows_are_held_in_parts(
+    oracle: duckdb.DuckDBPyConnection, device: Device[Any], monkeypatch: pytest.MonkeyPatch, kind: JoinKind
+) -> None:
+    monkeypatch.setattr(join, "_MANY_ROWS", 30)
+    left, right = _table(pa.int64(), 90, 1, FEW), _table(pa.int64(), 40, 2, [*FEW, 10**12])
+    if kind == "single":  # with each key once
+        right = pa.table({"k": pa.array(range(40), pa.int64()), "n": right["n"]})
+    on = "l.k = r.k AND l.n < r.n"
+    condition = JoinCondition((_key(left),), (_key(right),), (False,), _residual(left))
+    ours = run(_joined(left, right, kind, condition, [50]), device)
+    sql = _sql("left" if kind == "single" else kind, on)
+    assert _rows(ours) == _rows(ask(oracle, sql, l=left, r=right))
+
+
+def _run_in_parts(operator: Join[Any], device: Device[Any], folder: Path, limit: str) -> pa.Table:
+    settings = Settings().with_values({"threads": 2, "memory_limit": limit})
+    with ExecutionContext(device, settings, spill_folder=folder) as context:
+        batches = [device.to_arrow(frame, operator.fields) for frame in operator.frames(context)]
+    assert list(folder.iterdir()) == []
+    assert context.memory.used == 0
+    assert context.memory.peak <= context.memory.limit
+    return pa.Table.from_batches(batches, pa.schema([(f.name, f.type) for f in operator.fields]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_does_not_fit_is_joined_in_parts(device: Device[Any], tmp_path: Path, kind: JoinKind) -> None:
+    """Twice over: parts that do not fit either are split again."""
+    words = [f"word {i}" for i in range(1500)]
+    tables = []
+    for seed, rows in ((1, 1500), (2, 2000)):
+        text = random_column(pa.large_string(), rows, seed, words)
+        flag = random_column(pa.dictionary(pa.int8(), pa.large_string()), rows, seed, ["a", "b", "c"])
+        table = pa.table({"k": text, "n": pa.array(range(rows), pa.int64()), "flag": flag})
+        tables.append(table)
+    left, right = tables
+    for residual in (None, _residual(left)) if kind not in ("semi", "anti") else (_residual(left),):
+        condition = JoinCondition((_key(left),), (_key(right),), (False,), residual)
+        expected = run(_joined(left, right, kind, condition, [1000]), device)
+        for limit in ("100kB", "7kB") if kind == "full" else ("100kB",):
+            parted = _joined(left, right, kind, condition, [1000])
+            assert _rows(_run_in_parts(parted, device, tmp_path, limit)) == _rows(expected)
+            assert parted.profile.details["parts"] >= (32 if limit == "100kB" else 64)
+
+
+def test_rows_of_one_key_cannot_be_split(device: Device[Any], tmp_path: Path) -> None:
+    table = pa.table({"k": pa.array([7] * 5000, pa.int64()), "n": pa.array(range(5000), pa.int64())})
+    for condition, words in (
+        (JoinCondition((_key(table),), (_key(table),), (False,)), "rows of one key"),
+        (JoinCondition(residual=_residual(table)), "rows that no key finds"),
+    ):
+        with pytest.raises(MemoryLimitError, match=words):
+            _run_in_parts(_joined(table, table, "inner", condition, [1000]), device, tmp_path, "50kB")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_join_can_be_cancelled(device: Device[Any]) -> None:
+    table = _table(pa.int64(), 2000, 1)
+    with ExecutionContext(device, Settings().with_value("threads", 2)) as context:
+        probe = Forever(table.combine_chunks().to_batches()[0])
+        fields = _fields(table, table, "inner")
+        frames = Join(probe, Rows(table), "inner", JoinCondition(), fields).frames(context)
+        next(frames)
+        context.cancelled.set()
+        with pytest.raises(CancelledError):
+            list(frames)
+    assert probe.closed

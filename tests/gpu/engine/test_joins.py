@@ -1,0 +1,20 @@
+"""Joins of the cuda device on a GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bamquery.engine.device import Device
+from tests.device_joins import check_join_keys, check_partition, check_take_or_null
+
+
+def test_join_keys(device: Device[Any]) -> None:
+    check_join_keys(device)
+
+
+def test_take_or_null(device: Device[Any]) -> None:
+    check_take_or_null(device)
+
+
+def test_partition(device: Device[Any]) -> None:
+    check_partition(device)

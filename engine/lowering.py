@@ -22,6 +22,7 @@ from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Plan
+from bamquery.plan.types import is_interval
 
 
 def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
@@ -46,6 +47,8 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
             yield from device.aggregate_refusals(part)
         else:
             yield from device.expression_refusals(part)
+    if isinstance(plan, nodes.Aggregate) and any(is_interval(key.type) for key in plan.keys):
+        yield f"the {device.name} device cannot group by INTERVAL: take epoch() of it"
     for child in _children(plan):
         yield from refusals(child, device)
 

@@ -74,6 +74,8 @@ def _value(value: pa.Scalar[Any]) -> Any:
     """The value in Python; dates and times as a count of their unit, floats of 32 bits as such."""
     if not value.is_valid:
         return None
+    if types.is_interval(value.type):
+        return _interval_key(value)
     if pa.types.is_temporal(value.type):
         return count(value)
     if pa.types.is_float32(value.type):
@@ -96,6 +98,22 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar[Any]:
     if value is not None and pa.types.is_date(kind):
         return from_count(value, kind)
     return pa.scalar(value, kind)
+
+
+def _interval_key(value: Any) -> tuple[int, ...]:
+    """What intervals compare by: 30 days are a month, 24 hours a day, as far as whole ones go."""
+    parts = value.as_py()
+    days = _divided(parts.days, 30)
+    month = _divided(parts.nanoseconds // 1000, 30 * 86_400 * 10**6)
+    day = _divided(month[1], 86_400 * 10**6)
+    return parts.months + days[0] + month[0], days[1] + day[0], day[1]
+
+
+def _divided(number: int, by: int) -> tuple[int, int]:
+    """Quotient toward zero, and what is left."""
+    quotient = abs(number) // by
+    quotient = -quotient if number < 0 else quotient
+    return quotient, number - quotient * by
 
 
 _Compute = Callable[[Sequence[Scalar], pa.DataType], Any]

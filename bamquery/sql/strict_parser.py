@@ -128,6 +128,27 @@ class StrictParser(PlacingParser):
             self._retreat(index)
         return super()._parse_type(parse_interval, fallback_to_identifier)
 
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Interval | None:
+        # sqlglot makes texts of numbers, and sums of intervals that stand side by side.
+        token, following = self._curr, self._next
+        if token.token_type != TokenType.INTERVAL or following is None:
+            return None
+        if following.token_type not in (TokenType.STRING, TokenType.NUMBER, TokenType.L_PAREN):
+            return None
+        self._advance()
+        amount = self._parse_primary()
+        unit = None
+        if self._curr and self._curr.text.lower() in syntax.INTERVAL_UNITS:
+            unit = exp.Var(this=self._curr.text.upper())
+            self._advance()
+        elif following.token_type != TokenType.STRING:
+            self.raise_error("Expecting a unit such as DAY or HOURS")
+        interval = exp.Interval(this=amount, unit=unit)
+        interval.update_positions(token)
+        return interval
+
     def _check_name(self, token: Token) -> None:
         if token.token_type != TokenType.IDENTIFIER and token.text.upper() in _RESERVED - {"AS"}:
             self.raise_error("", token)

@@ -1,0 +1,142 @@
+"""Scalar functions by theme, beyond those that every plan needs; see `bamquery.plan.functions`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{
+            name: "double"
+            for name in (
+                *("cbrt", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "cot", "sinh", "cosh"),
+                *("tanh", "asinh", "acosh", "atanh", "gamma", "lgamma"),
+            )
+        },
+        "atan2": "double, double",
+        "even": "double: the next even number away from zero",
+        "nextafter": "nextafter(a, b): the float next to a in the direction of b; floats, doubles",
+        "sign": "-1, 0 or 1 of an integer or float, as int8; 0 of NaN",
+        "isnan": "float or double",
+        "isinf": "float or double",
+        "isfinite": "float or double",
+        "signbit": "whether a float or double is below zero, or -0",
+        "trunc": "trunc(a, n int32 literal): toward zero; types as of round",
+        "round_even": "round_even(a, n int32 literal): halves to even; types as of round",
+        "gcd": "two int64, or two decimal(38, 0)",
+        "lcm": "two int64, or two decimal(38, 0); ExecutionError where it does not fit",
+        "factorial": "of an int32 as decimal(38, 0); ExecutionError below 0 and above 33",
+        "bit_and": "a & b of one integer type",
+        "bit_or": "a | b of one integer type",
+        "bit_xor": "bits in one of a and b, of one integer type",
+        "bit_not": "~a of an integer",
+        "shift_left": "a << b of one integer type; ExecutionError for a or b below 0 and where a bit is lost",
+        "shift_right": "a >> b of one integer type; 0 where b is below 0 or not below the type's width",
+        "bit_count": "bits that are set, of an integer, as int8",
+        "hex": "int64, uint64 or decimal(38, 0) as two's complement; the bytes of a string or binary",
+        "bin": "as hex, to the base of two; not of binaries",
+        "to_base": "to_base(a int64, base int32, least digits int32)",
+        "unhex": "string to binary; ExecutionError for what is no digit",
+        "unbin": "string to binary; ExecutionError for what is no digit",
+    }
+)
+
+TEXTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "ends_with": "ends_with(a, string)",
+        "ltrim": "without spaces at the beginning",
+        "rtrim": "without spaces at the end",
+        "trim_of": "trim_of(a, characters)",
+        "ltrim_of": "ltrim_of(a, characters)",
+        "rtrim_of": "rtrim_of(a, characters)",
+        "left": "left(a, n int64): n characters, all but the last -n where n is below 0",
+        "right": "right(a, n int64): the last n characters, all but the first -n where n is below 0",
+        "substring_at": "substring with places that are not literals; the length may be left out",
+        "lpad": "lpad(a, n int32, characters): n characters; ExecutionError where there are none to add",
+        "rpad": "as lpad, at the end",
+        "replace": "replace(a, what, by what); a where there is nothing to look for",
+        "repeat": "repeat(a, n int64); nothing where n is below 0",
+        "reverse": "characters from behind, with the marks that go with them",
+        "position": "position(a, part): place of the first, counted from 1, 0 where there is none; int64",
+        "split_part": "split_part(a, separator, n int64): from the end where n is below 0",
+        "translate": "translate(a, characters, others): one by one; what has no other goes",
+        "overlay": "overlay(a, b, start int64[, count int64]): b in place of that many characters",
+        "concat_ws": "concat_ws(separator, a, ...): what is not null; null where the separator is",
+        "ascii": "the first character's number, int32; 0 of nothing",
+        "unicode": "the first character's number, int32; -1 of nothing",
+        "chr": "int32 to the character; ExecutionError where there is none",
+        "strlen": "bytes of a string or binary, int64",
+        "bit_length": "bits of a string, int64",
+        "like_escape": "like_escape(a, pattern, escape): what follows the escape character stands for itself",
+        "ilike_escape": "like_escape without regard to case",
+        "glob": "glob(a, pattern) over bytes: * ? [a-z] [!a-z] and a backslash",
+        "regexp_matches": "regexp_matches(a, pattern[, options literal]): RE2, anywhere",
+        "regexp_full_match": "regexp_full_match(a, pattern[, options literal]): RE2, the whole string",
+        "regexp_replace": "regexp_replace(a, pattern, by what[, options literal]): the first, all with g",
+        "regexp_extract": "regexp_extract(a, pattern[, group int32 literal[, options literal]])",
+        "regexp_escape": "the string as a pattern that matches it",
+        **dict.fromkeys(("md5", "sha1", "sha256"), "of a string or binary, as hexadecimal digits"),
+        "to_base64": "binary to string",
+        "from_base64": "string to binary; ExecutionError for what is not base64",
+        "encode": "string to binary",
+        "decode": "binary to string; ExecutionError for what is not UTF-8",
+        "url_encode": "all but letters, digits and -_.~ as %XX",
+        "url_decode": "ExecutionError for what is not UTF-8 then",
+        "strip_accents": "characters without marks",
+        "nfc_normalize": "Unicode's normal form C",
+        "format_bytes": "int64 as a number of bytes, KiB, ...",
+        "format_decimal_bytes": "int64 as a number of bytes, kB, ...",
+        "parse_filename": "parse_filename(path[, without extension boolean])",
+        "parse_dirname": "a path's first part",
+        "parse_dirpath": "a path without its last part",
+        "bar": "bar(x, least, most[, width]): of doubles; ExecutionError for limits that are none",
+        "levenshtein": "bytes to insert, delete or replace; int64",
+        "damerau_levenshtein": "as levenshtein, with transpositions; int64",
+        "hamming": "bytes that differ, int64; ExecutionError where lengths do, or are 0",
+        "jaccard": "bytes in both among bytes in either; double",
+        "jaro_similarity": "double",
+        "jaro_winkler_similarity": "double",
+    }
+)
+
+TIMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "now": "now(): the moment at which the plan runs, timestamp(us, UTC); a literal before a device sees it",
+        "last_day": "date or timestamp to the last date of its month",
+        "dayname": "date or timestamp to the day's English name",
+        "monthname": "date or timestamp to the month's English name",
+        "julian": "date or timestamp to the Julian day, double",
+        "make_date": "three int64; ExecutionError where there is no such date",
+        "make_time": "two int64 and a double; ExecutionError where there is no such time",
+        "make_timestamp": "five int64 and a double; ExecutionError where there is no such moment",
+        "from_count": "int64 units since 1970 to a timestamp",
+        "from_seconds": "double seconds since 1970 to timestamp(us, UTC)",
+        "to_count": "a time's or timestamp's units, int64",
+        "date_diff": "date_diff(a, b, unit literal): beginnings of the unit between a and b of one type (date,"
+        " time(us), timestamp(us)), int64; weeks are whole ones",
+        "date_sub": "date_sub(a, b, unit literal): whole units from a to b, types as of date_diff",
+        "strftime": "strftime(date or timestamp, pattern); ExecutionError for an unknown part",
+        "strptime": "strptime(a, pattern) to timestamp(us[, UTC]); ExecutionError where it does not fit",
+        "try_strptime": "as strptime, null where it does not fit",
+        "to_interval": "to_interval(n int64, unit literal); of seconds and milliseconds a double",
+        "add_interval": "time(us) or timestamp(us) and an interval, to the same",
+        "subtract_interval": "time(us) or timestamp(us) and an interval, to the same",
+        "add_time": "a date and a time(us) to timestamp(us)",
+        "timestamp_difference": "two timestamp(us) to an interval of days and less",
+        "age": "age(a, b): from b to a in months, days and less",
+        "interval_add": "two intervals, part by part",
+        "interval_subtract": "two intervals, part by part",
+        "interval_negate": "every part",
+        "interval_times": "an interval and an int64",
+        "interval_scale": "an interval and a double; fractions of a part go to the next smaller one",
+        "interval_divide": "an interval and a double; null where it is 0",
+        "interval_normalize": "30 days as a month, 24 hours as a day",
+        "interval_part": "interval_part(a, unit literal), int64",
+        "interval_seconds": "double; a year has 365.25 days, a month 30",
+        "interval_microseconds": "int64; a month has 30 days",
+        "interval_trunc": "interval_trunc(a, unit literal): without what is smaller",
+        "time_bucket": "time_bucket(width interval, a timestamp(us)[, origin of that type])",
+    }
+)

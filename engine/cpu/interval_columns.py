@@ -1,0 +1,111 @@
+"""Columns of intervals: months, days and microseconds, each of its own (Arrow stores nanoseconds)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.kernels import Column, Datum, booleans_of, column_of, from_buffer, valid
+from bamquery.errors import ExecutionError
+from bamquery.plan.types import HUGEINT, INTERVAL
+
+DAYS_PER_MONTH: Final = 30
+DAY_MICROSECONDS: Final = 86_400 * 10**6
+MONTH_MICROSECONDS: Final = DAYS_PER_MONTH * DAY_MICROSECONDS
+
+_STORED: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
+_MOST_PART: Final = 2**31 - 1
+_MOST_MICROSECONDS: Final = (2**63 - 1) // 1000
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Parts of intervals, row by row; anything where `known` (None: everywhere) is false."""
+
+    months: Integers
+    days: Integers
+    microseconds: Integers
+    known: Column | None
+
+    @classmethod
+    def of(cls, datum: Datum, rows: int) -> Intervals:
+        """A column's, or a constant's for so many rows."""
+        column = column_of(datum, rows)
+        buffer = column.buffers()[1]
+        if buffer is None:
+            nothing = np.zeros(len(column), np.int64)
+            return cls(nothing, nothing, nothing, valid(column))
+        start, count = 16 * column.offset, len(column)
+        stored: Any = np.frombuffer(memoryview(buffer), _STORED, count=count, offset=start)
+        micros = stored["nanoseconds"] // 1000
+        return cls(stored["months"].astype(np.int64), stored["days"].astype(np.int64), micros, valid(column))
+
+    def column(self, what: str) -> Column:
+        """As a column.
+
+        Raises:
+            ExecutionError: a part does not fit; `what` was computed.
+        """
+        failed = (np.abs(self.months) > _MOST_PART) | (np.abs(self.days) > _MOST_PART)
+        failed |= (self.microseconds > _MOST_MICROSECONDS) | (self.microseconds < -_MOST_MICROSECONDS)
+        if self.known is not None:
+            failed &= booleans_of(self.known)
+        if failed.any():
+            row = int(np.argmax(failed))
+            raise ExecutionError(
+                f"INTERVAL overflow in {what}: {self.months[row]} months, {self.days[row]} days and "
+                f"{self.microseconds[row]} microseconds are more than an INTERVAL holds here"
+            )
+        stored = np.zeros(len(self.months), _STORED)
+        stored["months"], stored["days"] = self.months, self.days
+        with np.errstate(over="ignore"):
+            stored["nanoseconds"] = self.microseconds * 1000
+        return from_buffer(pa.py_buffer(stored.tobytes()), len(stored), INTERVAL, self.known)
+
+    def normalized(self) -> Intervals:
+        """30 days as a month, 24 hours as a day, as far as whole ones go: what intervals compare by."""
+        month_days = _truncated(self.days, DAYS_PER_MONTH)
+        month_micros = _truncated(self.microseconds, MONTH_MICROSECONDS)
+        rest = self.microseconds - month_micros * MONTH_MICROSECONDS
+        day_micros = _truncated(rest, DAY_MICROSECONDS)
+        return Intervals(
+            self.months + month_days + month_micros,
+            self.days - month_days * DAYS_PER_MONTH + day_micros,
+            rest - day_micros * DAY_MICROSECONDS,
+            self.known,
+        )
+
+
+def _truncated(values: Integers, divisor: int) -> Integers:
+    quotient = np.abs(values) // divisor
+    return np.where(values < 0, -quotient, quotient)
+
+
+def order_key(column: Column) -> Column:
+    """Numbers that order as intervals do."""
+    parts = Intervals.of(column, len(column)).normalized()
+    # Days and microseconds are below 2**6 and 2**37 then, so that months, days, microseconds fit in a row.
+    upper = parts.months * 128 + parts.days
+    words = np.empty((len(column), 2), np.int64)
+    low = (upper & (2**24 - 1)) << 40
+    borrowed = (low == 0) & (parts.microseconds < 0)
+    with np.errstate(over="ignore"):
+        words[:, 0] = low + parts.microseconds
+    words[:, 1] = (upper >> 24) - borrowed
+    return from_buffer(pa.py_buffer(words.tobytes()), len(column), HUGEINT, parts.known)
+
+
+def comparable(datum: Datum) -> Datum:
+    """What Arrow compares: numbers for intervals, all else as it is."""
+    if datum.type != INTERVAL:
+        return datum
+    if isinstance(datum, pa.Array):
+        return order_key(datum)
+    key: Any = order_key(column_of(datum, 1))
+    constant: Any = key[0]
+    return constant

@@ -198,9 +198,6 @@ class ExpressionBinder:
             "overlay", node, node.this, node.expression, *(place for place in places if place is not None)
         )
 
-    def _choice(self, node: exp.Coalesce) -> Expression:
-        return self._call("coalesce", node, node.this, *node.expressions)
-
     def _call(self, name: str, node: exp.Expr, *operands: exp.Expr) -> Expression:
         """A function that is written in a way of its own."""
         arguments = self.bind_all(operands)
@@ -376,7 +373,6 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
         exp.SimilarTo: _matching("regexp_full_match"),
         exp.RegexpLike: _matching("regexp_matches"),
         exp.StartsWith: _matching("starts_with"),
-        exp.Coalesce: ExpressionBinder._choice,
         exp.Interval: ExpressionBinder._interval,
         exp.AtTimeZone: ExpressionBinder._at_time_zone,
         exp.StrPosition: ExpressionBinder._position,

@@ -57,8 +57,8 @@ def _sum(
         return Call("timestamp_difference", tuple(values), INTERVAL)
     if function == "add":
         for day, clock in ((left, right), (right, left)):
-            if pa.types.is_date(day.type) and pa.types.is_time64(clock.type):
-                return Call("add_time", (day, coerce(clock, pa.time64("us"))), _MICROSECONDS)
+            if pa.types.is_date(day.type) and clock.type == pa.time64("us"):
+                return Call("add_time", (day, clock), _MICROSECONDS)
     return None
 
 

@@ -190,10 +190,6 @@ def _interval(node: exp.Expr, sql: str) -> str:
     return f"{function}({amount if kind is None else f'CAST(trunc({amount}) AS {kind})'})"
 
 
-def _choice(node: exp.Expr, sql: str) -> str:
-    return f"COALESCE({_list([node.this, *node.expressions], sql)})"
-
-
 def _function(node: exp.Expr, sql: str) -> str:
     name = node.name.lower()
     arguments = node.expressions
@@ -236,7 +232,6 @@ _SPELLERS: Final[Mapping[type[exp.Expr], Callable[[Any, str], str]]] = MappingPr
         exp.Escape: _escape,
         exp.SimilarTo: _call("regexp_full_match", "this", "expression"),
         exp.RegexpLike: _call("regexp_matches", "this", "expression"),
-        exp.Coalesce: _choice,
         exp.Interval: _interval,
         exp.AtTimeZone: _call("timezone", "zone", "this"),
         exp.StrPosition: _call("position", "this", "substr"),

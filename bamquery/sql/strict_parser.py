@@ -66,6 +66,11 @@ class StrictParser(PlacingParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
+        token_type: parser
+        for token_type, parser in DuckDBParser.RANGE_PARSERS.items()
+        if token_type not in (TokenType.RLIKE, TokenType.IRLIKE)  # REGEXP is MySQL's
+    }
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: _closed(parser)
         for name, parser in DuckDBParser.FUNCTION_PARSERS.items()

@@ -34,8 +34,7 @@ def _dirpath(path: str) -> str:
     found = list(_SEPARATOR.finditer(path))
     if not found:
         return ""
-    place = found[-1].start()
-    return path[: place or 1]
+    return path[: found[-1].start()]
 
 
 def _bar(value: float, least: float, most: float, width: float = 80.0) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, Expression
 from bamquery.plan.types import INTERVAL
+from bamquery.sql import operators
 from bamquery.sql.coercion import coerce, common_type, is_null, is_string_literal
 from bamquery.sql.interval_arithmetic import shift
 from bamquery.sql.operators import STRING, literal
@@ -89,7 +90,7 @@ AMOUNTS: Final[Mapping[str, str]] = MappingProxyType(
 def of_unit(amount: Expression, unit: str) -> Expression:
     """``INTERVAL amount unit``: fractions count for seconds and milliseconds only."""
     function = UNITS[unit.lower()]
-    value = double("INTERVAL", amount)
+    value = operators.as_double(amount, "INTERVAL")
     if function in _FRACTIONAL:
         return FUNCTIONS[function].build(function, [value])
     kind = INTEGER if function in _NARROW else BIGINT

@@ -199,6 +199,12 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     raise _not_converted(source, kind)
 
 
+def interval_scalar(months: int, days: int, microseconds: int) -> pa.Scalar[Any]:
+    """An interval of these parts."""
+    parts: Any = (months, days, microseconds * 1000)
+    return pa.scalar(parts, types.INTERVAL)
+
+
 def _interval(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     if not types.is_string(source):
         raise _not_converted(source, kind)
@@ -206,7 +212,7 @@ def _interval(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[A
     if parts is None:
         raise _unreadable(value, kind)
     months, days, microseconds = parts
-    return pa.scalar(pa.MonthDayNano([months, days, microseconds * 1000]), kind)
+    return interval_scalar(months, days, microseconds)
 
 
 def _rescaled(units: int, digits: int, wanted: int) -> int:

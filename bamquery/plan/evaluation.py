@@ -100,20 +100,10 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar[Any]:
     return pa.scalar(value, kind)
 
 
-def _interval_key(value: Any) -> tuple[int, ...]:
-    """What intervals compare by: 30 days are a month, 24 hours a day, as far as whole ones go."""
+def _interval_key(value: Any) -> int:
+    """What intervals compare by: microseconds, 30 days to a month."""
     parts = value.as_py()
-    days = _divided(parts.days, 30)
-    month = _divided(parts.nanoseconds // 1000, 30 * 86_400 * 10**6)
-    day = _divided(month[1], 86_400 * 10**6)
-    return parts.months + days[0] + month[0], days[1] + day[0], day[1]
-
-
-def _divided(number: int, by: int) -> tuple[int, int]:
-    """Quotient toward zero, and what is left."""
-    quotient = abs(number) // by
-    quotient = -quotient if number < 0 else quotient
-    return quotient, number - quotient * by
+    return int((parts.months * 30 + parts.days) * 86_400 * 10**6 + parts.nanoseconds // 1000)
 
 
 _Compute = Callable[[Sequence[Scalar], pa.DataType], Any]

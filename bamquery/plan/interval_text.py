@@ -15,6 +15,7 @@ _AGO: Final = re.compile(r"\s*ago\s*$", re.ASCII | re.IGNORECASE)
 
 _MICROSECONDS_PER_DAY: Final = 86_400 * 10**6
 _DAYS_PER_MONTH: Final = 30
+_MONTHS_PER_QUARTER: Final = 3
 _MOST: Final = 2**31 - 1
 _MOST_MICROSECONDS: Final = (2**63 - 1) // 1000
 
@@ -89,18 +90,29 @@ def _add(totals: dict[str, int], match: re.Match[str]) -> bool:
         return False
     part, size = unit
     sign = -1 if match[1] else 1
-    # Six digits of a fraction count.
     digits = match[3] or ""
-    fraction = Fraction(int((digits + "000000")[:6]) + (digits[6:7] >= "5"), 10**6)
     totals[part] += sign * int(match[2]) * size
-    left = fraction * size
-    totals[part] += sign * int(left)
-    if part == "months" and size == 1:
-        totals["days"] += sign * int(fraction * _DAYS_PER_MONTH)
-        left, part = fraction * _DAYS_PER_MONTH, "days"
-    if part == "days":
-        totals["microseconds"] += sign * int((left - int(left)) * _MICROSECONDS_PER_DAY)
+    fraction = Fraction(int(digits or "0"), 10 ** len(digits)) * size
+    if part == "months" and size > _MONTHS_PER_QUARTER:
+        totals["months"] += sign * _rounded(fraction)
+    elif part == "months":
+        totals["months"] += sign * int(fraction)
+        days = (fraction - int(fraction)) * _DAYS_PER_MONTH
+        if size == 1:
+            totals["days"] += sign * int(days)
+            totals["microseconds"] += sign * _rounded((days - int(days)) * _MICROSECONDS_PER_DAY)
+        else:
+            totals["days"] += sign * _rounded(days)
+    elif part == "days":
+        totals["days"] += sign * int(fraction)
+        totals["microseconds"] += sign * _rounded((fraction - int(fraction)) * _MICROSECONDS_PER_DAY)
+    elif size > 1:
+        totals["microseconds"] += sign * _rounded(fraction)
     return True
+
+
+def _rounded(fraction: Fraction) -> int:
+    return int(fraction + Fraction(1, 2))
 
 
 def write(months: int, days: int, microseconds: int) -> str:

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+_OF_DOUBLE: Final = (
+    *("cbrt", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "cot", "sinh", "cosh", "tanh"),
+    *("asinh", "acosh", "atanh", "gamma", "lgamma"),
+)
+
 NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **{
-            name: "double"
-            for name in (
-                *("cbrt", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "cot", "sinh", "cosh"),
-                *("tanh", "asinh", "acosh", "atanh", "gamma", "lgamma"),
-            )
-        },
+        **dict.fromkeys(_OF_DOUBLE, "double"),
         "atan2": "double, double",
         "even": "double: the next even number away from zero",
         "nextafter": "nextafter(a, b): the float next to a in the direction of b; floats, doubles",
@@ -103,7 +102,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
 
 TIMES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "now": "now(): the moment at which the plan runs, timestamp(us, UTC); a literal before a device sees it",
+        "now": "now(): when the plan runs, timestamp(us, UTC); a literal before a device sees it",
         "last_day": "date or timestamp to the last date of its month",
         "dayname": "date or timestamp to the day's English name",
         "monthname": "date or timestamp to the month's English name",
@@ -114,8 +113,8 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         "from_count": "int64 units since 1970 to a timestamp",
         "from_seconds": "double seconds since 1970 to timestamp(us, UTC)",
         "to_count": "a time's or timestamp's units, int64",
-        "date_diff": "date_diff(a, b, unit literal): beginnings of the unit between a and b of one type (date,"
-        " time(us), timestamp(us)), int64; weeks are whole ones",
+        "date_diff": "date_diff(a, b, unit literal): how often it begins from a to b, int64; they are"
+        " of one type (date, time(us), timestamp(us)); weeks are whole ones",
         "date_sub": "date_sub(a, b, unit literal): whole units from a to b, types as of date_diff",
         "strftime": "strftime(date or timestamp, pattern); ExecutionError for an unknown part",
         "strptime": "strptime(a, pattern) to timestamp(us[, UTC]); ExecutionError where it does not fit",
@@ -132,7 +131,7 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         "interval_times": "an interval and an int64",
         "interval_scale": "an interval and a double; fractions of a part go to the next smaller one",
         "interval_divide": "an interval and a double; null where it is 0",
-        "interval_normalize": "30 days as a month, 24 hours as a day",
+        "interval_normalize": "30 days as a month, 24 hours as a day; what is left of a month is not negative",
         "interval_part": "interval_part(a, unit literal), int64",
         "interval_seconds": "double; a year has 365.25 days, a month 30",
         "interval_microseconds": "int64; a month has 30 days",

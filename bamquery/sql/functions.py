@@ -24,7 +24,17 @@ from bamquery.sql.scalar.signature import Arguments, Build, Function, check_coun
 from bamquery.sql.scalar.texts import match
 from bamquery.type_names import type_name
 
-__all__ = ["FUNCTIONS", "VOLATILE", "at_time_zone", "call", "case", "check_count", "date_part", "like", "of_unit"]
+__all__ = [
+    "FUNCTIONS",
+    "VOLATILE",
+    "at_time_zone",
+    "call",
+    "case",
+    "check_count",
+    "date_part",
+    "like",
+    "of_unit",
+]
 
 VOLATILE: Final = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"})
 """Functions of DuckDB that are refused, since a query could not be repeated."""
@@ -138,7 +148,7 @@ def _modulo(name: str, arguments: Arguments) -> Expression:
 
 
 def _extreme(function: str) -> Build:
-    """greatest and least: nulls do not count."""
+    """Greatest and least: nulls do not count."""
 
     def build(name: str, arguments: Arguments) -> Expression:
         kind = common_type(arguments)

@@ -19,10 +19,7 @@ _MICROSECONDS: Final = pa.timestamp("us")
 def shift(function: str, moment: Expression, span: Expression) -> Expression:
     """A date, time or timestamp, so much later or earlier."""
     kind: Any = moment.type
-    if pa.types.is_time64(kind):
-        kind = pa.time64("us")
-    else:
-        kind = pa.timestamp("us", getattr(kind, "tz", None))
+    kind = pa.time64("us") if pa.types.is_time64(kind) else pa.timestamp("us", getattr(kind, "tz", None))
     return Call(function, (coerce(moment, kind), span), kind)
 
 
@@ -36,9 +33,7 @@ def arithmetic(function: str, left: Expression, right: Expression) -> Expression
     return _product(function, left, right, spans)
 
 
-def _sum(
-    function: str, left: Expression, right: Expression, spans: tuple[bool, bool]
-) -> Expression | None:
+def _sum(function: str, left: Expression, right: Expression, spans: tuple[bool, bool]) -> Expression | None:
     if any(spans):
         if spans[0] and is_string_literal(right):
             right, spans = coerce(right, INTERVAL), (True, True)

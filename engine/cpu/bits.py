@@ -57,9 +57,7 @@ def _shift_left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
             raise ExecutionError(f"a negative number, {value}, cannot be shifted to the left")
         if shift < 0:
             raise ExecutionError(f"{value} << {shift}: a shift to the left cannot be negative")
-        raise ExecutionError(
-            f"{type_name(kind)} overflow: {value} << {shift} does not fit {low} to {high}"
-        )
+        raise ExecutionError(f"{type_name(kind)} overflow: {value} << {shift} does not fit {low} to {high}")
     with np.errstate(all="ignore"):
         shifted = np.where(values == 0, values, np.left_shift(values, bits))
     return from_values(shifted, kind, valid(*arguments))

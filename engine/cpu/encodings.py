@@ -58,7 +58,9 @@ def _url_decode(text: str) -> str:
 
 def _strip_accents(text: str) -> str:
     """Characters without the marks that they are composed with."""
-    parts = (c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) not in ("Mn", "Mc", "Me"))
+    parts = (
+        c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) not in ("Mn", "Mc", "Me")
+    )
     return unicodedata.normalize("NFC", "".join(parts))
 
 
@@ -90,7 +92,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "url_decode": per_value(_url_decode),
         "strip_accents": per_value(_strip_accents),
         "nfc_normalize": per_value(lambda text: unicodedata.normalize("NFC", text)),
-        "format_bytes": per_value(_bytes_text(1024, "KiB MiB GiB TiB PiB EiB")),
-        "format_decimal_bytes": per_value(_bytes_text(1000, "kB MB GB TB PB EB")),
+        "format_bytes": per_value(_bytes_text(1024, "KiB MiB GiB TiB PiB")),
+        "format_decimal_bytes": per_value(_bytes_text(1000, "kB MB GB TB PB")),
     }
 )

@@ -24,7 +24,7 @@ from bamquery.engine.cpu.calendar import (
     year_of,
 )
 from bamquery.engine.cpu.kernels import Column, Datum, Implementation, array_of, compute, take
-from bamquery.engine.cpu.rows import per_value, with_constants
+from bamquery.engine.cpu.rows import per_value, value_of, with_constants
 from bamquery.errors import ExecutionError
 
 _DAYS: Final = ["Sunday", *list(calendar.day_name)[:6]]
@@ -121,7 +121,9 @@ def _pieces(pattern: str, known: Mapping[str, Any]) -> list[tuple[str, bool]]:
     place = 0
     for match in _SPECIFIER.finditer(pattern):
         if match[1] not in known:
-            raise ExecutionError(f"%{match[1]} in '{pattern}' is no part of a date or time that is known here")
+            raise ExecutionError(
+                f"%{match[1]} in '{pattern}' is no part of a date or time that is known here"
+            )
         found += [(pattern[place : match.start()], False), (match[1], True)]
         place = match.end()
     if pattern[place:].endswith("%"):
@@ -132,7 +134,7 @@ def _pieces(pattern: str, known: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     column, pattern = arguments
-    pieces = _pieces(pattern.as_py(), _WRITERS)
+    pieces = _pieces(value_of(pattern), _WRITERS)
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
     moments = _Moments(encoded.dictionary)
@@ -236,7 +238,7 @@ def _offset(zone: str | None) -> int:
 
 def _strptime(*, try_: bool) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-        pattern = arguments[1].as_py()
+        pattern = value_of(arguments[1])
         read = _reader(pattern)
 
         def parse(text: str) -> int | None:

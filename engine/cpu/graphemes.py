@@ -1,4 +1,4 @@
-"""Characters as readers see them: a base with its marks, joined emoji, flags (Unicode's annex 29, in short)."""
+"""Characters as readers see them: a base with its marks, joined emoji, flags (Unicode's annex 29)."""
 
 from __future__ import annotations
 

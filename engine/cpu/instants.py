@@ -35,7 +35,7 @@ from bamquery.engine.cpu.kernels import (
     values_of,
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero
-from bamquery.engine.cpu.rows import row_count
+from bamquery.engine.cpu.rows import row_count, value_of
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
 from bamquery.type_names import type_name
@@ -120,7 +120,7 @@ def _days_of(
 
 def _make_date(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     parts, known, validity = _columns(arguments)
-    days, failed = _days_of(*parts, known)
+    days, failed = _days_of(parts[0], parts[1], parts[2], known)
     _fail_where(failed, "make_date", parts)
     return from_values(np.where(known, days, 0).astype(np.int32), kind, validity)
 
@@ -148,7 +148,7 @@ def _make_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def _make_timestamp(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     parts, known, validity = _columns(arguments)
-    days, no_date = _days_of(*parts[:3], known)
+    days, no_date = _days_of(parts[0], parts[1], parts[2], known)
     micros, no_time = _clock(parts[3:])
     far = np.abs(days) > 2**63 // _DAY_MICROSECONDS - 1
     _fail_where((no_date | no_time | far) & known, "make_timestamp", parts)
@@ -163,7 +163,8 @@ def _from_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     (column,) = arguments
     assert isinstance(column, pa.Array)
     values, known = values_of(column), valid(column)
-    failed = np.abs(values.astype(np.float64)) >= 2.0**63  # DuckDB keeps the ends for itself
+    limit = np.iinfo(np.int64).max  # DuckDB keeps it, and its negative, for itself
+    failed = (values == limit) | (values == -limit)
     if known is not None:
         failed &= booleans_of(known)
     if failed.any():
@@ -181,7 +182,9 @@ def _from_seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         fine = np.abs(micros) < 2.0**63
     failed = ~fine if known is None else ~fine & booleans_of(known)
     if failed.any():
-        raise ExecutionError(f"{values[int(np.argmax(failed))]} seconds are outside what {type_name(kind)} holds")
+        raise ExecutionError(
+            f"{values[int(np.argmax(failed))]} seconds are outside what {type_name(kind)} holds"
+        )
     return from_values(np.where(fine, micros, 0.0).astype(np.int64), kind, known)
 
 
@@ -197,10 +200,9 @@ def _to_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def _spans(arguments: Sequence[Datum]) -> tuple[Integers, Integers, str, Column | None, int]:
     start, end, unit = arguments
-    assert isinstance(unit, pa.Scalar)
     per_day = units_per_day(start.type)
     both = [np.asarray(operand(datum)).astype(np.int64) for datum in (start, end)]
-    return both[0], both[1], unit.as_py(), valid(start, end), per_day
+    return both[0], both[1], value_of(unit), valid(start, end), per_day
 
 
 def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -263,7 +265,8 @@ def whole_months(start: Integers, end: Integers, per_day: int) -> Integers:
     from_place = np.where(to_place == length - 1, np.minimum(from_place, length - 1), from_place)
     early = (to_place < from_place) | ((to_place == from_place) & (to_rest < from_rest))
     months = to_month - from_month - early
-    return np.where(start <= end, months, -months)
+    signed: Integers = np.where(start <= end, months, -months)
+    return signed
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(

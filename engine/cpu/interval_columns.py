@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Final
+from typing import cast as typed
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, Datum, booleans_of, column_of, from_buffer, valid
+from bamquery.engine.cpu.kernels import Column, Constant, Datum, booleans_of, column_of, from_buffer, valid
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import HUGEINT, INTERVAL
 
@@ -67,36 +68,23 @@ class Intervals:
             stored["nanoseconds"] = self.microseconds * 1000
         return from_buffer(pa.py_buffer(stored.tobytes()), len(stored), INTERVAL, self.known)
 
+    def total_days(self) -> Integers:
+        """Days, a month taken for 30 of them, as far as whole ones go."""
+        return self.months * DAYS_PER_MONTH + self.days + self.microseconds // DAY_MICROSECONDS
+
     def normalized(self) -> Intervals:
-        """30 days as a month, 24 hours as a day, as far as whole ones go: what intervals compare by."""
-        month_days = _truncated(self.days, DAYS_PER_MONTH)
-        month_micros = _truncated(self.microseconds, MONTH_MICROSECONDS)
-        rest = self.microseconds - month_micros * MONTH_MICROSECONDS
-        day_micros = _truncated(rest, DAY_MICROSECONDS)
-        return Intervals(
-            self.months + month_days + month_micros,
-            self.days - month_days * DAYS_PER_MONTH + day_micros,
-            rest - day_micros * DAY_MICROSECONDS,
-            self.known,
-        )
-
-
-def _truncated(values: Integers, divisor: int) -> Integers:
-    quotient = np.abs(values) // divisor
-    return np.where(values < 0, -quotient, quotient)
+        """30 days as a month, 24 hours as a day; days and microseconds are not negative."""
+        total = self.total_days()
+        rest = self.microseconds % DAY_MICROSECONDS
+        return Intervals(total // DAYS_PER_MONTH, total % DAYS_PER_MONTH, rest, self.known)
 
 
 def order_key(column: Column) -> Column:
     """Numbers that order as intervals do."""
-    parts = Intervals.of(column, len(column)).normalized()
-    # Days and microseconds are below 2**6 and 2**37 then, so that months, days, microseconds fit in a row.
-    upper = parts.months * 128 + parts.days
-    words = np.empty((len(column), 2), np.int64)
-    low = (upper & (2**24 - 1)) << 40
-    borrowed = (low == 0) & (parts.microseconds < 0)
-    with np.errstate(over="ignore"):
-        words[:, 0] = low + parts.microseconds
-    words[:, 1] = (upper >> 24) - borrowed
+    parts = Intervals.of(column, len(column))
+    days, rest = parts.total_days(), parts.microseconds % DAY_MICROSECONDS
+    # The rest is below 2**40, so days and rest fit side by side.
+    words = np.stack([((days & (2**24 - 1)) << 40) + rest, days >> 24], axis=1)
     return from_buffer(pa.py_buffer(words.tobytes()), len(column), HUGEINT, parts.known)
 
 
@@ -107,5 +95,4 @@ def comparable(datum: Datum) -> Datum:
     if isinstance(datum, pa.Array):
         return order_key(datum)
     key: Any = order_key(column_of(datum, 1))
-    constant: Any = key[0]
-    return constant
+    return typed(Constant, key[0])

@@ -37,7 +37,7 @@ from bamquery.engine.cpu.kernels import (
     valid,
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero
-from bamquery.engine.cpu.rows import row_count
+from bamquery.engine.cpu.rows import row_count, value_of
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
 from bamquery.type_names import type_name
@@ -84,7 +84,7 @@ def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
     column = column_of(count, rows)
     known = valid(column)
-    name = unit.as_py()
+    name = value_of(unit)
     nothing = np.zeros(rows, np.int64)
     if pa.types.is_floating(column.type):
         with np.errstate(all="ignore"):
@@ -100,8 +100,10 @@ def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         raise ExecutionError(f"INTERVAL overflow: so many {name}s are more than an INTERVAL holds")
     with np.errstate(over="ignore"):
         product = values * factor
-    parts = [product if name in units else nothing for units in (_MONTHS, _DAYS, _MICROSECONDS)]
-    return Intervals(*parts, known).column(f"{name}s")
+    months, days, micros = (
+        product if name in units else nothing for units in (_MONTHS, _DAYS, _MICROSECONDS)
+    )
+    return Intervals(months, days, micros, known).column(f"{name}s")
 
 
 # Added to moments.
@@ -124,7 +126,7 @@ def _shift(sign: int) -> Implementation:
 def shifted(
     values: Integers, span: Intervals, sign: int, known: NDArray[np.bool_], kind: pa.DataType
 ) -> Integers:
-    """Microseconds since 1970, moved; the last day of a month that is too short takes the place of later ones.
+    """Microseconds since 1970, moved; a month that is too short gives its last day.
 
     Raises:
         ExecutionError: a result is outside the type.
@@ -184,13 +186,13 @@ def _age(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     months = to_month - from_month
     days = (to_day - first_day_of_month(to_month)) - (from_day - first_day_of_month(from_month))
     micros = to_rest - from_rest
-    borrow = micros < 0
+    borrow: Any = micros < 0
     days, micros = days - borrow, micros + borrow * DAY_MICROSECONDS
     # What is missing is borrowed from the month of the earlier moment.
     lengths = first_day_of_month(from_month + 1) - first_day_of_month(from_month)
     borrow = days < 0
     months, days = months - borrow, days + borrow * lengths
-    sign = np.where(later < earlier, -1, 1)
+    sign: Integers = np.where(later < earlier, -1, 1).astype(np.int64)
     return Intervals(months * sign, days * sign, micros * sign, known).column("age()")
 
 
@@ -244,23 +246,25 @@ def _scaled(*, divide: bool) -> Implementation:
                 return np.asarray(part / factor if divide else part * factor, np.float64)
 
             months, days, micros = (scaled(part) for part in (a.months, a.days, a.microseconds))
-            whole_month = np.trunc(months)
-            days += _six_digits((months - whole_month) * DAYS_PER_MONTH)
-            whole_days = np.trunc(days)
-            micros += _six_digits(days - whole_days) * DAY_MICROSECONDS
-            micros = np.rint(micros)
+            whole_month, whole_days = np.trunc(months), np.trunc(days)
+            month_days = _six_digits((months - whole_month) * DAYS_PER_MONTH)
+            rest = days - whole_days + month_days - np.trunc(month_days)
+            seconds = _six_digits(rest * DAY_SECONDS)
+            carried = np.trunc(seconds / DAY_SECONDS)
+            whole_days += carried + np.trunc(month_days)
+            micros = np.rint(micros + (seconds - carried * DAY_SECONDS) * 1e6)
             fine = (np.abs(whole_month) < 2.0**31) & (np.abs(whole_days) < 2.0**31)
             fine &= np.abs(micros) < 2.0**63
         if (~fine & _mask(known, rows)).any():
             raise ExecutionError(f"INTERVAL overflow in {'/' if divide else '*'}")
         parts = [np.where(fine, part, 0).astype(np.int64) for part in (whole_month, whole_days, micros)]
-        return Intervals(*parts, known).column("/" if divide else "*")
+        return Intervals(parts[0], parts[1], parts[2], known).column("/" if divide else "*")
 
     return apply
 
 
 def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rounded, so that three tenths of a month are nine days and not a little less."""
+    """Rounded as PostgreSQL does, so that three tenths of a month are nine days and not a little less."""
     return np.rint(values * 1e6) / 1e6
 
 
@@ -291,7 +295,7 @@ _PARTS: Final[Mapping[str, Callable[[Intervals], Integers]]] = MappingProxyType(
 
 def _part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     span = Intervals.of(arguments[0], row_count(arguments))
-    return from_values(_PARTS[arguments[1].as_py()](span), kind, span.known)
+    return from_values(_PARTS[value_of(arguments[1])](span), kind, span.known)
 
 
 def _seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -317,7 +321,7 @@ def _microseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Without what is smaller than the unit."""
     span = Intervals.of(arguments[0], row_count(arguments))
-    unit = arguments[1].as_py()
+    unit = value_of(arguments[1])
     months, days, micros = span.months, span.days, span.microseconds
     nothing = np.zeros_like(months)
     if unit in _MONTHS:

@@ -29,7 +29,7 @@ from bamquery.engine.cpu.kernels import (
     values_of,
 )
 from bamquery.engine.cpu.rounding import round_decimals_toward
-from bamquery.engine.cpu.rows import per_value
+from bamquery.engine.cpu.rows import per_value, value_of
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
 from bamquery.type_names import type_name
@@ -99,8 +99,7 @@ def _to_digits(floats: Callable[[NDArray[Any]], NDArray[Any]], mode: str) -> Imp
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         column, count = arguments
         assert isinstance(column, pa.Array)
-        assert isinstance(count, pa.Scalar)
-        digits: int = count.as_py()
+        digits: int = value_of(count)
         if pa.types.is_floating(kind):
             return from_values(_scaled(values_of(column), digits, floats), kind, valid(column))
         if pa.types.is_integer(kind):
@@ -144,7 +143,7 @@ def _integers(
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         if pa.types.is_integer(kind):
-            sides = [operand(argument) for argument in arguments]
+            sides: list[Any] = [operand(argument) for argument in arguments]
             # Products of what is below this fit.
             if all(np.all((side < 2**31) & (side > -(2**31))) for side in sides):
                 return from_values(np.asarray(fast(*sides)), kind, valid(*arguments))
@@ -158,7 +157,8 @@ def _factorial(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     (column,) = arguments
     assert isinstance(column, pa.Array)
     if column.null_count < len(column):
-        low, high = pc.min_max(column).as_py().values()
+        extremes: Any = pc.min_max(column).as_py()
+        low, high = extremes["min"], extremes["max"]
         if low < 0:
             raise ExecutionError(f"the factorial of a negative number, {low}, is undefined")
         if high > _MOST_FACTORIAL:

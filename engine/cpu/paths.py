@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -39,13 +40,13 @@ def _dirpath(path: str) -> str:
 
 def _bar(value: float, least: float, most: float, width: float = 80.0) -> str:
     """A bar whose length is the value's share of the way."""
-    if least != least or most != most or least in (float("inf"), float("-inf")) or abs(most) == float("inf"):
+    if not (math.isfinite(least) and math.isfinite(most)):
         raise ValueError("bar() needs limits that are numbers")
     if not 1 <= width <= _WIDEST:
         raise ValueError(f"bar() needs a width from 1 to {_WIDEST}, not {width}")
-    if least >= most:
-        raise ValueError(f"bar() needs a least value below the most, not {least} and {most}")
-    share = 0.0 if value != value or value <= least else min((value - least) / (most - least), 1.0)
+    share = 0.0
+    if value > least < most:
+        share = min((value - least) / (most - least), 1.0)
     eighths = int(share * width * 8)
     text = "█" * (eighths // 8)
     if eighths % 8 and len(text) < width:

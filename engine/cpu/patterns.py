@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.engine.cpu.kernels import Column, Datum, Implementation, compute, constant, convert, where
-from bamquery.engine.cpu.rows import per_value, with_constants
+from bamquery.engine.cpu.rows import per_value, value_of, with_constants
 from bamquery.errors import ExecutionError
 
 _NEVER: Final = r"\z\A."
@@ -42,10 +42,10 @@ def pattern_with(pattern: str, options: str) -> str:
 
 
 def _pattern(arguments: Sequence[Datum], options_at: int, name: str) -> str:
-    options = arguments[options_at].as_py() if len(arguments) > options_at else ""
+    options = value_of(arguments[options_at]) if len(arguments) > options_at else ""
     if "g" in options and name != "regexp_replace":
         raise ExecutionError("the option 'g' (all of them) is for regexp_replace() only")
-    return pattern_with(arguments[1].as_py(), options)
+    return pattern_with(value_of(arguments[1]), options)
 
 
 def _matches(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -59,8 +59,8 @@ def _full_match(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    options = arguments[3].as_py() if len(arguments) > 3 else ""
-    pattern, replacement = pattern_with(arguments[1].as_py(), options), arguments[2].as_py()
+    options = value_of(arguments[3]) if len(arguments) > 3 else ""
+    pattern, replacement = pattern_with(value_of(arguments[1]), options), value_of(arguments[2])
     given = pc.ReplaceSubstringOptions(pattern, replacement, max_replacements=-1 if "g" in options else 1)
     return compute("replace_substring_regex", arguments[0], options=given)
 
@@ -68,7 +68,7 @@ def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _extract(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """What a group (0: all of it) matched first; an empty text where nothing does."""
     pattern = _pattern(arguments, 3, "regexp_extract")
-    group = arguments[2].as_py() if len(arguments) > 2 else 0
+    group = value_of(arguments[2]) if len(arguments) > 2 else 0
     if not 0 <= group <= _MOST_GROUPS:
         raise ExecutionError(f"a group's number must be from 0 to {_MOST_GROUPS}, not {group}")
     column = arguments[0]
@@ -115,19 +115,19 @@ def _escaped_regex(pattern: str, escape: str) -> str:
 
 
 def _like_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    pattern = _escaped_regex(arguments[1].as_py(), arguments[2].as_py())
+    pattern = _escaped_regex(value_of(arguments[1]), value_of(arguments[2]))
     return compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
 
 
 def _ilike_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     column, pattern, escape = arguments
-    lowered: Any = compute("utf8_lower", pa.array([pattern.as_py()], pa.large_string()))[0]
+    lowered: Any = compute("utf8_lower", pa.array([value_of(pattern)], pa.large_string()))[0]
     return _like_escape([compute("utf8_lower", column), lowered, escape], kind)
 
 
 def _glob(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Over bytes, as DuckDB has it: `?` is one byte."""
-    regex = _glob_regex(arguments[1].as_py().encode())
+    regex = _glob_regex(value_of(arguments[1]).encode())
     content = convert(arguments[0], pa.large_binary())
     return compute("match_substring_regex", content, options=pc.MatchSubstringOptions(regex))
 
@@ -172,7 +172,10 @@ def _glob_class(pattern: bytes, place: int) -> tuple[str | None, int]:
             if not inside:
                 return (f"[{nothing}]" if nothing else r"(?:\z\A.)"), place + 1
             return f"[{'^' if negated else ''}{inside}]", place + 1
-        is_range = pattern[place + 1 : place + 2] == b"-" and pattern[place + 2 : place + 3] not in (b"", b"]")
+        is_range = pattern[place + 1 : place + 2] == b"-" and pattern[place + 2 : place + 3] not in (
+            b"",
+            b"]",
+        )
         if is_range:
             low, high = pattern[place], pattern[place + 2]
             inside += f"{_byte(low)}-{_byte(high)}" if low <= high else ""

@@ -22,6 +22,12 @@ from bamquery.engine.cpu.kernels import (
 from bamquery.errors import ExecutionError
 
 
+def value_of(datum: Datum) -> Any:
+    """A constant's value for Python."""
+    assert isinstance(datum, pa.Scalar), "not a column"
+    return datum.as_py()
+
+
 def row_count(arguments: Sequence[Datum]) -> int:
     """Rows of the first argument that is an array."""
     return next(len(a) for a in arguments if isinstance(a, pa.Array))
@@ -42,10 +48,7 @@ def per_value(function: Callable[..., Any]) -> Implementation:
             if len(places) == 1:
                 return _over_distinct(function, arguments, places[0], kind)
             columns = [column_of(a, rows).to_pylist() for a in arguments]
-            values = [
-                None if None in row else function(*row)  # noqa: PLR6201
-                for row in zip(*columns, strict=True)
-            ]
+            values = [None if None in row else function(*row) for row in zip(*columns, strict=True)]
             return array_of(values, kind)
         except (ValueError, OverflowError) as error:
             raise ExecutionError(str(error)) from None

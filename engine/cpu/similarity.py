@@ -27,14 +27,14 @@ def _levenshtein(a: bytes, b: bytes) -> int:
 def _damerau_levenshtein(a: bytes, b: bytes) -> int:
     """As `_levenshtein`, with transpositions of neighbours, also where something comes between them."""
     far = len(a) + len(b)
-    rows = [[far] * (len(b) + 2), [far, *range(len(b) + 1)]]
+    rows: list[list[int]] = [[far] * (len(b) + 2), [far, *range(len(b) + 1)]]
     last_row: dict[int, int] = {}
     for i, one in enumerate(a, 1):
         last_match = 0
         row = [far, i]
         for j, other in enumerate(b, 1):
             row_before, column_before = last_row.get(other, 0), last_match
-            cost = one != other
+            cost = int(one != other)
             if not cost:
                 last_match = j
             swapped = rows[row_before][column_before] + (i - row_before - 1) + 1 + (j - column_before - 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from bamquery.engine.cpu.kernels import (
     convert,
     operand,
 )
-from bamquery.engine.cpu.rows import per_value, row_count, with_constants
+from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
 from bamquery.engine.cpu.strings import SPACES, substring
 from bamquery.errors import ExecutionError
 
@@ -35,7 +35,7 @@ def _is_ascii(column: Datum) -> bool:
 
 def _trimmed(kernel: str, *, spaces: bool) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-        characters = SPACES if spaces else arguments[1].as_py()
+        characters = SPACES if spaces else value_of(arguments[1])
         if not characters:
             return column_of(arguments[0], row_count(arguments))
         return compute(kernel, arguments[0], options=pc.TrimOptions(characters))
@@ -45,13 +45,13 @@ def _trimmed(kernel: str, *, spaces: bool) -> Implementation:
 
 def _left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The first n characters, all but the last -n where n is negative."""
-    count = arguments[1].as_py()
+    count = value_of(arguments[1])
     return _sliced(arguments[0], 0, count)
 
 
 def _right(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The last n characters, all but the first -n where n is negative."""
-    count = arguments[1].as_py()
+    count = value_of(arguments[1])
     if count == 0:
         return _sliced(arguments[0], 0, 0)
     return _sliced(arguments[0], -count, None)
@@ -91,18 +91,25 @@ def _padded(name: str, *, before: bool) -> Callable[[str, int, str], str]:
 
 def _replaced(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     column, old, new = arguments
-    if not old.as_py():
+    if not value_of(old):
         return column_of(column, row_count(arguments))
-    options = pc.ReplaceSubstringOptions(old.as_py(), new.as_py())
+    options = pc.ReplaceSubstringOptions(value_of(old), value_of(new))
     return compute("replace_substring", column, options=options)
 
 
 def _repeated(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
     column, count = (column_of(argument, rows) for argument in arguments)
-    counts = compute("max_element_wise", count, constant(0, pa.int64()), options=pc.ElementWiseAggregateOptions(skip_nulls=False))
+    counts = compute(
+        "max_element_wise",
+        count,
+        constant(0, pa.int64()),
+        options=pc.ElementWiseAggregateOptions(skip_nulls=False),
+    )
     sizes = compute("binary_length", column)
-    largest = float(np.max(np.asarray(operand(counts), np.float64) * np.asarray(operand(sizes), np.float64), initial=0.0))
+    largest = float(
+        np.max(np.asarray(operand(counts), np.float64) * np.asarray(operand(sizes), np.float64), initial=0.0)
+    )
     if largest > _MOST_BYTES:
         raise ExecutionError(f"repeat() would make a text of more than {_MOST_BYTES:,} bytes")
     return compute("binary_repeat", column, counts)
@@ -112,7 +119,7 @@ def _position(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Where the part begins, from 1; 0 where it is not there."""
     column, part = arguments
     if _is_ascii(column):
-        options = pc.MatchSubstringOptions(part.as_py())
+        options = pc.MatchSubstringOptions(value_of(part))
         found = convert(compute("find_substring", column, options=options), pa.int64())
         return compute("add", found, constant(1, pa.int64()))
     return per_value(lambda text, piece: text.find(piece) + 1)(arguments, kind)

@@ -106,7 +106,9 @@ def _part(part: str, value: Expression, what: str) -> Expression:
 def _unit(name: str) -> str:
     unit = DATE_PARTS.get(name.lower())
     if unit is None:
-        raise ValueError(f"'{name}' is not a part of a date that BamQuery knows.{suggestion(name, DATE_PARTS)}")
+        raise ValueError(
+            f"'{name}' is not a part of a date that BamQuery knows.{suggestion(name, DATE_PARTS)}"
+        )
     return unit
 
 
@@ -267,7 +269,7 @@ def _strftime(name: str, arguments: Arguments) -> Expression:
 def _strptime(function: str) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
         value, pattern = (text(name, argument) for argument in arguments)
-        kind = _MICROSECONDS
+        kind: pa.DataType = _MICROSECONDS
         if isinstance(pattern, Literal) and pattern.value.is_valid and "%z" in pattern.value.as_py():
             kind = _UTC
         return Call(function, (value, pattern), kind)

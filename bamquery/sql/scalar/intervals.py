@@ -133,9 +133,8 @@ def _date_add(name: str, arguments: Arguments) -> Expression:
     if types.is_interval(span.type):
         if pa.types.is_date(moment.type) or pa.types.is_timestamp(moment.type):
             return shift("add_interval", moment, span)
-    elif pa.types.is_date(moment.type):
-        if is_null(span) or types.is_integral(span.type):
-            return Call("add_days", (moment, coerce(span, INTEGER)), moment.type)
+    elif pa.types.is_date(moment.type) and (is_null(span) or types.is_integral(span.type)):
+        return Call("add_days", (moment, coerce(span, INTEGER)), moment.type)
     raise ValueError(
         f"{name}() needs a date or timestamp and an INTERVAL, not {type_name(moment.type)} and "
         f"{type_name(span.type)}"
@@ -156,7 +155,9 @@ def _time_bucket(name: str, arguments: Arguments) -> Expression:
         earlier = shift("subtract_interval", moment, origin[0])
         bucket = shift("add_interval", Call("time_bucket", (width, earlier), moment.type), origin[0])
     else:
-        bucket = Call("time_bucket", (width, moment, coerce(_moment(name, origin[0]), moment.type)), moment.type)
+        bucket = Call(
+            "time_bucket", (width, moment, coerce(_moment(name, origin[0]), moment.type)), moment.type
+        )
     return Cast(bucket, kind) if pa.types.is_date(kind) else bucket
 
 
@@ -174,9 +175,7 @@ def _normalized(name: str, arguments: Arguments) -> Expression:
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         **{name: Function(_to_interval(unit), 1, 1) for name, unit in {**_NARROW, **_WIDE}.items()},
-        **{
-            name: Function(_to_interval(unit, fractional=True), 1, 1) for name, unit in _FRACTIONAL.items()
-        },
+        **{name: Function(_to_interval(unit, fractional=True), 1, 1) for name, unit in _FRACTIONAL.items()},
         **named("age", _age, 1, 2),
         **named("date_add", _date_add, 2),
         **named("time_bucket", _time_bucket, 2, 3),

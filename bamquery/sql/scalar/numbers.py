@@ -81,7 +81,7 @@ def digits_of(name: str, value: Expression) -> int:
 def rounded_type(kind: Any, digits: int) -> pa.DataType:
     """What rounding to so many digits gives: whole decimals may get a digit more."""
     if not isinstance(kind, pa.Decimal128Type) or kind == HUGEINT:
-        return kind  # type: ignore[no-any-return]
+        return kind
     if kind.scale == 0 and digits < 0:
         return pa.decimal128(min(kind.precision + 1, 38), 0)
     return pa.decimal128(kind.precision, min(max(digits, 0), kind.scale))
@@ -125,7 +125,9 @@ def _two_integers(function: str) -> Build:
 def _test_of_float(function: str) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
         value = arguments[0]
-        if function in _TESTS_OF_MOMENTS and (pa.types.is_date(value.type) or pa.types.is_timestamp(value.type)):
+        if function in _TESTS_OF_MOMENTS and (
+            pa.types.is_date(value.type) or pa.types.is_timestamp(value.type)
+        ):
             answer = literal(_TESTS_OF_MOMENTS[function], BOOLEAN)  # there are no infinite ones
             missing = operators.is_null_test(value, negate=False)
             return Call("case", (missing, literal(None, BOOLEAN), answer), BOOLEAN)
@@ -156,7 +158,7 @@ def _xor(name: str, arguments: Arguments) -> Expression:
 
 
 def _digits(function: str) -> Build:
-    """hex and bin: of integers as two's complement, of texts and blobs byte by byte."""
+    """Hex and bin: of integers as two's complement, of texts and blobs byte by byte."""
 
     def build(name: str, arguments: Arguments) -> Expression:
         value = arguments[0]
@@ -182,7 +184,7 @@ def _to_base(name: str, arguments: Arguments) -> Expression:
 
 
 def _operator(build: Any) -> Build:
-    return lambda name, arguments: build(*arguments)  # type: ignore[no-any-return]
+    return lambda name, arguments: build(*arguments)
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(

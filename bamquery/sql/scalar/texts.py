@@ -136,7 +136,11 @@ def _regexp_extract(name: str, arguments: Arguments) -> Expression:
         return Call("regexp_extract", (value, pattern), STRING)
     group = arguments[2]
     if is_null(group):  # DuckDB's answer
-        return Call("case", (operators.is_null_test(value, negate=False), literal(None, STRING), literal("", STRING)), STRING)
+        return Call(
+            "case",
+            (operators.is_null_test(value, negate=False), literal(None, STRING), literal("", STRING)),
+            STRING,
+        )
     if not isinstance(group, Literal) or not types.is_integral(group.type):
         raise ValueError(f"{name}() needs the group's number as an integer in the statement")
     if not 0 <= int(group.value.as_py()) <= _MOST_GROUPS:

@@ -143,6 +143,6 @@ def to_interval(column: Column, kind: Kind) -> Outcome:
 
     def parse(text: str) -> Any:
         parts = interval_text.read(text)
-        return None if parts is None else pa.MonthDayNano([*parts[:2], parts[2] * 1000])
+        return None if parts is None else (*parts[:2], parts[2] * 1000)
 
     return _parsed(column, parse, kind)

@@ -131,7 +131,7 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         "interval_times": "an interval and an int64",
         "interval_scale": "an interval and a double; fractions of a part go to the next smaller one",
         "interval_divide": "an interval and a double; null where it is 0",
-        "interval_normalize": "30 days as a month, 24 hours as a day; what is left of a month is not negative",
+        "interval_normalize": "30 days as a month, 24 hours as a day; the rest is not negative",
         "interval_part": "interval_part(a, unit literal), int64",
         "interval_seconds": "double; a year has 365.25 days, a month 30",
         "interval_microseconds": "int64; a month has 30 days",

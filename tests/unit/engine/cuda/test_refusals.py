@@ -9,7 +9,7 @@ import pytest
 
 from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import family, is_castable
-from bamquery.engine.cuda import refusals
+from bamquery.engine.cuda import absent, refusals
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef
 from tests.strategies import ALL_TYPES, PLAIN_TYPES
 
@@ -89,6 +89,9 @@ def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> Non
     from bamquery.engine.cpu.conditions import FORMS
     from bamquery.engine.cpu.functions import FUNCTIONS
 
-    assert set(sys.modules["bamquery.engine.cuda.functions"].FUNCTIONS) == set(FUNCTIONS)
+    here = set(sys.modules["bamquery.engine.cuda.functions"].FUNCTIONS)
+    assert here | set(absent.ABSENT) == set(FUNCTIONS)
+    assert not here & set(absent.ABSENT)
+    assert set(absent.CONSTANT_FROM) <= here
     assert set(sys.modules["bamquery.engine.cuda.conditions"].FORMS) == set(FORMS)
     assert set(sys.modules["bamquery.engine.cuda.aggregates.registry"].ACCUMULATORS) == set(ACCUMULATORS)

@@ -7,6 +7,7 @@ fail is left to fail when it runs. `now()` is one moment for the whole plan.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from bamquery.engine.cpu.expressions import evaluate
 from bamquery.engine.cpu.refusals import expression_refusals
 from bamquery.errors import ExecutionError
 from bamquery.plan import evaluation
-from bamquery.plan.expressions import Call, Cast, Expression, Literal, children
+from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
 
@@ -25,6 +26,16 @@ _ROW: Any = pa.record_batch([pa.array([0])], names=["row"])
 
 def fold(plan: Plan) -> Plan:
     """The plan with a literal for every call and cast over literals that can be computed."""
+    return rewrite_everywhere(plan, _folder())
+
+
+def fold_expression(expression: Expression) -> Expression:
+    """The expression, so."""
+    return transform(expression, _folder())
+
+
+def _folder() -> Callable[[Expression], Expression]:
+    """What folds a call or cast whose arguments are folded; its now() is when it was made."""
     moment = Literal(pa.scalar(time.time_ns() // 1000, pa.int64()).cast(pa.timestamp("us", "UTC")))
 
     def rewrite(expression: Expression) -> Expression:
@@ -32,7 +43,7 @@ def fold(plan: Plan) -> Plan:
             return moment
         return _constant(expression) or expression
 
-    return rewrite_everywhere(plan, rewrite)
+    return rewrite
 
 
 def _constant(expression: Expression) -> Literal | None:

@@ -133,6 +133,16 @@ class StrictParser(PlacingParser):
             self._retreat(index)
         return super()._parse_type(parse_interval, fallback_to_identifier)
 
+    def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
+        token = self._curr
+        if token and token.token_type == TokenType.INTERVAL:
+            # sqlglot takes a word that follows for a unit; in DuckDB it is a name.
+            self._advance()
+            kind = exp.DataType(this=exp.DType.INTERVAL)
+            kind.update_positions(token)
+            return kind
+        return super()._parse_types(*args, **kwargs)
+
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
     ) -> exp.Interval | None:

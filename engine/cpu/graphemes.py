@@ -9,6 +9,8 @@ _JOINER: Final = "\u200d"
 _FLAG_LETTERS: Final = range(0x1F1E6, 0x1F200)
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
 _TAGS: Final = range(0xE0020, 0xE0080)
+_LINKERS: Final = "\u094d\u09cd\u0acd\u0b4d\u0c4d\u0d4d"
+"""Viramas, which join consonants of Indian scripts."""
 _HANGUL: Final = (range(0x1100, 0x1160), range(0x1160, 0x11A8), range(0x11A8, 0x1200))
 """Leading consonants, vowels, trailing consonants."""
 
@@ -40,6 +42,8 @@ def _belongs(before: str, character: str) -> bool:
         return True
     if unicodedata.category(character) in ("Mn", "Me", "Mc"):
         return True
+    if last in _LINKERS:
+        return unicodedata.category(character) == "Lo" and ord(character) - ord(last) in range(-128, 128)
     if last == _JOINER:
         return len(before) > 1 and unicodedata.category(character) == "So"
     if code in _FLAG_LETTERS:

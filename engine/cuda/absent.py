@@ -1,4 +1,4 @@
-"""Functions that libcudf has not as DuckDB has them, and arguments that it takes as constants only; and why."""
+"""Functions that libcudf has not as DuckDB has them, arguments that must be constants there, and why."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ _INTERVALS: Final = "libcudf has no intervals of months"
 
 ABSENT: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("log2", "log10"), "libcudf's logarithm is natural, and quotients miss whole numbers"
-        ),
+        **dict.fromkeys(("log2", "log10"), "libcudf has the natural logarithm only"),
         **dict.fromkeys(("even", "gamma", "lgamma", "nextafter", "signbit", "factorial", "bit_count"), _NONE),
         **dict.fromkeys(("trunc", "round_even", "gcd", "lcm", "hex", "bin", "to_base"), _NONE),
         **dict.fromkeys(("shift_left", "shift_right", "unhex", "unbin"), _ERRORS),

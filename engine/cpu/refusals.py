@@ -38,9 +38,8 @@ def expression_refusals(expression: Expression) -> list[str]:
 
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
-    if (call.function != "count" or call.distinct) and any(
-        is_interval(argument.type) for argument in call.arguments
-    ):
+    counts = call.function == "count" and not call.distinct
+    if not counts and any(is_interval(argument.type) for argument in call.arguments):
         return [f"the cpu device has no {call.function}() of INTERVAL: take epoch() of it"]
     reasons = [] if call.function in ACCUMULATORS else [f"the cpu device has no aggregate {call.function}"]
     for expression in (*call.arguments, *([] if call.filter is None else [call.filter])):

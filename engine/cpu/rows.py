@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from bamquery.engine.cpu.kernels import (
     take,
 )
 from bamquery.errors import ExecutionError
+
+_MANY: Final = 256
+"""Groups of rows beyond which a call of a kernel for each takes longer than one of Python's for each row."""
 
 
 def value_of(datum: Datum) -> Any:
@@ -70,10 +73,13 @@ def _over_distinct(
     return take(array_of(values, kind), encoded.indices)
 
 
-def with_constants(places: Sequence[int], kernel: Implementation) -> Implementation:
+def with_constants(
+    places: Sequence[int], kernel: Implementation, one: Callable[..., Any] | None = None
+) -> Implementation:
     """A kernel for constants at some places, made into one that takes columns there too.
 
-    Rows are computed together that have the same values there. A null there gives null.
+    Rows are computed together that have the same values there; where such values are many, and there is
+    `one`, the same function of plain values, by that. A null there gives null.
     """
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -86,7 +92,10 @@ def with_constants(places: Sequence[int], kernel: Implementation) -> Implementat
             return kernel(arguments, kind)
         parts: list[Column] = []
         order: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-        for values, positions in _groups([arguments[i] for i in varying], rows):
+        groups = _groups([arguments[i] for i in varying], rows)
+        if one is not None and len(groups) > _MANY:
+            return per_value(one)(arguments, kind)
+        for values, positions in groups:
             order.append(positions)
             if values is None:
                 parts.append(nulls(len(positions), kind))

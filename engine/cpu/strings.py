@@ -125,9 +125,9 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "concat": _concat,
         "like": with_constants([1], _like),
         "ilike": with_constants([1], _ilike),
-        "starts_with": with_constants([1], _matching("starts_with")),
-        "ends_with": with_constants([1], _matching("ends_with")),
-        "contains": with_constants([1], _matching("match_substring")),
+        "starts_with": with_constants([1], _matching("starts_with"), str.startswith),
+        "ends_with": with_constants([1], _matching("ends_with"), str.endswith),
+        "contains": with_constants([1], _matching("match_substring"), str.__contains__),
         "substring": substring,
         "trim": lambda arguments, kind: compute("utf8_trim", arguments[0], options=pc.TrimOptions(SPACES)),
     }

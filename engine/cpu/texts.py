@@ -97,6 +97,10 @@ def _replaced(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return compute("replace_substring", column, options=options)
 
 
+def _replaced_one(text: str, old: str, new: str) -> str:
+    return text.replace(old, new) if old else text
+
+
 def _repeated(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
     column, count = (column_of(argument, rows) for argument in arguments)
@@ -122,7 +126,11 @@ def _position(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         options = pc.MatchSubstringOptions(value_of(part))
         found = convert(compute("find_substring", column, options=options), pa.int64())
         return compute("add", found, constant(1, pa.int64()))
-    return per_value(lambda text, piece: text.find(piece) + 1)(arguments, kind)
+    return per_value(_position_one)(arguments, kind)
+
+
+def _position_one(text: str, part: str) -> int:
+    return text.find(part) + 1
 
 
 def _split_part(text: str, separator: str, number: int) -> str:
@@ -200,10 +208,10 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "substring_at": with_constants([1, 2], _substring_at),
         "lpad": per_value(_padded("lpad", before=True)),
         "rpad": per_value(_padded("rpad", before=False)),
-        "replace": with_constants([1, 2], _replaced),
+        "replace": with_constants([1, 2], _replaced, _replaced_one),
         "repeat": _repeated,
         "reverse": _reversed,
-        "position": with_constants([1], _position),
+        "position": with_constants([1], _position, _position_one),
         "split_part": per_value(_split_part),
         "translate": per_value(_translated),
         "ascii": per_value(_code_point(0)),

@@ -45,6 +45,16 @@ def test_faults_of_values_are_errors() -> None:
         per_value(function)([column("a")], TEXT)
 
 
+def test_many_constants_are_taken_one_by_one() -> None:
+    def kernel(arguments: Sequence[Any], kind: pa.DataType) -> pa.Array:
+        raise AssertionError("too many for a kernel")
+
+    apply = with_constants([1], kernel, lambda a, b: a + b)
+    numbers = [str(i) for i in range(300)]
+    found = apply([column(*numbers), column(*numbers[:-1], None)], TEXT)
+    assert found.to_pylist() == [*(number * 2 for number in numbers[:-1]), None]
+
+
 def test_constants_that_are_columns() -> None:
     calls: list[tuple[Any, ...]] = []
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bamquery.engine.cpu.calendar import (
     Integers,
@@ -23,7 +24,18 @@ from bamquery.engine.cpu.calendar import (
     units_per_day,
     year_of,
 )
-from bamquery.engine.cpu.kernels import Column, Datum, Implementation, array_of, compute, take
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    array_of,
+    column_of,
+    compute,
+    constant,
+    from_values,
+    take,
+    values_of,
+)
 from bamquery.engine.cpu.rows import per_value, value_of, with_constants
 from bamquery.errors import ExecutionError
 
@@ -33,17 +45,48 @@ _SPECIFIER: Final = re.compile(r"%(-?.)", re.DOTALL)
 _COMPOSED: Final[Mapping[str, str]] = MappingProxyType(
     {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "X": "%H:%M:%S", "T": "%H:%M:%S"}
 )
+_CONSTANT: Final = frozenset("zZ%")
+_OF_CLOCK: Final = frozenset("HIpMS")
+_OF_FRACTION: Final = frozenset("fg")
+"""Letters by what they write; all others write something of the day."""
 _DAY_MICROSECONDS: Final = 86_400 * 10**6
 
 
 class _Moments:
-    """Days since 1970 and the time of day, of distinct moments."""
+    """Days since 1970 and the time of day, of some moments."""
 
-    def __init__(self, column: Column) -> None:
-        self.days, rest = days_and_rest(column)
-        self.nanoseconds = rest * (86_400 * 10**9 // units_per_day(column.type))
-        self.seconds = self.nanoseconds // 10**9
-        self.has_zone = getattr(column.type, "tz", None) is not None
+    def __init__(self, days: Integers, nanoseconds: Integers, *, has_zone: bool) -> None:
+        self.days, self.nanoseconds, self.has_zone = days, nanoseconds, has_zone
+        self.seconds = nanoseconds // 10**9
+        self._known: dict[str, tuple[_Moments, Column]] = {}
+
+    @classmethod
+    def of(cls, column: Column) -> _Moments:
+        """A column's, anything where it is null."""
+        days, rest = days_and_rest(column)
+        nanoseconds = rest * (86_400 * 10**9 // units_per_day(column.type))
+        return cls(days, nanoseconds, has_zone=getattr(column.type, "tz", None) is not None)
+
+    def distinct(self, letter: str) -> tuple[_Moments, Column]:
+        """Moments that differ in what the letter writes, and which of them each moment is like."""
+        if letter in _OF_CLOCK:
+            return self._found("clock", self.seconds, lambda values: (values * 0, values * 10**9))
+        if letter in _OF_FRACTION:
+            micros = self.nanoseconds % 10**9 // 1000
+            return self._found("fraction", micros, lambda values: (values * 0, values * 1000))
+        if letter in _CONSTANT:
+            return self._found("constant", self.days * 0, lambda values: (values, values))
+        return self._found("day", self.days, lambda values: (values, values * 0))
+
+    def _found(
+        self, name: str, values: Integers, moments: Callable[[Integers], tuple[Integers, Integers]]
+    ) -> tuple[_Moments, Column]:
+        if name not in self._known:
+            encoded = compute("dictionary_encode", from_values(values, pa.int64()))
+            assert isinstance(encoded, pa.DictionaryArray)
+            days, nanoseconds = moments(values_of(encoded.dictionary))
+            self._known[name] = _Moments(days, nanoseconds, has_zone=self.has_zone), encoded.indices
+        return self._known[name]
 
     def hour(self, *, of_twelve: bool = False) -> Integers:
         hours = self.seconds // 3600
@@ -133,15 +176,24 @@ def _pieces(pattern: str, known: Mapping[str, Any]) -> list[tuple[str, bool]]:
 
 
 def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """Each part for its distinct values, put together for all."""
     column, pattern = arguments
-    pieces = _pieces(value_of(pattern), _WRITERS)
-    encoded = compute("dictionary_encode", column)
-    assert isinstance(encoded, pa.DictionaryArray)
-    moments = _Moments(encoded.dictionary)
-    count = len(encoded.dictionary)
-    parts = [_WRITERS[text](moments) if is_letter else [text] * count for text, is_letter in pieces]
-    texts = ["".join(row) for row in zip(*parts, strict=True)] if parts else [""] * count
-    return take(array_of(texts, kind), encoded.indices)
+    assert isinstance(column, pa.Array)
+    moments = _Moments.of(column)
+    parts: list[Column] = []
+    for text, is_letter in _pieces(value_of(pattern), _WRITERS):
+        if is_letter:
+            distinct, places = moments.distinct(text.lstrip("-"))
+            parts.append(take(array_of(_WRITERS[text](distinct), kind), places))
+        else:
+            parts.append(column_of(constant(text, kind), len(column)))
+    blank = constant("", kind)
+    found = column_of(blank, len(column))
+    if parts:
+        found = compute("binary_join_element_wise", *parts, blank, options=pc.JoinOptions("emit_null"))
+    if not column.null_count:
+        return found
+    return compute("if_else", compute("is_valid", column), found, constant(None, kind))
 
 
 # Reading.

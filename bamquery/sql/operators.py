@@ -154,7 +154,7 @@ def modulo(left: Expression, right: Expression) -> Expression:
 
 
 def bitwise(function: str, left: Expression, right: Expression) -> Expression:
-    """``&``, ``|``, xor and shifts of integers of up to 64 bits."""
+    """``&``, ``|``, xor and shifts of integers."""
     left, right = decode(left), decode(right)
     for one in (left, right):
         if not (types.is_integral(one.type) or is_null(one) or is_string_literal(one)):
@@ -164,20 +164,16 @@ def bitwise(function: str, left: Expression, right: Expression) -> Expression:
     if is_string_literal(right):
         right = coerce(right, left.type)
     left_type, right_type, kind = arithmetic_types("add", left, right)
-    if not pa.types.is_integer(kind):
-        raise ValueError(
-            f"bit operations have 64 bits: {type_name(left.type)} and {type_name(right.type)} need more"
-        )
     return Call(function, (coerce(left, left_type), coerce(right, right_type)), kind)
 
 
 def bitwise_not(operand: Expression) -> Expression:
-    """``~`` of an integer of up to 64 bits."""
+    """``~`` of an integer."""
     operand = decode(operand)
     if is_null(operand):
         return literal(None, pa.int64())
-    if not pa.types.is_integer(operand.type):
-        raise ValueError(f"bit operations need integers of up to 64 bits, not {type_name(operand.type)}")
+    if not types.is_integral(operand.type):
+        raise ValueError(f"bit operations need integers, not {type_name(operand.type)}")
     return Call("bit_not", (operand,), operand.type)
 
 

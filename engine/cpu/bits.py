@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, Final
@@ -28,10 +29,41 @@ from bamquery.type_names import type_name
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _MOST_DIGITS: Final = 64
+_HUGE: Final = 10**38
+_HUGE_BITS: Final = 128
 
 
-def _kernel(name: str) -> Implementation:
-    return lambda arguments, kind: compute(name, *arguments)
+def _kernel(name: str, exact: Callable[..., int]) -> Implementation:
+    """Arrow's kernel, or Python's integers for the 128 bits of a HUGEINT."""
+    wide = per_value(lambda *values: _huge(exact(*map(int, values))))
+
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        return wide(arguments, kind) if pa.types.is_decimal(kind) else compute(name, *arguments)
+
+    return apply
+
+
+def _huge(value: int) -> int:
+    if abs(value) >= _HUGE:
+        raise ValueError(f"DECIMAL(38,0) overflow: {value} has too many digits")
+    return value
+
+
+def _huge_shift_left(value: Decimal, shift: Decimal) -> int:
+    number, places = int(value), int(shift)
+    if number < 0:
+        raise ValueError(f"a negative number, {number}, cannot be shifted to the left")
+    if places < 0:
+        raise ValueError(f"{number} << {places}: a shift to the left cannot be negative")
+    if number == 0:
+        return 0
+    if places >= _HUGE_BITS:
+        raise ValueError(f"DECIMAL(38,0) overflow: {number} << {places}")
+    return _huge(number << places)
+
+
+def _huge_shift_right(value: Decimal, shift: Decimal) -> int:
+    return int(value) >> int(shift) if 0 <= shift < _HUGE_BITS else 0
 
 
 def _two(arguments: Sequence[Datum]) -> tuple[Any, Any, Any]:
@@ -45,6 +77,8 @@ def _two(arguments: Sequence[Datum]) -> tuple[Any, Any, Any]:
 
 def _shift_left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """What a shift would lose is an error."""
+    if pa.types.is_decimal(kind):
+        return per_value(_huge_shift_left)(arguments, kind)
     values, shifts, known = _two(arguments)
     low, high = integer_range(kind)
     bits = np.clip(shifts, 0, 63).astype(values.dtype)
@@ -65,6 +99,8 @@ def _shift_left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def _shift_right(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """0 where the shift is out of range."""
+    if pa.types.is_decimal(kind):
+        return per_value(_huge_shift_right)(arguments, kind)
     values, shifts, _ = _two(arguments)
     inside = (shifts >= 0) & (shifts < kind.bit_width)
     bits = np.where(inside, shifts, 0).astype(values.dtype)
@@ -131,10 +167,10 @@ def _to_base(number: int, base: int, least: int) -> str:
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "bit_and": _kernel("bit_wise_and"),
-        "bit_or": _kernel("bit_wise_or"),
-        "bit_xor": _kernel("bit_wise_xor"),
-        "bit_not": _kernel("bit_wise_not"),
+        "bit_and": _kernel("bit_wise_and", operator.and_),
+        "bit_or": _kernel("bit_wise_or", operator.or_),
+        "bit_xor": _kernel("bit_wise_xor", operator.xor),
+        "bit_not": _kernel("bit_wise_not", operator.invert),
         "shift_left": _shift_left,
         "shift_right": _shift_right,
         "bit_count": _bit_count,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+import pyarrow as pa
+
 from bamquery.plan.expressions import Call, Literal
 
 _NONE: Final = "libcudf has no such function"
@@ -56,6 +58,8 @@ def reason(call: Call) -> str | None:
     """Why the function cannot be computed here, or None."""
     if call.function in ABSENT:
         return ABSENT[call.function]
+    if call.function.startswith("bit_") and pa.types.is_decimal(call.type):
+        return "libcudf's bits are those of integers of up to 64"
     first = CONSTANT_FROM.get(call.function)
     if first is not None and not all(isinstance(a, Literal) for a in call.arguments[first:]):
         return "its arguments after the first must be constants there"

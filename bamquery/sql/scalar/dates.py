@@ -91,6 +91,7 @@ def _part(part: str, value: Expression, what: str) -> Expression:
             raise ValueError(f"an INTERVAL has no {part}")
         return Call("interval_part", (value, literal(part, STRING)), BIGINT)
     if part == "julian":
+        value = coerce(value, _MICROSECONDS) if is_null(value) else value
         _require_date(what, value)
         return Call("julian", (value,), DOUBLE)
     if pa.types.is_time64(value.type) and part in _CLOCK_PARTS:
@@ -156,7 +157,7 @@ def _epoch_in(unit: str) -> Build:
 
     def build(name: str, arguments: Arguments) -> Expression:
         (value,) = arguments
-        if unit == "ms" and types.is_integral(value.type):
+        if unit == "ms" and (types.is_integral(value.type) or is_null(value)):
             return _from_milliseconds(name, arguments)
         if types.is_interval(value.type):
             return _in_unit(Call("interval_microseconds", (value,), BIGINT), per_microsecond)

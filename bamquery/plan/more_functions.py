@@ -31,7 +31,7 @@ NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
         "bit_or": "a | b of one integer type or decimal(38, 0)",
         "bit_xor": "bits in one of a and b, of one integer type or decimal(38, 0)",
         "bit_not": "~a of an integer or decimal(38, 0)",
-        "shift_left": "a << b, types as of bit_and; ExecutionError for a or b below 0 and where a bit is lost",
+        "shift_left": "a << b, types as of bit_and; ExecutionError below 0 and where a bit is lost",
         "shift_right": "a >> b, types as of bit_and; 0 where b is below 0 or not below the type's width",
         "bit_count": "bits that are set, of an integer, as int8",
         "hex": "int64, uint64 or decimal(38, 0) as two's complement; the bytes of a string or binary",

@@ -7,6 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.plan import interval_text
+
 _PLAIN_SCALE: Final = 6
 """Decimals of more fractional digits would come out with an exponent where they are small."""
 
@@ -24,12 +26,19 @@ def texts(column: pa.Array[Any]) -> pa.Array[Any]:
     if pa.types.is_decimal(kind) and kind.scale > _PLAIN_SCALE:
         plain = [None if value is None else format(value, "f") for value in column.to_pylist()]
         return pa.array(plain, pa.large_string())
+    if pa.types.is_interval(kind):
+        written = [None if span is None else _interval(span) for span in column.to_pylist()]
+        return pa.array(written, pa.large_string())
     if pa.types.is_floating(kind):
         # "1" would look like an integer.
         return pc.replace_substring_regex(pc.cast(column, pa.large_string()), r"^(-?\d+)$", r"\1.0")
     if pa.types.is_large_string(kind):
         return column
     return pc.cast(column, pa.large_string())
+
+
+def _interval(span: Any) -> str:
+    return interval_text.write(span.months, span.days, span.nanoseconds // 1000)
 
 
 def is_number(kind: pa.DataType) -> bool:

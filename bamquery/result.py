@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
+from bamquery.engine.folding import fold
 from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
@@ -50,7 +51,7 @@ class Result:
             UnsupportedError: the device cannot run it; all reasons at once.
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
-        self.operator: Operator[Any] = lower(optimize(plan), device, settings)
+        self.operator: Operator[Any] = lower(optimize(fold(plan)), device, settings)
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
         self._lock = threading.Lock()

@@ -33,6 +33,7 @@ _SIMPLE: Final[Mapping[pa.DataType, str]] = MappingProxyType(
         pa.timestamp("ms"): "TIMESTAMP_MS",
         pa.timestamp("us"): "TIMESTAMP",
         pa.timestamp("ns"): "TIMESTAMP_NS",
+        pa.month_day_nano_interval(): "INTERVAL",
     }
 )
 

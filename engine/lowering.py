@@ -26,6 +26,7 @@ from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import children
+from bamquery.plan.types import is_interval
 
 
 def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
@@ -50,6 +51,8 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
             yield from device.aggregate_refusals(part)
         else:
             yield from device.expression_refusals(part)
+    if isinstance(plan, nodes.Aggregate) and any(is_interval(key.type) for key in plan.keys):
+        yield f"the {device.name} device cannot group by INTERVAL: take epoch() of it"
     for child in children(plan):
         yield from refusals(child, device)
 

@@ -16,7 +16,7 @@ from bamquery.engine.device import Device
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
-from bamquery.plan.types import value_type
+from bamquery.plan.types import INTERVAL, value_type
 from bamquery.type_names import type_name
 from tests.strategies import (
     ALL_TYPES,
@@ -244,19 +244,21 @@ def strings() -> Iterator[Case]:
 _UNITS = (
     *("year", "quarter", "month", "day", "hour", "minute", "second"),
     *("dayofweek", "isodow", "dayofyear", "week"),
+    *("isoyear", "yearweek", "decade", "century", "millennium", "era", "millisecond", "microsecond"),
 )
+_WITHOUT_TRUNCATION = ("dayofweek", "isodow", "dayofyear", "yearweek", "era")
 
 
 def temporal() -> Iterator[Case]:
     """Functions of dates and times."""
     for kind in TEMPORALS:
-        units = ("hour", "minute", "second") if pa.types.is_time64(kind) else _UNITS
+        units = ("hour", "minute", "second", "millisecond") if pa.types.is_time64(kind) else _UNITS
         for unit in (*units, None):
             arguments = (_literal(unit, TEXT), _column(0, kind))
             yield Case(
                 f"part-{unit}-{type_name(kind)}", Call("date_part", arguments, pa.int64()), single(kind)
             )
-            if unit not in ("dayofweek", "isodow", "dayofyear") and not pa.types.is_time64(kind):
+            if unit not in _WITHOUT_TRUNCATION and not pa.types.is_time64(kind):
                 call = Call("date_trunc", arguments, kind)
                 yield Case(f"trunc-{unit}-{type_name(kind)}", call, single(kind))
     for kind in (pa.date32(), *TIMESTAMPS):
@@ -266,6 +268,73 @@ def temporal() -> Iterator[Case]:
         call = Call("add_days", (_column(0, pa.date32()), _literal(count, pa.int32())), pa.date32())
         yield Case(f"add_days-{count}", call, days)
     yield from _binary("days_between", pa.date32(), pa.int64())
+
+
+def mathematics() -> Iterator[Case]:
+    """Functions of floats, tests of them, bits."""
+    names = ("cbrt", "sin", "cos", "tan", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh")
+    for function in (*names, "acosh", "atanh"):
+        yield _unary(function, DOUBLE, DOUBLE, 1e-12)
+    yield from _binary("atan2", DOUBLE, DOUBLE, 1e-12)
+    for kind in FLOATS:
+        for function in ("isnan", "isinf", "isfinite"):
+            yield _unary(function, kind, BOOL)
+        yield _unary("sign", kind, pa.int8())
+    for kind in INTEGERS:
+        yield _unary("sign", kind, pa.int8())
+        yield _unary("bit_not", kind, kind)
+        for function in ("bit_and", "bit_or", "bit_xor"):
+            yield from _binary(function, kind, kind)
+    for kind in PLAIN_TYPES:
+        for function in ("greatest", "least"):
+            yield from _binary(function, kind, kind)
+
+
+def texts() -> Iterator[Case]:
+    """Functions of text with constants."""
+    columns = single(TEXT)
+    a = _column(0, TEXT)
+    for function in ("ltrim", "rtrim"):
+        yield _unary(function, TEXT, TEXT)
+    for function in ("strlen", "bit_length"):
+        yield _unary(function, TEXT, pa.int64())
+    for part in ("", "a", "ab", "👍", "%", None):
+        for function, kind in (("ends_with", BOOL), ("position", pa.int64()), ("trim_of", TEXT)):
+            yield Case(f"{function}-{part}", Call(function, (a, _literal(part, TEXT)), kind), columns)
+        for function in ("ltrim_of", "rtrim_of"):
+            yield Case(f"{function}-{part}", Call(function, (a, _literal(part, TEXT)), TEXT), columns)
+        for by in ("", "xyz", None):
+            call = Call("replace", (a, _literal(part, TEXT), _literal(by, TEXT)), TEXT)
+            yield Case(f"replace-{part}-{by}", call, columns)
+    for count in (None, 0, 1, 2, -1, -3, 100, -100):
+        for function in ("left", "right"):
+            call = Call(function, (a, _literal(count, pa.int64())), TEXT)
+            yield Case(f"{function}-{count}", call, columns)
+
+
+_SPANS = ((0, 0, 0), (1, 0, 0), (-13, 0, 0), (0, 3, -1), (0, 0, 86_400 * 10**9 + 1000), (1200, -1, 1000))
+
+
+def instants() -> Iterator[Case]:
+    """Functions of dates and times that count, name and move."""
+    for kind in (pa.date32(), *TIMESTAMPS):
+        yield _unary("last_day", kind, pa.date32())
+        yield _unary("dayname", kind, TEXT)
+        yield _unary("monthname", kind, TEXT)
+        yield _unary("julian", kind, DOUBLE)
+    for kind in (pa.time64("us"), pa.time64("ns"), *TIMESTAMPS):
+        yield _unary("to_count", kind, pa.int64())
+    for kind in (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        for unit in ("year", "quarter", "month", "week", "day", "hour", "second", "century", "isoyear"):
+            arguments = (_column(0, kind), _column(1, kind), _literal(unit, TEXT))
+            call = Call("date_diff", arguments, pa.int64())
+            yield Case(f"date_diff-{unit}-{type_name(kind)}", call, pairs(kind))
+    for kind in (pa.time64("us"), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        for parts in (*_SPANS, None):
+            span = Literal(pa.scalar(parts, INTERVAL))
+            for function in ("add_interval", "subtract_interval"):
+                call = Call(function, (_column(0, kind), span), kind)
+                yield Case(f"{function}-{parts}-{type_name(kind)}", call, single(kind))
 
 
 def casts(device: Device[Any]) -> Iterator[Case]:

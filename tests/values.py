@@ -15,6 +15,8 @@ def plain(column: pa.Array | pa.ChunkedArray) -> list[Any]:
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_interval(column.type):
+        return column.to_pylist()
     if pa.types.is_temporal(column.type):
         column = column.view(pa.int32() if pa.types.is_date32(column.type) else pa.int64())
     return column.to_pylist()

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.plan import parsing, types
+from bamquery.plan import interval_text, parsing, types
 from bamquery.type_names import type_name
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -32,11 +32,15 @@ def convert(value: pa.Scalar[Any], kind: pa.DataType) -> pa.Scalar[Any]:
     if not value.is_valid:
         return pa.scalar(None, kind)
     source = types.value_type(value.type)
-    plain = count(value) if pa.types.is_temporal(source) else value.as_py()
+    plain = count(value) if _is_counted(source) else value.as_py()
     for is_kind, read in _TARGETS:
         if is_kind(kind):
             return read(plain, source, kind)
     raise _not_converted(source, kind)
+
+
+def _is_counted(kind: pa.DataType) -> bool:
+    return pa.types.is_temporal(kind) and not types.is_interval(kind)
 
 
 def count(value: pa.Scalar[Any]) -> int:
@@ -139,6 +143,8 @@ def _string(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any
         return pa.scalar(value, kind)
     if pa.types.is_integer(source):
         return pa.scalar(str(value), kind)
+    if types.is_interval(source):
+        return pa.scalar(interval_text.write(value.months, value.days, value.nanoseconds // 1000), kind)
     raise _not_converted(source, kind)
 
 
@@ -193,6 +199,22 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     raise _not_converted(source, kind)
 
 
+def interval_scalar(months: int, days: int, microseconds: int) -> pa.Scalar[Any]:
+    """An interval of these parts."""
+    parts: Any = (months, days, microseconds * 1000)
+    return pa.scalar(parts, types.INTERVAL)
+
+
+def _interval(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
+    if not types.is_string(source):
+        raise _not_converted(source, kind)
+    parts = interval_text.read(value)
+    if parts is None:
+        raise _unreadable(value, kind)
+    months, days, microseconds = parts
+    return interval_scalar(months, days, microseconds)
+
+
 def _rescaled(units: int, digits: int, wanted: int) -> int:
     """Units of 10**-digits seconds in those of 10**-wanted, halves away from zero."""
     if wanted >= digits:
@@ -211,4 +233,5 @@ _TARGETS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Reader], ...]] = (
     (pa.types.is_date, _date),
     (pa.types.is_timestamp, _timestamp),
     (pa.types.is_time64, _time),
+    (types.is_interval, _interval),
 )

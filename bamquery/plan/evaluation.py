@@ -74,6 +74,8 @@ def _value(value: pa.Scalar[Any]) -> Any:
     """The value in Python; dates and times as a count of their unit, floats of 32 bits as such."""
     if not value.is_valid:
         return None
+    if types.is_interval(value.type):
+        return _interval_key(value)
     if pa.types.is_temporal(value.type):
         return count(value)
     if pa.types.is_float32(value.type):
@@ -96,6 +98,12 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar[Any]:
     if value is not None and pa.types.is_date(kind):
         return from_count(value, kind)
     return pa.scalar(value, kind)
+
+
+def _interval_key(value: Any) -> int:
+    """What intervals compare by: microseconds, 30 days to a month."""
+    parts = value.as_py()
+    return int((parts.months * 30 + parts.days) * 86_400 * 10**6 + parts.nanoseconds // 1000)
 
 
 _Compute = Callable[[Sequence[Scalar], pa.DataType], Any]

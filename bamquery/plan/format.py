@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from bamquery.plan import interval_text
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import (
     Aggregate,
@@ -25,6 +26,7 @@ from bamquery.plan.nodes import (
     Values,
 )
 from bamquery.plan.rewriting import children
+from bamquery.plan.types import is_interval
 from bamquery.type_names import type_name
 
 _INFIX: Final[Mapping[str, str]] = MappingProxyType(
@@ -172,6 +174,9 @@ def _value(value: pa.Scalar[Any]) -> str:
         return "NULL"
     if pa.types.is_boolean(value.type):
         return "TRUE" if value.as_py() else "FALSE"
+    if is_interval(value.type):
+        parts = value.as_py()
+        return f"'{interval_text.write(parts.months, parts.days, parts.nanoseconds // 1000)}'"
     if pa.types.is_temporal(value.type) or pa.types.is_large_string(value.type):
         return "'" + str(value).replace("'", "''") + "'"
     return str(value)

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from bamquery.plan import more_functions
+
 SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         # Arithmetic: both arguments and the result have one type, except where said. Integer and decimal
@@ -55,20 +57,26 @@ SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "upper": "string",
         "length": "code points, as int64",
         "concat": "a || b; null if either is null",
-        "like": "like(a, pattern literal), % and _",
+        "like": "like(a, pattern), % and _",
         "ilike": "like without regard to case",
-        "starts_with": "starts_with(a, literal)",
-        "contains": "contains(a, literal)",
+        "starts_with": "starts_with(a, string)",
+        "contains": "contains(a, string)",
         "substring": "substring(a, start int64 literal, length int64 literal or null for all the rest):"
         " places count from 1, below 0 from the end; a length below 0 goes back",
         "trim": "spaces at both ends",
         # Dates and timestamps.
         "date_part": "date_part(unit string literal, a) as int64; units: year quarter month day hour minute "
-        "second dayofweek (Sunday 0) isodow (Monday 1) dayofyear week (ISO)",
+        "second dayofweek (Sunday 0) isodow (Monday 1) dayofyear week (ISO) isoyear yearweek decade century "
+        "millennium era; millisecond microsecond nanosecond, counted from the minute",
         "epoch": "seconds since 1970-01-01, double",
         "add_days": "add_days(a date, n int32): the date n days later; ExecutionError outside DATE",
         "days_between": "days_between(a date, b date): days from b to a, int64",
         "date_trunc": "date_trunc(unit string literal, a): a's type; units of date_part, weeks start Monday",
+        "greatest": "the greatest of values of one type that are not null",
+        "least": "the least of values of one type that are not null",
+        **more_functions.NUMBERS,
+        **more_functions.TEXTS,
+        **more_functions.TIMES,
     }
 )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rules.fold_constants import fold_constants
+from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.merge_projects import merge_projects
 from bamquery.plan.rules.narrow_comparisons import narrow_comparisons
@@ -22,6 +23,7 @@ Rule = Callable[[Plan], Plan]
 
 RULES: Final[tuple[Rule, ...]] = (
     fold_constants,
+    measure_durations,
     simplify_logic,
     narrow_comparisons,
     merge_equalities,

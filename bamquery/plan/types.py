@@ -9,6 +9,9 @@ import pyarrow as pa
 HUGEINT: Final = pa.decimal128(38, 0)
 """What stands for DuckDB's HUGEINT: Arrow has no 128-bit integer."""
 
+INTERVAL: Final = pa.month_day_nano_interval()
+"""Months, days and a time, each by itself; whole microseconds, as in DuckDB."""
+
 
 def value_type(kind: pa.DataType) -> pa.DataType:
     """The type that values of `kind` have in expressions: a dictionary's are its values'."""
@@ -28,6 +31,11 @@ def is_integral(kind: pa.DataType) -> bool:
 def is_string(kind: pa.DataType) -> bool:
     """Text of either offset width."""
     return pa.types.is_large_string(kind) or pa.types.is_string(kind)
+
+
+def is_interval(kind: pa.DataType) -> bool:
+    """INTERVAL."""
+    return kind == INTERVAL
 
 
 def integer_range(kind: pa.DataType) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
@@ -12,12 +13,13 @@ from sqlglot import exp
 
 from bamquery.naming import suggestion
 from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.types import INTERVAL
 from bamquery.sql import binder_subqueries, functions, operators
 from bamquery.sql.aggregates import AGGREGATES, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
 from bamquery.sql.environment import NOTHING_AROUND, Environment
 from bamquery.sql.failures import each, placed
-from bamquery.sql.functions import FUNCTIONS
+from bamquery.sql.functions import FUNCTIONS, VOLATILE
 from bamquery.sql.positions import number_text
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.types import from_syntax
@@ -193,6 +195,46 @@ class ExpressionBinder:
             matches = functions.like(function, text, pattern)
             return operators.negation(matches) if node.args.get("negate") else matches
 
+    def _pattern(self, function: str, node: exp.Expr) -> Expression:
+        return self._operator(partial(functions.like, function), node, node.this, node.expression)
+
+    def _escape(self, node: exp.Escape) -> Expression:
+        match = node.this
+        function = _ESCAPED.get(type(match))
+        with placed(self.sql, node):
+            if function is None:
+                raise ValueError("ESCAPE belongs to LIKE or ILIKE")
+        escape = node.expression if isinstance(node.expression, exp.Expr) else exp.Null()
+        operands = self.bind_all([match.this, match.expression, escape])
+        with placed(self.sql, node):
+            matches = functions.like(function, *operands)
+            return operators.negation(matches) if match.args.get("negate") else matches
+
+    def _interval(self, node: exp.Interval) -> Expression:
+        amount, unit = self.bind(node.this), node.args.get("unit")
+        with placed(self.sql, node):
+            if unit is None:
+                return operators.explicit_cast(amount, INTERVAL)
+            return functions.of_unit(amount, unit.name)
+
+    def _at_time_zone(self, node: exp.AtTimeZone) -> Expression:
+        return self._operator(functions.at_time_zone, node, node.this, node.args["zone"])
+
+    def _position(self, node: exp.StrPosition) -> Expression:
+        return self._call("position", node, node.this, node.args["substr"])
+
+    def _overlay(self, node: exp.Overlay) -> Expression:
+        places = [node.args["from_"], node.args.get("for_")]
+        return self._call(
+            "overlay", node, node.this, node.expression, *(place for place in places if place is not None)
+        )
+
+    def _call(self, name: str, node: exp.Expr, *operands: exp.Expr) -> Expression:
+        """A function that is written in a way of its own."""
+        arguments = self.bind_all(operands)
+        with placed(self.sql, node):
+            return functions.call(name, arguments)
+
     def _case(self, node: exp.Case) -> Expression:
         subject = None if node.this is None else self.bind(node.this)
         otherwise = node.args.get("default") or exp.Null()
@@ -238,9 +280,9 @@ class ExpressionBinder:
             return functions.call("substring", arguments)
 
     def _trim(self, node: exp.Trim) -> Expression:
-        argument = self.bind(node.this)
-        with placed(self.sql, node):
-            return functions.call("trim", [argument])
+        characters = node.args.get("expression")
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "trim")
+        return self._call(name, node, node.this, *([] if characters is None else [characters]))
 
     def _function(self, node: exp.Anonymous) -> Expression:
         name = node.name
@@ -248,6 +290,8 @@ class ExpressionBinder:
             return self._aggregate(node, where=None)
         if name.lower() not in FUNCTIONS:
             with placed(self.sql, node):
+                if name.lower() in VOLATILE:
+                    raise ValueError(f"{name.lower()}() is not supported: its answers differ from run to run")
                 hint = suggestion(name, [*FUNCTIONS, *AGGREGATES])
                 raise ValueError(f"there is no function {name}().{hint}")
         arguments = self.bind_all(node.expressions)
@@ -276,6 +320,11 @@ class ExpressionBinder:
         return self.aggregates.bind(node, where, inner.bind)
 
 
+_ESCAPED: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
+    {exp.Like: "like_escape", exp.ILike: "ilike_escape"}
+)
+
+
 def _flattened(node: exp.Expr) -> Iterator[exp.Expr]:
     """The operands of a chain of one connector, without recursion: such chains get long."""
     kind = type(node)
@@ -297,6 +346,19 @@ _Bind = Callable[[ExpressionBinder, Any], Expression]
 
 def _binary(build: Callable[[Expression, Expression], Expression]) -> _Bind:
     return lambda binder, node: binder._operator(build, node, node.this, node.expression)
+
+
+def _bitwise(function: str) -> _Bind:
+    return _binary(lambda left, right: operators.bitwise(function, left, right))
+
+
+def _matching(function: str) -> _Bind:
+    return lambda binder, node: binder._pattern(function, node)
+
+
+def _named(name: str) -> _Bind:
+    """A function that is written without parentheses."""
+    return lambda binder, node: binder._call(name, node)
 
 
 def _comparison(function: str) -> _Bind:
@@ -343,6 +405,25 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
         exp.Pow: _binary(operators.power),
         exp.DPipe: _binary(operators.concatenate),
         exp.Neg: lambda binder, node: binder._operator(operators.minus, node, node.this),
+        exp.Abs: lambda binder, node: binder._call("abs", node, node.this),
+        exp.BitwiseAnd: _bitwise("bit_and"),
+        exp.BitwiseOr: _bitwise("bit_or"),
+        exp.BitwiseNot: lambda binder, node: binder._operator(operators.bitwise_not, node, node.this),
+        exp.BitwiseLeftShift: _bitwise("shift_left"),
+        exp.BitwiseRightShift: _bitwise("shift_right"),
+        exp.Escape: ExpressionBinder._escape,
+        exp.Glob: _matching("glob"),
+        exp.SimilarTo: _matching("regexp_full_match"),
+        exp.RegexpLike: _matching("regexp_matches"),
+        exp.StartsWith: _matching("starts_with"),
+        exp.Interval: ExpressionBinder._interval,
+        exp.AtTimeZone: ExpressionBinder._at_time_zone,
+        exp.StrPosition: ExpressionBinder._position,
+        exp.Overlay: ExpressionBinder._overlay,
+        exp.CurrentDate: _named("current_date"),
+        exp.CurrentTimestamp: _named("current_timestamp"),
+        exp.Localtime: _named("localtime"),
+        exp.Localtimestamp: _named("localtimestamp"),
         exp.Case: ExpressionBinder._case,
         exp.If: ExpressionBinder._if,
         exp.Cast: ExpressionBinder._cast,

@@ -9,10 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.engine.folding import fold_expression
 from bamquery.errors import BamQueryError, CatalogError, Reason, SqlError
 from bamquery.naming import fold as fold_name
 from bamquery.naming import suggestion
-from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Plan, Project, Scan, SingleRow, Source, Values
 from bamquery.sql.binder_expressions import ExpressionBinder
@@ -149,7 +149,7 @@ def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | Non
 def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) -> pa.Scalar[Any]:
     with placed(sql, node):
         converted = coerce(value, kind) if isinstance(value, Literal) else explicit_cast(value, kind)
-        folded = fold(converted)
+        folded = fold_expression(converted)
         if not isinstance(folded, Literal):
             raise ValueError(f"not a value of type {type_name(kind)} that is known before the statement runs")
     return folded.value

@@ -14,6 +14,7 @@ import pyarrow as pa
 from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import HUGEINT
+from bamquery.sql import interval_arithmetic
 from bamquery.sql.coercion import (
     arithmetic_types,
     coerce,
@@ -104,7 +105,8 @@ def add(left: Expression, right: Expression) -> Expression:
     for date, days in ((left, right), (right, left)):
         if pa.types.is_date(date.type) and days.type in _TO_DAYS:
             return Call("add_days", (date, coerce(days, pa.int32())), date.type)
-    return _arithmetic("add", left, right)
+    moved = interval_arithmetic.arithmetic("add", left, right)
+    return _arithmetic("add", left, right) if moved is None else moved
 
 
 def subtract(left: Expression, right: Expression) -> Expression:
@@ -114,22 +116,23 @@ def subtract(left: Expression, right: Expression) -> Expression:
         return Call("add_days", (left, minus(coerce(right, pa.int32()))), left.type)
     if pa.types.is_date(left.type) and pa.types.is_date(right.type):
         return Call("days_between", (left, right), pa.int64())
-    if pa.types.is_timestamp(left.type) and right.type == left.type:
-        raise ValueError(
-            "the difference of two timestamps would be an INTERVAL, which is not supported: "
-            "subtract their epoch(), in seconds"
-        )
-    return _arithmetic("subtract", left, right)
+    moved = interval_arithmetic.arithmetic("subtract", left, right)
+    return _arithmetic("subtract", left, right) if moved is None else moved
 
 
 def multiply(left: Expression, right: Expression) -> Expression:
-    """Numbers."""
-    return _arithmetic("multiply", decode(left), decode(right))
+    """Numbers; an interval and a number."""
+    left, right = decode(left), decode(right)
+    scaled = interval_arithmetic.arithmetic("multiply", left, right)
+    return _arithmetic("multiply", left, right) if scaled is None else scaled
 
 
 def divide(left: Expression, right: Expression) -> Expression:
-    """Numbers, always as floating point."""
+    """Numbers, always as floating point; an interval by a number."""
     left, right = decode(left), decode(right)
+    scaled = interval_arithmetic.arithmetic("divide", left, right)
+    if scaled is not None:
+        return scaled
     kind = division_type(left, right)
     # The quotient of two FLOATs, rounded from DOUBLE, is the one that FLOAT arithmetic gives.
     quotient = Call("divide", (coerce(left, pa.float64()), coerce(right, pa.float64())), pa.float64())
@@ -150,6 +153,30 @@ def modulo(left: Expression, right: Expression) -> Expression:
     return _arithmetic("modulo", decode(left), decode(right))
 
 
+def bitwise(function: str, left: Expression, right: Expression) -> Expression:
+    """``&``, ``|``, xor and shifts of integers."""
+    left, right = decode(left), decode(right)
+    for one in (left, right):
+        if not (types.is_integral(one.type) or is_null(one) or is_string_literal(one)):
+            raise ValueError(f"bit operations need integers, not {type_name(one.type)}")
+    if is_string_literal(left):
+        left = coerce(left, right.type)
+    if is_string_literal(right):
+        right = coerce(right, left.type)
+    left_type, right_type, kind = arithmetic_types("add", left, right)
+    return Call(function, (coerce(left, left_type), coerce(right, right_type)), kind)
+
+
+def bitwise_not(operand: Expression) -> Expression:
+    """``~`` of an integer."""
+    operand = decode(operand)
+    if is_null(operand):
+        return literal(None, pa.int64())
+    if not types.is_integral(operand.type):
+        raise ValueError(f"bit operations need integers, not {type_name(operand.type)}")
+    return Call("bit_not", (operand,), operand.type)
+
+
 def power(left: Expression, right: Expression) -> Expression:
     """Numbers, as DOUBLE."""
     return Call("power", (as_double(left, "power()"), as_double(right, "power()")), pa.float64())
@@ -161,6 +188,8 @@ def minus(operand: Expression) -> Expression:
     kind = operand.type
     if is_null(operand):
         return literal(None, pa.int64())
+    if types.is_interval(kind):
+        return Call("interval_negate", (operand,), kind)
     if not types.is_numeric(kind):
         raise ValueError(f"there is no -{type_name(kind)}")
     if isinstance(operand, Literal) and operand.value.is_valid:

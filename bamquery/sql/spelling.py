@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from bamquery.sql.positions import number_text
+from bamquery.sql.scalar.intervals import AMOUNTS, UNITS
 from bamquery.sql.types import from_syntax, type_name
 
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
@@ -27,6 +28,12 @@ _INFIX: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.Mod: "%",
         exp.Pow: "**",
         exp.DPipe: "||",
+        exp.BitwiseAnd: "&",
+        exp.BitwiseOr: "|",
+        exp.BitwiseLeftShift: "<<",
+        exp.BitwiseRightShift: ">>",
+        exp.Glob: "~~~",
+        exp.StartsWith: "^@",
         exp.EQ: "=",
         exp.NEQ: "!=",
         exp.LT: "<",
@@ -163,12 +170,45 @@ def _cast(keyword: str) -> Callable[[Any, str], str]:
 
 
 def _extract(node: exp.Expr, sql: str) -> str:
-    return f"date_part('{node.name}', {spell(node.expression, sql)})"
+    unit = node.name.upper()
+    unit = f"{unit}S" if unit in ("MICROSECOND", "MILLISECOND") else node.name
+    return f"date_part('{unit}', {spell(node.expression, sql)})"
 
 
 def _substring(node: exp.Expr, sql: str) -> str:
     parts = [node.this, node.args.get("start"), node.args.get("length")]
     return f"substring({_list([part for part in parts if part is not None], sql)})"
+
+
+def _call(name: str, *parts: str) -> Callable[[Any, str], str]:
+    """A function that is written in a way of its own; `parts` are its arguments that are there."""
+
+    def speller(node: exp.Expr, sql: str) -> str:
+        given = [node.args[part] for part in parts if node.args.get(part) is not None]
+        return f"{name}({_list(given, sql)})"
+
+    return speller
+
+
+def _escape(node: exp.Expr, sql: str) -> str:
+    match = node.this
+    name = f"{'not_' if match.args.get('negate') else ''}{'i' * isinstance(match, exp.ILike)}like_escape"
+    return f"{name}({_list([match.this, match.expression, node.expression], sql)})"
+
+
+def _trim(node: exp.Expr, sql: str) -> str:
+    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "trim")
+    return _call(name, "this", "expression")(node, sql)
+
+
+def _interval(node: exp.Expr, sql: str) -> str:
+    amount, unit = spell(node.this, sql), node.args.get("unit")
+    if unit is None:
+        return f"CAST({amount} AS INTERVAL)"
+    function = UNITS[unit.name.lower()]
+    amount = f"CAST({amount} AS DOUBLE)"
+    kind = AMOUNTS.get(function)
+    return f"{function}({amount if kind is None else f'CAST(trunc({amount}) AS {kind})'})"
 
 
 def _function(node: exp.Expr, sql: str) -> str:
@@ -207,7 +247,20 @@ _SPELLERS: Final[Mapping[type[exp.Expr], Callable[[Any, str], str]]] = MappingPr
         exp.TryCast: _cast("TRY_CAST"),
         exp.Extract: _extract,
         exp.Substring: _substring,
-        exp.Trim: lambda node, sql: f"trim({spell(node.this, sql)})",
+        exp.Trim: _trim,
+        exp.Abs: lambda node, sql: f"(@({spell(node.this, sql)}))",
+        exp.BitwiseNot: lambda node, sql: f"(~({spell(node.this, sql)}))",
+        exp.Escape: _escape,
+        exp.SimilarTo: _call("regexp_full_match", "this", "expression"),
+        exp.RegexpLike: _call("regexp_matches", "this", "expression"),
+        exp.Interval: _interval,
+        exp.AtTimeZone: _call("timezone", "zone", "this"),
+        exp.StrPosition: _call("position", "this", "substr"),
+        exp.Overlay: _call("overlay", "this", "expression", "from_", "for_"),
+        exp.CurrentDate: lambda node, sql: "current_date",
+        exp.CurrentTimestamp: lambda node, sql: "current_timestamp",
+        exp.Localtime: lambda node, sql: "localtime",
+        exp.Localtimestamp: lambda node, sql: "localtimestamp",
         exp.Anonymous: _function,
         exp.Filter: _filter,
         exp.Subquery: lambda node, sql: f"({_query(node, sql)})",

@@ -66,6 +66,11 @@ class StrictParser(PlacingParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
+        token_type: parser
+        for token_type, parser in DuckDBParser.RANGE_PARSERS.items()
+        if token_type not in (TokenType.RLIKE, TokenType.IRLIKE)  # REGEXP is MySQL's
+    }
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: _closed(parser)
         for name, parser in DuckDBParser.FUNCTION_PARSERS.items()
@@ -127,6 +132,37 @@ class StrictParser(PlacingParser):
                 return self._parse_column_ops(self.expression(exp.Cast(this=text, to=kind)))
             self._retreat(index)
         return super()._parse_type(parse_interval, fallback_to_identifier)
+
+    def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
+        token = self._curr
+        if token and token.token_type == TokenType.INTERVAL:
+            # sqlglot takes a word that follows for a unit; in DuckDB it is a name.
+            self._advance()
+            kind = exp.DataType(this=exp.DType.INTERVAL)
+            kind.update_positions(token)
+            return kind
+        return super()._parse_types(*args, **kwargs)
+
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Interval | None:
+        # sqlglot makes texts of numbers, and sums of intervals that stand side by side.
+        token, following = self._curr, self._next
+        if token.token_type != TokenType.INTERVAL or following is None:
+            return None
+        if following.token_type not in (TokenType.STRING, TokenType.NUMBER, TokenType.L_PAREN):
+            return None
+        self._advance()
+        amount = self._parse_primary()
+        unit = None
+        if self._curr and self._curr.text.lower() in syntax.INTERVAL_UNITS:
+            unit = exp.Var(this=self._curr.text.upper())
+            self._advance()
+        elif following.token_type != TokenType.STRING:
+            self.raise_error("Expecting a unit such as DAY or HOURS")
+        interval = exp.Interval(this=amount, unit=unit)
+        interval.update_positions(token)
+        return interval
 
     def _check_name(self, token: Token) -> None:
         if token.token_type != TokenType.IDENTIFIER and token.text.upper() in _RESERVED - {"AS"}:

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from sqlglot import exp
+
+INTERVAL_UNITS: Final = frozenset(
+    {
+        *("year", "years", "quarter", "quarters", "month", "months", "week", "weeks", "day", "days", "hour"),
+        *("hours", "minute", "minutes", "second", "seconds", "millisecond", "milliseconds", "microsecond"),
+        *("microseconds", "decade", "decades", "century", "centuries", "millennium", "millennia"),
+    }
+)
+"""Words that may follow the amount of an INTERVAL."""
 
 
 class Explain(exp.Expression):

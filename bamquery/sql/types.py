@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.plan.types import HUGEINT
+from bamquery.plan.types import HUGEINT, INTERVAL
 from bamquery.type_names import type_name
 
 __all__ = ["HUGEINT", "from_syntax", "type_name"]
@@ -40,6 +40,7 @@ _FROM_SYNTAX: Final[Mapping[exp.DType, pa.DataType]] = MappingProxyType(
         exp.DType.TIMESTAMP_MS: pa.timestamp("ms"),
         exp.DType.TIMESTAMP_NS: pa.timestamp("ns"),
         exp.DType.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+        exp.DType.INTERVAL: INTERVAL,
     }
 )
 

@@ -65,3 +65,51 @@ def iso_week(days: Integers) -> Integers:
     """Week 1 to 53: the week is of the year that its Thursday is in."""
     thursday = days - iso_weekday(days) + 4
     return (thursday - first_day_of_year(thursday)) // 7 + 1
+
+
+def iso_year(days: Integers) -> Integers:
+    """The year that the day's week is of."""
+    return year_of(days - iso_weekday(days) + 4)
+
+
+def truncated(values: Integers, divisor: int) -> Integers:
+    """Quotient toward zero."""
+    quotient = values // divisor
+    inexact: Integers = quotient + ((quotient < 0) & (quotient * divisor != values))
+    return inexact
+
+
+def decade(days: Integers) -> Integers:
+    """Tens of years."""
+    return truncated(year_of(days), 10)
+
+
+def century(days: Integers) -> Integers:
+    """2000 is of the 20th; there is no century 0."""
+    return _counted_from_one(year_of(days), 100)
+
+
+def millennium(days: Integers) -> Integers:
+    """2000 is of the 2nd; there is no millennium 0."""
+    return _counted_from_one(year_of(days), 1000)
+
+
+def _counted_from_one(years: Integers, length: int) -> Integers:
+    return np.where(years > 0, (years - 1) // length + 1, truncated(years, length) - 1)
+
+
+def year_and_week(days: Integers) -> Integers:
+    """The ISO year's number and the week's two digits; below the year 0 the week counts down."""
+    years, weeks = iso_year(days), iso_week(days)
+    return years * 100 + np.where(years > 0, weeks, -weeks)
+
+
+def first_day_of_years(years: Integers) -> Integers:
+    """1 January of years."""
+    return first_day_of_month((years - 1970) * 12)
+
+
+def first_day_of_iso_year(days: Integers) -> Integers:
+    """The Monday on which the ISO year begins: that of the week with 4 January."""
+    fourth = first_day_of_years(iso_year(days)) + 3
+    return fourth - iso_weekday(fourth) + 1

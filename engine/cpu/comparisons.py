@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.engine.cpu.interval_columns import comparable
 from bamquery.engine.cpu.kernels import (
     Column,
     Constant,
@@ -46,6 +47,7 @@ def _rows(*data: Datum) -> int:
 
 def equal(a: Datum, b: Datum) -> Column:
     """A = b; null where either is null."""
+    a, b = comparable(a), comparable(b)
     plain = compute("equal", a, b)
     if not _is_float(a) or not (_may_be_nan(a) and _may_be_nan(b)):
         return plain
@@ -55,6 +57,7 @@ def equal(a: Datum, b: Datum) -> Column:
 
 def less(a: Datum, b: Datum) -> Column:
     """A < b; null where either is null."""
+    a, b = comparable(a), comparable(b)
     if not _is_float(a):
         return compute("less", a, b)
     if isinstance(a, pa.Scalar) and not _may_be_nan(a):
@@ -67,6 +70,7 @@ def less(a: Datum, b: Datum) -> Column:
 
 def less_equal(a: Datum, b: Datum) -> Column:
     """A <= b; null where either is null."""
+    a, b = comparable(a), comparable(b)
     if not _is_float(a):
         return compute("less_equal", a, b)
     return compute("invert", less(b, a))
@@ -87,6 +91,7 @@ def is_not_distinct_from(a: Datum, b: Datum) -> Column:
 
 def is_in(value: Datum, candidates: Sequence[Datum]) -> Column:
     """Whether the value equals a candidate; null where it is null, or equals none and one is null."""
+    value, candidates = comparable(value), [comparable(candidate) for candidate in candidates]
     rows = _rows(value, *candidates)
     literals = [c for c in candidates if isinstance(c, pa.Scalar)]
     column = column_of(value, rows)
@@ -123,6 +128,22 @@ def _hashed(column: Column, candidates: Sequence[Column]) -> list[Column]:
     return [where(compute("is_valid", column), found, constant(None, pa.bool_()))]
 
 
+def _extreme(better: Callable[[Datum, Datum], Column]) -> Implementation:
+    """The best of values that are not null; null where all are."""
+
+    def two(a: Datum, b: Datum) -> Column:
+        rows = _rows(a, b)
+        a, b = column_of(a, rows), column_of(b, rows)
+        choose = compute("coalesce", better(b, a), compute("is_null", a))
+        return where(choose, b, a)
+
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        first = column_of(arguments[0], _rows(*arguments))
+        return reduce(two, arguments[1:], first)
+
+    return apply
+
+
 def _binary(test: Callable[[Datum, Datum], Column]) -> Implementation:
     return lambda arguments, kind: test(arguments[0], arguments[1])
 
@@ -137,6 +158,8 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "greater_equal": _binary(lambda a, b: less_equal(b, a)),
         "is_distinct_from": _binary(lambda a, b: compute("invert", is_not_distinct_from(a, b))),
         "is_not_distinct_from": _binary(is_not_distinct_from),
+        "greatest": _extreme(lambda a, b: less(b, a)),
+        "least": _extreme(less),
         "in": lambda arguments, kind: is_in(arguments[0], arguments[1:]),
     }
 )

@@ -6,7 +6,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from bamquery.engine.cpu import arithmetic, comparisons, rounding, strings, temporal
+from bamquery.engine.cpu import (
+    arithmetic,
+    bits,
+    comparisons,
+    encodings,
+    formats,
+    instants,
+    intervals,
+    mathematics,
+    paths,
+    patterns,
+    rounding,
+    similarity,
+    strings,
+    temporal,
+    texts,
+)
 from bamquery.engine.cpu.kernels import Implementation, compute
 
 _NULLS: Final[Mapping[str, Implementation]] = MappingProxyType(
@@ -24,10 +40,25 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         **comparisons.FUNCTIONS,
         **strings.FUNCTIONS,
         **temporal.FUNCTIONS,
+        **mathematics.FUNCTIONS,
+        **bits.FUNCTIONS,
+        **texts.FUNCTIONS,
+        **patterns.FUNCTIONS,
+        **encodings.FUNCTIONS,
+        **similarity.FUNCTIONS,
+        **instants.FUNCTIONS,
+        **intervals.FUNCTIONS,
+        **formats.FUNCTIONS,
+        **paths.FUNCTIONS,
         **_NULLS,
     }
 )
 """All but `and`, `or`, `coalesce` and `case`, which decide which rows their arguments are computed for."""
 
-NULLS_MATTER: Final = frozenset(("is_null", "is_not_null", "is_distinct_from", "is_not_distinct_from"))
+NULLS_MATTER: Final = frozenset(
+    (
+        *("is_null", "is_not_null", "is_distinct_from", "is_not_distinct_from"),
+        *("greatest", "least", "concat_ws"),
+    )
+)
 """Functions whose answer for a null need not be null."""

@@ -9,6 +9,7 @@ from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.functions import FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
+from bamquery.plan.types import is_interval
 from bamquery.type_names import type_name
 
 
@@ -37,6 +38,9 @@ def expression_refusals(expression: Expression) -> list[str]:
 
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
+    counts = call.function == "count" and not call.distinct
+    if not counts and any(is_interval(argument.type) for argument in call.arguments):
+        return [f"the cpu device has no {call.function}() of INTERVAL: take epoch() of it"]
     reasons = [] if call.function in ACCUMULATORS else [f"the cpu device has no aggregate {call.function}"]
     for expression in (*call.arguments, *([] if call.filter is None else [call.filter])):
         reasons += expression_refusals(expression)

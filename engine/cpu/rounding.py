@@ -67,11 +67,16 @@ def _round_integers(column: Column, digits: int, kind: pa.DataType) -> Column:
 
 def round_decimals(column: Column, digits: int) -> Column:
     """decimal128 or 256 rounded to so many digits after the point (before it, if below 0), as decimal256."""
+    return round_decimals_toward(column, digits, _HALF_AWAY)
+
+
+def round_decimals_toward(column: Column, digits: int, mode: str) -> Column:
+    """As `round_decimals`, in one of Arrow's modes."""
     scale = column.type.scale
     wide = convert(column, pa.decimal256(76, scale))
     if digits >= scale:
         return wide
-    options = pc.RoundOptions(ndigits=max(digits, -(75 - scale)), round_mode=_HALF_AWAY)
+    options = pc.RoundOptions(ndigits=max(digits, -(75 - scale)), round_mode=mode)  # type: ignore[arg-type]
     return compute("round", wide, options=options)
 
 

@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import decoded, take_batch
+from bamquery.engine.cpu.interval_columns import order_key
 from bamquery.engine.cpu.kernels import Column, Constant, any_true, compute, take
 from bamquery.plan.nodes import SortKey
+from bamquery.plan.types import INTERVAL
 
 _FEW = 4
 """Rows for each wanted one from which finding the wanted ones first is quicker than sorting all."""
@@ -70,6 +72,7 @@ def _sortable(column: Column, key: SortKey) -> list[tuple[Column, bool]]:
 
     Arrow puts nulls, and NaNs before them, last in either direction; flags in front say otherwise.
     """
+    column = column if column.type != INTERVAL else order_key(column)
     parts: list[tuple[Column, bool]] = []
     if column.null_count and key.nulls_first:
         parts.append((compute("is_valid", column), False))

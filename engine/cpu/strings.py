@@ -21,6 +21,7 @@ from bamquery.engine.cpu.kernels import (
     nulls,
     where,
 )
+from bamquery.engine.cpu.rows import with_constants
 
 SPACES: Final = (
     "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
@@ -86,7 +87,7 @@ def _matching(name: str) -> Implementation:
     return apply
 
 
-def _substring(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+def substring(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The window of DuckDB: positions count from 1, below 0 from the end; a length below 0 goes back."""
     column, start, length = arguments
     assert isinstance(start, pa.Scalar)
@@ -122,11 +123,12 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "upper": lambda arguments, kind: compute("utf8_upper", arguments[0]),
         "length": _length,
         "concat": _concat,
-        "like": _like,
-        "ilike": _ilike,
-        "starts_with": _matching("starts_with"),
-        "contains": _matching("match_substring"),
-        "substring": _substring,
+        "like": with_constants([1], _like),
+        "ilike": with_constants([1], _ilike),
+        "starts_with": with_constants([1], _matching("starts_with"), str.startswith),
+        "ends_with": with_constants([1], _matching("ends_with"), str.endswith),
+        "contains": with_constants([1], _matching("match_substring"), str.__contains__),
+        "substring": substring,
         "trim": lambda arguments, kind: compute("utf8_trim", arguments[0], options=pc.TrimOptions(SPACES)),
     }
 )

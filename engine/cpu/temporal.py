@@ -12,13 +12,21 @@ import pyarrow as pa
 from bamquery.engine.cpu.calendar import (
     UNITS_PER_SECOND,
     Integers,
+    century,
     days_and_rest,
+    decade,
+    first_day_of_iso_year,
     first_day_of_month,
     first_day_of_year,
+    first_day_of_years,
     iso_week,
     iso_weekday,
+    iso_year,
+    millennium,
     months_of,
+    truncated,
     units_per_day,
+    year_and_week,
     year_of,
 )
 from bamquery.engine.cpu.casts.temporal import rounded_quotient
@@ -46,12 +54,22 @@ _DAY_PARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyTy
         "isodow": iso_weekday,
         "dayofyear": lambda days: days - first_day_of_year(days) + 1,
         "week": iso_week,
+        "isoyear": iso_year,
+        "yearweek": year_and_week,
+        "decade": decade,
+        "century": century,
+        "millennium": millennium,
+        "era": lambda days: (year_of(days) > 0).astype(np.int64),
     }
 )
 _TIME_PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
     {"hour": (3600, 24), "minute": (60, 60), "second": (1, 60)}
 )
 """Seconds of the unit, and how many of it there are."""
+_FRACTIONS: Final[Mapping[str, int]] = MappingProxyType(
+    {"millisecond": 10**3, "microsecond": 10**6, "nanosecond": 10**9}
+)
+"""How many of the unit a second has; they are counted from the minute."""
 
 _DAY_STARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyType(
     {
@@ -59,6 +77,10 @@ _DAY_STARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyT
         "quarter": lambda days: first_day_of_month(months_of(days) // 3 * 3),
         "month": lambda days: first_day_of_month(months_of(days)),
         "week": lambda days: days - iso_weekday(days) + 1,
+        "isoyear": first_day_of_iso_year,
+        "decade": lambda days: first_day_of_years(truncated(year_of(days), 10) * 10),
+        "century": lambda days: first_day_of_years(truncated(year_of(days), 100) * 100),
+        "millennium": lambda days: first_day_of_years(truncated(year_of(days), 1000) * 1000),
     }
 )
 
@@ -83,6 +105,11 @@ def _date_part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if unit in _TIME_PARTS:
         size, count = _TIME_PARTS[unit]
         part = _seconds(column, rest) // size % count
+    elif unit in _FRACTIONS:
+        per_second = units_per_day(column.type) // 86_400
+        part = rest % (60 * per_second)
+        wanted = _FRACTIONS[unit]
+        part = part * (wanted // per_second) if wanted >= per_second else part // (per_second // wanted)
     else:
         part = _DAY_PARTS[unit](days)
     return from_values(part, kind, valid(column))
@@ -94,6 +121,9 @@ def _date_trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         return nulls(len(column), kind)
     days, rest = days_and_rest(column)
     per_day = units_per_day(kind)
+    if unit in _FRACTIONS:
+        step = max(per_day // 86_400 // _FRACTIONS[unit], 1)
+        return from_values(values_of(column).astype(np.int64) - rest % step, kind, valid(column))
     if unit in _TIME_PARTS:
         step = max(per_day * _TIME_PARTS[unit][0] // 86_400, 1)
         return from_values(values_of(column).astype(np.int64) - rest % step, kind, valid(column))

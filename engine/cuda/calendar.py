@@ -6,6 +6,7 @@ libcudf's own functions of dates stop at years of 16 bits. The arithmetic is How
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import pyarrow as pa
@@ -69,3 +70,44 @@ def iso_week(days: Integers) -> Integers:
     """Week 1 to 53: the week is of the year that its Thursday is in."""
     thursday = days - iso_weekday(days) + 4
     return (thursday - first_day_of_year(thursday)) // 7 + 1
+
+
+def iso_year(days: Integers) -> Integers:
+    """The year that the day's week is of."""
+    return year_of(days - iso_weekday(days) + 4)
+
+
+def year_and_week(days: Integers) -> Integers:
+    """The ISO year's number and the week's two digits; below the year 0 the week counts down."""
+    years, weeks = iso_year(days), iso_week(days)
+    sign = years.flags(years > 0) * 2 - 1
+    return years * 100 + weeks * sign
+
+
+def decade(days: Integers) -> Integers:
+    """Tens of years."""
+    return year_of(days).truncated(10)
+
+
+def counted_from_one(length: int) -> Callable[[Integers], Integers]:
+    """Centuries and millennia, of which none is 0: 2000 is of the 20th."""
+
+    def count(days: Integers) -> Integers:
+        years = year_of(days)
+        positive = years.flags(years > 0)
+        # (year - 1) / length + 1 where it is positive, else year / length - 1.
+        return (years - positive).truncated(length) + positive * 2 - 1
+
+    return count
+
+
+def first_day_of_years(days: Integers, length: int) -> Integers:
+    """1 January of the year that is a multiple of `length`, toward zero."""
+    years = year_of(days).truncated(length) * length
+    return first_day_of_month((years - 1970) * 12)
+
+
+def first_day_of_iso_year(days: Integers) -> Integers:
+    """The Monday on which the ISO year begins: that of the week with 4 January."""
+    fourth = first_day_of_month((iso_year(days) - 1970) * 12) + 3
+    return fourth - iso_weekday(fourth) + 1

@@ -9,7 +9,16 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda import arithmetic, comparisons, rounding, strings, temporal
+from bamquery.engine.cuda import (
+    arithmetic,
+    comparisons,
+    instants,
+    mathematics,
+    rounding,
+    strings,
+    temporal,
+    texts,
+)
 from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, rows_of
 
 
@@ -36,6 +45,9 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         **comparisons.FUNCTIONS,
         **strings.FUNCTIONS,
         **temporal.FUNCTIONS,
+        **mathematics.FUNCTIONS,
+        **texts.FUNCTIONS,
+        **instants.FUNCTIONS,
         "not": _not,
         "is_null": _is_null,
         "is_not_null": _is_not_null,

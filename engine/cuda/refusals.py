@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import family, is_castable
-from bamquery.plan.expressions import AggregateCall, Cast, Expression, walk
-from bamquery.plan.types import value_type
+from bamquery.engine.cuda import absent
+from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
+from bamquery.plan.types import is_interval, value_type
 from bamquery.type_names import type_name
 
 _TEXTS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
@@ -35,6 +36,8 @@ _INSTEAD: Final = "SET device = 'cpu' for this query"
 
 def type_refusals(kind: pa.DataType) -> list[str]:
     """Why a column of the type cannot be held."""
+    if is_interval(kind):
+        return [f"the cuda device has no columns of type INTERVAL: libcudf has no such type; {_INSTEAD}"]
     return [_renamed(reason) for reason in on_cpu.type_refusals(kind)]
 
 
@@ -44,6 +47,10 @@ def expression_refusals(expression: Expression) -> list[str]:
     for part in walk(expression):
         if isinstance(part, Cast):
             reasons += _cast_refusals(part.argument.type, part.type)
+        elif isinstance(part, Call) and (why := absent.reason(part)) is not None:
+            reasons.append(f"the cuda device has no {part.function}() for columns: {why}; {_INSTEAD}")
+        elif is_interval(part.type) and not isinstance(part, Literal):
+            reasons += type_refusals(part.type)
     return list(dict.fromkeys(reasons))
 
 

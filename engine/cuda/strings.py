@@ -19,7 +19,7 @@ _TEXT: Any = pa.large_string()
 _LAST_CODE_POINT: Final = 0x1FFFF
 """Beyond are ideographs and characters for private use, which have no case."""
 _SURROGATES: Final = range(0xD800, 0xE000)
-_FAR: Final = 2**31 - 1
+FAR: Final = 2**31 - 1
 
 
 @functools.cache
@@ -118,18 +118,19 @@ def _substring(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
         return kernels.nulls(column.size(), kind)
     begin = first - 1 if first >= 0 else first  # 0 is the place before the first character
     if size is None:
-        return _slice(kernels, column, max(begin, 0) if first >= 0 else begin, _FAR)
+        return slice_places(kernels, column, max(begin, 0) if first >= 0 else begin, FAR)
     low, high = sorted((begin, begin + size))
     if first >= 0:
-        return _slice(kernels, column, max(low, 0), max(high, 0))
+        return slice_places(kernels, column, max(low, 0), max(high, 0))
     # Places from the end; at 0 and beyond, the window goes on to the string's end.
     if low >= 0:
-        return _slice(kernels, column, 0, 0)
-    return _slice(kernels, column, low, high if high < 0 else _FAR)
+        return slice_places(kernels, column, 0, 0)
+    return slice_places(kernels, column, low, high if high < 0 else FAR)
 
 
-def _slice(kernels: Kernels, column: plc.Column, start: int, stop: int) -> plc.Column:
-    start, stop = (max(min(place, _FAR), -_FAR) for place in (start, stop))
+def slice_places(kernels: Kernels, column: plc.Column, start: int, stop: int) -> plc.Column:
+    """Characters from one place to before another; negative ones count from the end."""
+    start, stop = (max(min(place, FAR), -FAR) for place in (start, stop))
     if start == stop:
         return kernels.where(kernels.is_valid(column), _text(kernels, ""), kernels.null(_TEXT))
     first, last, step = (kernels.number(place, pa.int32()) for place in (start, stop, 1))

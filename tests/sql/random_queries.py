@@ -14,6 +14,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from tests.sql import random_functions
+
 NAN, INFINITY = float("nan"), float("inf")
 _INTEGERS = [0, 1, -1, 2, 3, -3, 7, 10, 100, -100]
 _DOUBLES = [0.0, -0.0, 0.5, -1.5, 2.25, 100.0, NAN, INFINITY, -INFINITY]
@@ -104,7 +106,10 @@ def number(draw: Draw, depth: int) -> str:
 
     if depth <= 0:
         return _one(draw, column, column, literal)
-    return _one(draw, column, literal, arithmetic, arithmetic, function, of_others, choice, fallback, nullif)
+    called = _called(draw, random_functions.NUMBERS, depth)
+    return _one(
+        draw, column, literal, arithmetic, arithmetic, function, of_others, choice, fallback, nullif, called
+    )
 
 
 def text(draw: Draw, depth: int) -> str:
@@ -129,9 +134,10 @@ def text(draw: Draw, depth: int) -> str:
         arms = f"{text(draw, depth - 1)} ELSE {text(draw, depth - 1)}"
         return f"CASE WHEN {truth(draw, depth - 1)} THEN {arms} END"
 
-    return (
-        _one(draw, column, literal) if depth <= 0 else _one(draw, column, literal, function, joined, choice)
-    )
+    if depth <= 0:
+        return _one(draw, column, literal)
+    called = _called(draw, random_functions.TEXTS, depth)
+    return _one(draw, column, literal, function, joined, choice, called)
 
 
 def moment(draw: Draw, depth: int) -> str:
@@ -150,7 +156,9 @@ def moment(draw: Draw, depth: int) -> str:
             st.sampled_from(["t + 1", "t - 30", "p::DATE", "date_trunc('month', t)", "date_trunc('hour', p)"])
         )
 
-    return _one(draw, column, literal) if depth <= 0 else _one(draw, column, literal, derived)
+    if depth <= 0:
+        return _one(draw, column, literal)
+    return _one(draw, column, literal, derived, _called(draw, random_functions.MOMENTS, depth))
 
 
 def truth(draw: Draw, depth: int) -> str:
@@ -211,7 +219,13 @@ def truth(draw: Draw, depth: int) -> str:
         draw,
         *(column, compared(number), compared(text), compared(moment), sargable, sargable, dated, listed),
         *(between, distinct, null, pattern, connected, connected, negated),
+        _called(draw, random_functions.TRUTHS, depth),
     )
+
+
+def _called(draw: Draw, shapes: tuple[str, ...], depth: int) -> Callable[[], str]:
+    of = {"n": number, "t": text, "m": moment}
+    return lambda: random_functions.call(draw, shapes, of, depth - 1)
 
 
 def aggregate(draw: Draw) -> str:

@@ -12,6 +12,7 @@ from bamquery.engine.cpu.casts import from_text, numeric, temporal, to_text
 from bamquery.engine.cpu.casts.outcome import Conversion, Outcome
 from bamquery.engine.cpu.kernels import Column, Kind, compute, convert, first_true, nulls, take, text
 from bamquery.errors import ExecutionError
+from bamquery.plan.types import is_interval
 from bamquery.type_names import type_name
 
 
@@ -34,6 +35,7 @@ _FAMILIES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = MappingProxyType
         "date": pa.types.is_date32,
         "time": pa.types.is_time64,
         "timestamp": pa.types.is_timestamp,
+        "interval": is_interval,
     }
 )
 
@@ -71,6 +73,8 @@ _CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
         ("date", "timestamp"): temporal.date_to_timestamp,
         ("time", "text"): to_text.from_time,
         ("time", "time"): temporal.time_to_time,
+        ("text", "interval"): from_text.to_interval,
+        ("interval", "text"): to_text.from_interval,
         ("timestamp", "text"): to_text.from_timestamp,
         ("timestamp", "date"): temporal.timestamp_to_date,
         ("timestamp", "time"): temporal.timestamp_to_time,

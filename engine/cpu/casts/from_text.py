@@ -14,7 +14,7 @@ from bamquery.engine.cpu.arithmetic import integer_range
 from bamquery.engine.cpu.calendar import UNITS_PER_SECOND
 from bamquery.engine.cpu.casts.outcome import Outcome, failing
 from bamquery.engine.cpu.kernels import Column, Kind, booleans_of, compute, convert, take
-from bamquery.plan import parsing
+from bamquery.plan import interval_text, parsing
 
 _ISO: Final = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?)?$"
 """Timestamps that Arrow reads as DuckDB does."""
@@ -136,3 +136,13 @@ def _stored(
 def to_blob(column: Column, kind: Kind) -> Outcome:
     r"""ASCII characters as they are, `\xAA` for any other byte."""
     return _parsed(column, parsing.blob, kind)
+
+
+def to_interval(column: Column, kind: Kind) -> Outcome:
+    """Amounts with their units, and a time of day."""
+
+    def parse(text: str) -> Any:
+        parts = interval_text.read(text)
+        return None if parts is None else (*parts[:2], parts[2] * 1000)
+
+    return _parsed(column, parse, kind)

@@ -20,6 +20,7 @@ from bamquery.engine.cpu.calendar import (
 )
 from bamquery.engine.cpu.casts.outcome import Outcome
 from bamquery.engine.cpu.kernels import Column, Kind, array_of, compute, constant, convert, take, values_of
+from bamquery.plan import interval_text
 
 _TRAILING_ZEROS: Final = pc.ReplaceSubstringOptions(r"\.?0+$", "")
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
@@ -98,6 +99,15 @@ def from_timestamp(column: Column, kind: Kind) -> Outcome:
     if own.tz is not None:
         texts = compute("binary_join_element_wise", texts, constant("+00", kind), constant("", kind))
     return Outcome(texts)
+
+
+def from_interval(column: Column, kind: Kind) -> Outcome:
+    """Years, months, days, and hours to seconds."""
+    return Outcome(
+        _per_value(
+            column, lambda span: interval_text.write(span.months, span.days, span.nanoseconds // 1000), kind
+        )
+    )
 
 
 def from_blob(column: Column, kind: Kind) -> Outcome:

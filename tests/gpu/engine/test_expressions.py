@@ -11,7 +11,9 @@ from bamquery.engine.device import Device
 from tests import device_cases
 from tests.device_cases import Case
 
-FAMILIES = ("arithmetic", "conditions", "strings", "temporal", "comparisons")
+FAMILIES = (
+    *("arithmetic", "conditions", "strings", "temporal", "comparisons", "mathematics", "texts", "instants"),
+)
 _SHOWN = 40
 
 

@@ -135,14 +135,15 @@ SELECT round(fare, digits := 1) FROM trips
 SELECT CAST(id AS STRUCT(a INTEGER)) FROM trips
 SELECT CAST(id AS VARCHAR FORMAT 'x') FROM trips
 SELECT CAST(id AS ENUM ('a')) FROM trips
-SELECT INTERVAL '1' MONTH
-SELECT EXTRACT(year FROM pickup AT TIME ZONE 'UTC') FROM trips
-SELECT TRIM(LEADING 'x' FROM zone) FROM trips
-SELECT trim(zone, 'x') FROM trips
-SELECT overlay(zone PLACING 'a' FROM 1) FROM trips
-SELECT position('a' IN zone) FROM trips
 SELECT X'41', B'1', E'a'
-SELECT current_timestamp, localtime, today()
+SELECT current_time
+SELECT INTERVAL 5
+SELECT INTERVAL '1-2' YEAR TO MONTH
+SELECT zone ~* 'x' FROM trips
+SELECT zone LIKE 'a' ESCAPE zone FROM trips
+SELECT pickup AT TIME ZONE 'Europe/Berlin' FROM trips
+SELECT random()
+SELECT id ?? 1 FROM trips
 SELECT id FROM trips@1
 SELECT id FROM trips AT (VERSION => 1)
 SELECT TOP 5 id FROM trips

@@ -26,10 +26,14 @@ TypeId = _enum(
 _BINARY = (
     *("ADD", "SUB", "MUL", "DIV", "MOD", "POW", "SHIFT_LEFT", "SHIFT_RIGHT", "SHIFT_RIGHT_UNSIGNED"),
     *("BITWISE_AND", "BITWISE_OR", "BITWISE_XOR", "LOGICAL_AND", "LOGICAL_OR", "EQUAL", "NOT_EQUAL"),
-    *("LESS", "GREATER", "LESS_EQUAL", "GREATER_EQUAL", "NULL_LOGICAL_AND", "NULL_LOGICAL_OR"),
+    *("LESS", "GREATER", "LESS_EQUAL", "GREATER_EQUAL", "NULL_LOGICAL_AND", "NULL_LOGICAL_OR", "ATAN2"),
 )
 BinaryOperator = _enum("BinaryOperator", *_BINARY)
-UnaryOperator = _enum("UnaryOperator", "EXP", "LOG", "SQRT", "CEIL", "FLOOR", "ABS", "RINT", "NOT")
+UnaryOperator = _enum(
+    "UnaryOperator",
+    *("EXP", "LOG", "SQRT", "CEIL", "FLOOR", "ABS", "RINT", "NOT", "CBRT", "SIN", "COS", "TAN", "ARCSIN"),
+    *("ARCCOS", "ARCTAN", "SINH", "COSH", "TANH", "ARCSINH", "ARCCOSH", "ARCTANH", "BIT_INVERT"),
+)
 Order = _enum("Order", "ASCENDING", "DESCENDING")
 NullOrder = _enum("NullOrder", "AFTER", "BEFORE")
 NullPolicy = _enum("NullPolicy", "EXCLUDE", "INCLUDE")

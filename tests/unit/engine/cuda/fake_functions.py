@@ -61,6 +61,7 @@ _PLAIN = {
     "MUL": _arithmetic(operator.mul, np.multiply),
     "DIV": _quotient,
     "MOD": _remainder,
+    "ATAN2": lambda a, b: _ieee(np.arctan2, a, b),
     "POW": lambda a, b: _ieee(np.power, a, b),
     "SHIFT_LEFT": operator.lshift,
     "SHIFT_RIGHT": operator.rshift,
@@ -122,12 +123,18 @@ _UNARY = {
     "RINT": _float_function(np.rint),
     "ABS": abs,
     "NOT": operator.not_,
+    "BIT_INVERT": operator.invert,
+    "CBRT": _float_function(np.cbrt),
+    **{name: _float_function(getattr(np, name.lower())) for name in ("SIN", "COS", "TAN")},
+    **{name: _float_function(getattr(np, name.lower())) for name in ("SINH", "COSH", "TANH")},
+    **{name: _float_function(getattr(np, name.lower())) for name in ("ARCSIN", "ARCCOS", "ARCTAN")},
+    **{name: _float_function(getattr(np, name.lower())) for name in ("ARCSINH", "ARCCOSH", "ARCTANH")},
 }
 
 
 def unary_operation(column, op, stream=None, mr=None):
     name = UnaryOperator(op).name
-    assert name in ("ABS", "NOT") or column.type().id() in FLOATS
+    assert name in ("ABS", "NOT", "BIT_INVERT") or column.type().id() in FLOATS
     return Column.of([None if v is None else _UNARY[name](v) for v in column.values()], column.type())
 
 

@@ -139,6 +139,11 @@ def modules() -> dict[str, ModuleType]:
             "find": space(
                 contains=_texts(lambda v, part: part.decode() in v, BOOL),
                 starts_with=_texts(lambda v, part: v.startswith(part.decode()), BOOL),
+                ends_with=_texts(lambda v, part: v.endswith(part.decode()), BOOL),
+                find=_texts(lambda v, part: v.find(part.decode()), INT32),
+            ),
+            "replace": space(
+                replace=_texts(lambda v, what, by: v.replace(what.decode(), by.decode())),
             ),
             "slice": space(slice_strings=_texts(lambda v, start, stop, step: v[start:stop:step])),
             "strip": space(strip=_texts(_stripped)),

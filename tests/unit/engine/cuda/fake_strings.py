@@ -40,7 +40,8 @@ def _like(text: str, pattern: str) -> bool:
 
 def _stripped(text, side, what):
     what = what.decode()
-    return text.strip(what) if side == SideType.BOTH else text.rstrip(what)
+    strip = {SideType.BOTH: text.strip, SideType.LEFT: text.lstrip, SideType.RIGHT: text.rstrip}
+    return strip[side](what)
 
 
 def _concatenated(table, separator, narep, stream=None, mr=None):

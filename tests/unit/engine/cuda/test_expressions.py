@@ -10,7 +10,16 @@ import pytest
 from bamquery.engine.device import Device
 from tests import device_cases
 
-EVERY = {"arithmetic": 7, "comparisons": 29, "conditions": 3, "strings": 1, "temporal": 2}
+EVERY = {
+    "arithmetic": 7,
+    "comparisons": 29,
+    "conditions": 3,
+    "strings": 1,
+    "temporal": 2,
+    "mathematics": 5,
+    "texts": 1,
+    "instants": 1,
+}
 """Each so manieth case; a GPU sees all of them (tests/gpu/engine)."""
 
 

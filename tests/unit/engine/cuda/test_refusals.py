@@ -9,8 +9,9 @@ import pytest
 
 from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import family, is_castable
-from bamquery.engine.cuda import refusals
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef
+from bamquery.engine.cuda import absent, refusals
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal
+from bamquery.plan.types import INTERVAL
 from tests.strategies import ALL_TYPES, PLAIN_TYPES
 
 TEXT = pa.large_string()
@@ -35,6 +36,27 @@ def test_functions_that_do_not_exist_are_refused() -> None:
     assert refusals.expression_refusals(call) == ["the cuda device has no function frobnicate"]
     aggregate = AggregateCall("median", (ColumnRef(0, "a", pa.float64()),), pa.float64())
     assert refusals.aggregate_refusals(aggregate) == ["the cuda device has no aggregate median"]
+
+
+def test_functions_that_libcudf_has_not_are_refused_with_the_way_out() -> None:
+    text = ColumnRef(0, "a", TEXT)
+    (reason,) = refusals.expression_refusals(Call("md5", (text,), TEXT))
+    assert reason == (
+        "the cuda device has no md5() for columns: libcudf has no such function; "
+        "SET device = 'cpu' for this query"
+    )
+    (reason,) = refusals.expression_refusals(Call("like", (text, text), pa.bool_()))
+    assert "its arguments after the first must be constants there" in reason
+
+
+def test_intervals_are_constants() -> None:
+    moment = ColumnRef(0, "a", pa.timestamp("us"))
+    span = Literal(pa.scalar((1, 2, 3000), INTERVAL))
+    assert refusals.expression_refusals(Call("add_interval", (moment, span), moment.type)) == []
+    reasons = refusals.expression_refusals(Call("timestamp_difference", (moment, moment), INTERVAL))
+    assert any("libcudf has no intervals of months" in reason for reason in reasons)
+    (reason,) = refusals.type_refusals(INTERVAL)
+    assert reason.startswith("the cuda device has no columns of type INTERVAL")
 
 
 @pytest.mark.parametrize(
@@ -89,6 +111,9 @@ def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> Non
     from bamquery.engine.cpu.conditions import FORMS
     from bamquery.engine.cpu.functions import FUNCTIONS
 
-    assert set(sys.modules["bamquery.engine.cuda.functions"].FUNCTIONS) == set(FUNCTIONS)
+    here = set(sys.modules["bamquery.engine.cuda.functions"].FUNCTIONS)
+    assert here | set(absent.ABSENT) == set(FUNCTIONS)
+    assert not here & set(absent.ABSENT)
+    assert set(absent.CONSTANT_FROM) <= here
     assert set(sys.modules["bamquery.engine.cuda.conditions"].FORMS) == set(FORMS)
     assert set(sys.modules["bamquery.engine.cuda.aggregates.registry"].ACCUMULATORS) == set(ACCUMULATORS)

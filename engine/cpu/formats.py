@@ -1,0 +1,313 @@
+"""strftime and strptime: dates and times by patterns of `%` and a letter."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery.engine.cpu.calendar import (
+    Integers,
+    days_and_rest,
+    first_day_of_month,
+    first_day_of_year,
+    iso_week,
+    iso_weekday,
+    iso_year,
+    months_of,
+    units_per_day,
+    year_of,
+)
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    array_of,
+    column_of,
+    compute,
+    constant,
+    from_values,
+    take,
+    values_of,
+)
+from bamquery.engine.cpu.rows import per_value, value_of, with_constants
+from bamquery.errors import ExecutionError
+
+_DAYS: Final = ["Sunday", *list(calendar.day_name)[:6]]
+_MONTHS: Final = list(calendar.month_name)[1:]
+_SPECIFIER: Final = re.compile(r"%(-?.)", re.DOTALL)
+_COMPOSED: Final[Mapping[str, str]] = MappingProxyType(
+    {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "X": "%H:%M:%S", "T": "%H:%M:%S"}
+)
+_CONSTANT: Final = frozenset("zZ%")
+_OF_CLOCK: Final = frozenset("HIpMS")
+_OF_FRACTION: Final = frozenset("fg")
+"""Letters by what they write; all others write something of the day."""
+_DAY_MICROSECONDS: Final = 86_400 * 10**6
+
+
+class _Moments:
+    """Days since 1970 and the time of day, of some moments."""
+
+    def __init__(self, days: Integers, nanoseconds: Integers, *, has_zone: bool) -> None:
+        self.days, self.nanoseconds, self.has_zone = days, nanoseconds, has_zone
+        self.seconds = nanoseconds // 10**9
+        self._known: dict[str, tuple[_Moments, Column]] = {}
+
+    @classmethod
+    def of(cls, column: Column) -> _Moments:
+        """A column's, anything where it is null."""
+        days, rest = days_and_rest(column)
+        nanoseconds = rest * (86_400 * 10**9 // units_per_day(column.type))
+        return cls(days, nanoseconds, has_zone=getattr(column.type, "tz", None) is not None)
+
+    def distinct(self, letter: str) -> tuple[_Moments, Column]:
+        """Moments that differ in what the letter writes, and which of them each moment is like."""
+        if letter in _OF_CLOCK:
+            return self._found("clock", self.seconds, lambda values: (values * 0, values * 10**9))
+        if letter in _OF_FRACTION:
+            micros = self.nanoseconds % 10**9 // 1000
+            return self._found("fraction", micros, lambda values: (values * 0, values * 1000))
+        if letter in _CONSTANT:
+            return self._found("constant", self.days * 0, lambda values: (values, values))
+        return self._found("day", self.days, lambda values: (values, values * 0))
+
+    def _found(
+        self, name: str, values: Integers, moments: Callable[[Integers], tuple[Integers, Integers]]
+    ) -> tuple[_Moments, Column]:
+        if name not in self._known:
+            encoded = compute("dictionary_encode", from_values(values, pa.int64()))
+            assert isinstance(encoded, pa.DictionaryArray)
+            days, nanoseconds = moments(values_of(encoded.dictionary))
+            self._known[name] = _Moments(days, nanoseconds, has_zone=self.has_zone), encoded.indices
+        return self._known[name]
+
+    def hour(self, *, of_twelve: bool = False) -> Integers:
+        hours = self.seconds // 3600
+        return (hours + 11) % 12 + 1 if of_twelve else hours
+
+    def day_of_year(self) -> Integers:
+        return self.days - first_day_of_year(self.days) + 1
+
+    def week(self, first: int) -> Integers:
+        """The week of the year, from its first Sunday (0) or Monday (1); before it 0."""
+        weekday = (iso_weekday(self.days) - first) % 7
+        return (self.day_of_year() - 1 + 7 - weekday) // 7
+
+
+def _numbers(values: Integers, width: int) -> list[str]:
+    return [f"{value:0{width}d}" for value in values.tolist()]
+
+
+def _years(values: Integers) -> list[str]:
+    return [f"{year:04d}" if 0 <= year <= 9999 else str(year) for year in values.tolist()]
+
+
+def _names(names: Sequence[str], places: Integers, length: int | None = None) -> list[str]:
+    return [names[place][:length] for place in places.tolist()]
+
+
+_WRITERS: Final[Mapping[str, Callable[[_Moments], list[str]]]] = MappingProxyType(
+    {
+        "a": lambda m: _names(_DAYS, iso_weekday(m.days) % 7, 3),
+        "A": lambda m: _names(_DAYS, iso_weekday(m.days) % 7),
+        "w": lambda m: _numbers(iso_weekday(m.days) % 7, 1),
+        "u": lambda m: _numbers(iso_weekday(m.days), 1),
+        "d": lambda m: _numbers(m.days - first_day_of_month(months_of(m.days)) + 1, 2),
+        "-d": lambda m: _numbers(m.days - first_day_of_month(months_of(m.days)) + 1, 1),
+        "b": lambda m: _names(_MONTHS, months_of(m.days) % 12, 3),
+        "h": lambda m: _names(_MONTHS, months_of(m.days) % 12, 3),
+        "B": lambda m: _names(_MONTHS, months_of(m.days) % 12),
+        "m": lambda m: _numbers(months_of(m.days) % 12 + 1, 2),
+        "-m": lambda m: _numbers(months_of(m.days) % 12 + 1, 1),
+        "y": lambda m: _numbers(np.abs(year_of(m.days)) % 100, 2),
+        "-y": lambda m: _numbers(np.abs(year_of(m.days)) % 100, 1),
+        "Y": lambda m: _years(year_of(m.days)),
+        "H": lambda m: _numbers(m.hour(), 2),
+        "-H": lambda m: _numbers(m.hour(), 1),
+        "I": lambda m: _numbers(m.hour(of_twelve=True), 2),
+        "-I": lambda m: _numbers(m.hour(of_twelve=True), 1),
+        "p": lambda m: ["AM" if hour < 12 else "PM" for hour in m.hour().tolist()],
+        "M": lambda m: _numbers(m.seconds // 60 % 60, 2),
+        "-M": lambda m: _numbers(m.seconds // 60 % 60, 1),
+        "S": lambda m: _numbers(m.seconds % 60, 2),
+        "-S": lambda m: _numbers(m.seconds % 60, 1),
+        "f": lambda m: _numbers(m.nanoseconds // 1000 % 10**6, 6),
+        "g": lambda m: _numbers(m.nanoseconds // 10**6 % 1000, 3),
+        "j": lambda m: _numbers(m.day_of_year(), 3),
+        "-j": lambda m: _numbers(m.day_of_year(), 1),
+        "U": lambda m: _numbers(m.week(0), 2),
+        "W": lambda m: _numbers(m.week(1), 2),
+        "G": lambda m: _years(iso_year(m.days)),
+        "V": lambda m: _numbers(iso_week(m.days), 2),
+        "z": lambda m: ["+00"] * len(m.days),
+        "Z": lambda m: ["UTC" if m.has_zone else ""] * len(m.days),
+        "%": lambda m: ["%"] * len(m.days),
+    }
+)
+
+
+def _pieces(pattern: str, known: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """Plain texts (False) and letters (True) of a pattern.
+
+    Raises:
+        ExecutionError: a letter that means nothing.
+    """
+    pattern = re.sub(r"%([cxXT])", lambda match: _COMPOSED[match[1]], pattern)
+    found: list[tuple[str, bool]] = []
+    place = 0
+    for match in _SPECIFIER.finditer(pattern):
+        if match[1] not in known:
+            raise ExecutionError(
+                f"%{match[1]} in '{pattern}' is no part of a date or time that is known here"
+            )
+        found += [(pattern[place : match.start()], False), (match[1], True)]
+        place = match.end()
+    if pattern[place:].endswith("%"):
+        raise ExecutionError(f"'{pattern}' ends with a %, which needs a letter")
+    found.append((pattern[place:], False))
+    return [piece for piece in found if piece[0]]
+
+
+def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """Each part for its distinct values, put together for all."""
+    column, pattern = arguments
+    assert isinstance(column, pa.Array)
+    moments = _Moments.of(column)
+    parts: list[Column] = []
+    for text, is_letter in _pieces(value_of(pattern), _WRITERS):
+        if is_letter:
+            distinct, places = moments.distinct(text.lstrip("-"))
+            parts.append(take(array_of(_WRITERS[text](distinct), kind), places))
+        else:
+            parts.append(column_of(constant(text, kind), len(column)))
+    blank = constant("", kind)
+    found = column_of(blank, len(column))
+    if parts:
+        found = compute("binary_join_element_wise", *parts, blank, options=pc.JoinOptions("emit_null"))
+    if not column.null_count:
+        return found
+    return compute("if_else", compute("is_valid", column), found, constant(None, kind))
+
+
+# Reading.
+
+_READERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("d", "-d", "m", "-m", "H", "-H", "I", "-I", "M", "-M", "S", "-S"), r"\d{1,2}"),
+        **dict.fromkeys(("y", "-y"), r"\d{1,2}"),
+        **dict.fromkeys(("j", "-j"), r"\d{1,3}"),
+        "Y": r"-?\d{1,4}",
+        "f": r"\d{1,9}",
+        "g": r"\d{1,3}",
+        "b": "|".join(name[:3] for name in _MONTHS),
+        "h": "|".join(name[:3] for name in _MONTHS),
+        "B": "|".join(_MONTHS),
+        "a": "|".join(name[:3] for name in _DAYS),
+        "A": "|".join(_DAYS),
+        "p": "AM|PM",
+        "z": r"[+-]\d{2}(?::?\d{2})?",
+        "%": "%",
+    }
+)
+
+
+def _reader(pattern: str) -> Callable[[str], int | None]:
+    """What reads texts of a pattern as microseconds since 1970; None where one does not fit it."""
+    pieces = _pieces(pattern, _READERS)
+    letters = [text for text, is_letter in pieces if is_letter]
+    regex = "".join(f"({_READERS[text]})" if is_letter else re.escape(text) for text, is_letter in pieces)
+    compiled = re.compile(rf"[ \t\n\v\f\r]*{regex}[ \t\n\v\f\r]*", re.ASCII | re.IGNORECASE)
+
+    def read(text: str) -> int | None:
+        match = compiled.fullmatch(text)
+        if match is None:
+            return None
+        found = {letter.lstrip("-"): value for letter, value in zip(letters, match.groups(), strict=True)}
+        days, clock = _days(found), _clock(found)
+        if days is None or clock is None:
+            return None
+        return days * _DAY_MICROSECONDS + clock - _offset(found.get("z"))
+
+    return read
+
+
+def _days(found: Mapping[str, str]) -> int | None:
+    year = int(found.get("Y", "1900"))
+    if "y" in found:
+        short = int(found["y"])
+        year = short + (1900 if short >= 69 else 2000)
+    if "j" in found:
+        day = int(found["j"])
+        first = _day_number(year, 1, 1)
+        return first + day - 1 if first is not None and 1 <= day <= 365 + calendar.isleap(year) else None
+    month = int(found.get("m", "1"))
+    for letter in ("b", "h", "B"):
+        if letter in found:
+            month = [name[:3].lower() for name in _MONTHS].index(found[letter][:3].lower()) + 1
+    return _day_number(year, month, int(found.get("d", "1")))
+
+
+def _day_number(year: int, month: int, day: int) -> int | None:
+    if not 1 <= month <= 12 or not 1 <= day <= 31:
+        return None
+    months = np.array([(year - 1970) * 12 + month - 1])
+    first, following = int(first_day_of_month(months)[0]), int(first_day_of_month(months + 1)[0])
+    return first + day - 1 if first + day - 1 < following else None
+
+
+def _clock(found: Mapping[str, str]) -> int | None:
+    hour = int(found.get("H", "0"))
+    if "I" in found:
+        hour = int(found["I"])
+        if not 1 <= hour <= 12:
+            return None
+        hour %= 12
+    if "p" in found:
+        if hour > 12:
+            return None
+        hour = hour % 12 + (12 if found["p"].upper() == "PM" else 0)
+    minute, second = int(found.get("M", "0")), int(found.get("S", "0"))
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    micros = int((found.get("f", "") + "000000")[:6]) if "f" in found else int(found.get("g", "0")) * 1000
+    return ((hour * 60 + minute) * 60 + second) * 10**6 + micros
+
+
+def _offset(zone: str | None) -> int:
+    if zone is None:
+        return 0
+    digits = zone[1:].replace(":", "")
+    seconds = int(digits[:2]) * 3600 + int(digits[2:] or 0) * 60
+    return (-seconds if zone[0] == "-" else seconds) * 10**6
+
+
+def _strptime(*, try_: bool) -> Implementation:
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        pattern = value_of(arguments[1])
+        read = _reader(pattern)
+
+        def parse(text: str) -> int | None:
+            found = read(text)
+            if found is None and not try_:
+                raise ValueError(f"'{text}' does not fit the pattern '{pattern}'; try_strptime() gives NULL")
+            return found
+
+        return per_value(parse)([arguments[0]], kind)
+
+    return with_constants([1], apply)
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "strftime": with_constants([1], _strftime),
+        "strptime": _strptime(try_=False),
+        "try_strptime": _strptime(try_=True),
+    }
+)

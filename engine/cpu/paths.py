@@ -1,0 +1,64 @@
+"""Parts of paths, and bars for terminals."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from bamquery.engine.cpu.kernels import Implementation
+from bamquery.engine.cpu.rows import per_value
+
+_SEPARATOR: Final = re.compile(r"[/\\]")
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+_WIDEST: Final = 1000
+
+
+def _filename(path: str, trim: bool = False) -> str:
+    """What comes after the last separator, without its extension if that is asked for."""
+    name = _SEPARATOR.split(path)[-1]
+    return name.rpartition(".")[0] if trim and "." in name else name
+
+
+def _dirname(path: str) -> str:
+    """The first folder."""
+    parts = _SEPARATOR.split(path)
+    if path[:1] in ("/", "\\"):
+        return path[0]
+    return parts[0] if len(parts) > 1 else ""
+
+
+def _dirpath(path: str) -> str:
+    """All but the last part."""
+    found = list(_SEPARATOR.finditer(path))
+    if not found:
+        return ""
+    return path[: found[-1].start()]
+
+
+def _bar(value: float, least: float, most: float, width: float = 80.0) -> str:
+    """A bar whose length is the value's share of the way."""
+    if not (math.isfinite(least) and math.isfinite(most)):
+        raise ValueError("bar() needs limits that are numbers")
+    if not 1 <= width <= _WIDEST:
+        raise ValueError(f"bar() needs a width from 1 to {_WIDEST}, not {width}")
+    share = 0.0
+    if value > least < most:
+        share = min((value - least) / (most - least), 1.0)
+    eighths = int(share * width * 8)
+    text = "█" * (eighths // 8)
+    if eighths % 8 and len(text) < width:
+        text += _EIGHTHS[eighths % 8]
+    return text + " " * (int(width) - len(text))
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "parse_filename": per_value(_filename),
+        "parse_dirname": per_value(_dirname),
+        "parse_dirpath": per_value(_dirpath),
+        "bar": per_value(_bar),
+    }
+)

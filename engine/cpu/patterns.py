@@ -1,0 +1,207 @@
+"""Patterns: LIKE with an escape character, GLOB, and regular expressions of RE2, which DuckDB has too."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery.engine.cpu.kernels import Column, Datum, Implementation, compute, constant, convert, where
+from bamquery.engine.cpu.rows import per_value, value_of, with_constants
+from bamquery.errors import ExecutionError
+
+_NEVER: Final = r"\z\A."
+_MOST_GROUPS: Final = 9
+_FLAGS: Final[Mapping[str, str]] = MappingProxyType(
+    {"i": "(?i)", "c": "(?-i)", "s": "(?s)", "m": "(?-s)", "n": "(?-s)", "p": "(?-s)"}
+)
+"""Options of DuckDB's functions, and RE2's own; `l` (a literal) and `g` (all of them) are none of it."""
+
+
+def quoted(text: str) -> str:
+    """A text as a regular expression that matches it."""
+    return "".join(f"\\{c}" if c in string.punctuation else ("\\x00" if c == "\0" else c) for c in text)
+
+
+def pattern_with(pattern: str, options: str) -> str:
+    """The pattern with options in front of it.
+
+    Raises:
+        ExecutionError: an option that there is not.
+    """
+    unknown = next((option for option in options if option not in "gl" and option not in _FLAGS), None)
+    if unknown is not None:
+        raise ExecutionError(f"'{unknown}' is not an option of regular expressions: c, i, l, m, n, p, s or g")
+    flags = "".join(_FLAGS.get(option, "") for option in options if not option.isspace())
+    return flags + (quoted(pattern) if "l" in options else pattern)
+
+
+def _pattern(arguments: Sequence[Datum], options_at: int, name: str) -> str:
+    options = value_of(arguments[options_at]) if len(arguments) > options_at else ""
+    if "g" in options and name != "regexp_replace":
+        raise ExecutionError("the option 'g' (all of them) is for regexp_replace() only")
+    return pattern_with(value_of(arguments[1]), options)
+
+
+def _matches(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    pattern = _pattern(arguments, 2, "regexp_matches")
+    return compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
+
+
+def _full_match(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    pattern = rf"\A(?:{_pattern(arguments, 2, 'regexp_full_match')})\z"
+    return compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
+
+
+def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    options = value_of(arguments[3]) if len(arguments) > 3 else ""
+    pattern, replacement = pattern_with(value_of(arguments[1]), options), value_of(arguments[2])
+    given = pc.ReplaceSubstringOptions(pattern, replacement, max_replacements=-1 if "g" in options else 1)
+    return compute("replace_substring_regex", arguments[0], options=given)
+
+
+def _extract(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """What a group (0: all of it) matched first; an empty text where nothing does."""
+    pattern = _pattern(arguments, 3, "regexp_extract")
+    group = value_of(arguments[2]) if len(arguments) > 2 else 0
+    if not 0 <= group <= _MOST_GROUPS:
+        raise ExecutionError(f"a group's number must be from 0 to {_MOST_GROUPS}, not {group}")
+    column = arguments[0]
+    empty = where(compute("is_valid", column), constant("", kind), constant(None, kind))
+    if group > _group_count(pattern):
+        return empty
+    if group == _MOST_GROUPS:
+        raise ExecutionError("regexp_extract() can tell 8 groups of a pattern")
+    # Where the pattern matches first, what stands before is as short as can be.
+    whole = rf"\A(?s:.*?)({pattern})(?s:.*)\z"
+    options = pc.ReplaceSubstringOptions(whole, f"\\{group + 1}", max_replacements=1)
+    found = compute("replace_substring_regex", column, options=options)
+    matches = compute("match_substring_regex", column, options=pc.MatchSubstringOptions(pattern))
+    return where(matches, found, empty)
+
+
+def _group_count(pattern: str) -> int:
+    """How many groups a pattern of RE2 has: parentheses that are not escaped, in a class, or `(?`."""
+    plain = re.sub(r"\\Q.*?(\\E|$)|\\.|\[\^?\]?(\\.|\[:\w+:\]|[^\]\\])*\]", "", pattern, flags=re.DOTALL)
+    return len(re.findall(r"\((?!\?)|\(\?P?<", plain))
+
+
+def _escaped_regex(pattern: str, escape: str) -> str:
+    """LIKE's pattern for RE2; what follows the escape character stands for itself.
+
+    Raises:
+        ExecutionError: more than one character, or nothing follows the last.
+    """
+    if len(escape.encode()) > 1:
+        raise ExecutionError("ESCAPE needs one ASCII character, or none")
+
+    def parts() -> Iterator[str]:
+        characters = iter(pattern)
+        for character in characters:
+            if character == escape:
+                following = next(characters, None)
+                if following is None:
+                    raise ExecutionError("the pattern of LIKE ends with its escape character")
+                yield quoted(following)
+            else:
+                yield {"%": ".*", "_": "."}.get(character) or quoted(character)
+
+    return rf"\A(?s:{''.join(parts())})\z"
+
+
+def _like_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    pattern = _escaped_regex(value_of(arguments[1]), value_of(arguments[2]))
+    return compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
+
+
+def _ilike_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    column, pattern, escape = arguments
+    lowered: Any = compute("utf8_lower", pa.array([value_of(pattern)], pa.large_string()))[0]
+    return _like_escape([compute("utf8_lower", column), lowered, escape], kind)
+
+
+def _glob(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """Over bytes, as DuckDB has it: `?` is one byte."""
+    regex = _glob_regex(value_of(arguments[1]).encode())
+    content = convert(arguments[0], pa.large_binary())
+    return compute("match_substring_regex", content, options=pc.MatchSubstringOptions(regex))
+
+
+def _byte(code: int) -> str:
+    return f"\\x{code:02x}"
+
+
+def _glob_regex(pattern: bytes) -> str:
+    parts: list[str] = []
+    place = 0
+    while place < len(pattern):
+        sign = pattern[place : place + 1]
+        place += 1
+        if sign == b"*":
+            parts.append(".*")
+        elif sign == b"?":
+            parts.append(".")
+        elif sign == b"[":
+            bracket, place = _glob_class(pattern, place)
+            if bracket is None:
+                return _NEVER
+            parts.append(bracket)
+        elif sign == b"\\":
+            if place == len(pattern):
+                return _NEVER
+            parts.append(_byte(pattern[place]))
+            place += 1
+        else:
+            parts.append(_byte(sign[0]))
+    return rf"\A(?s:{''.join(parts)})\z"
+
+
+def _glob_class(pattern: bytes, place: int) -> tuple[str | None, int]:
+    """What stands in brackets, as a class, and where it ends; None where they are not closed."""
+    negated = pattern[place : place + 1] == b"!"
+    place += negated
+    first, inside = place, ""
+    while place < len(pattern):
+        if pattern[place : place + 1] == b"]" and place > first:
+            nothing = r"\x00-\xff" if negated else ""
+            if not inside:
+                return (f"[{nothing}]" if nothing else r"(?:\z\A.)"), place + 1
+            return f"[{'^' if negated else ''}{inside}]", place + 1
+        is_range = pattern[place + 1 : place + 2] == b"-" and pattern[place + 2 : place + 3] not in (
+            b"",
+            b"]",
+        )
+        if is_range:
+            low, high = pattern[place], pattern[place + 2]
+            inside += f"{_byte(low)}-{_byte(high)}" if low <= high else ""
+            place += 3
+        else:
+            inside += _byte(pattern[place])
+            place += 1
+    return None, place
+
+
+def _regexp_escape(text: str) -> str:
+    """Every character but letters, digits, `_` and what is not ASCII with a backslash."""
+    return "".join(
+        "\\x00" if c == "\0" else c if c == "_" or not c.isascii() or c.isalnum() else f"\\{c}" for c in text
+    )
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "regexp_matches": with_constants([1, 2], _matches),
+        "regexp_full_match": with_constants([1, 2], _full_match),
+        "regexp_replace": with_constants([1, 2, 3], _replace),
+        "regexp_extract": with_constants([1, 2, 3], _extract),
+        "regexp_escape": per_value(_regexp_escape),
+        "like_escape": with_constants([1, 2], _like_escape),
+        "ilike_escape": with_constants([1, 2], _ilike_escape),
+        "glob": with_constants([1], _glob),
+    }
+)

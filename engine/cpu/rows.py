@@ -1,0 +1,144 @@
+"""Kernels from functions of single values: what neither Arrow nor numpy computes for whole columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    array_of,
+    column_of,
+    compute,
+    concatenate,
+    nulls,
+    take,
+)
+from bamquery.errors import ExecutionError
+
+_MANY: Final = 256
+"""Groups of rows beyond which a call of a kernel for each takes longer than one of Python's for each row."""
+
+
+def value_of(datum: Datum) -> Any:
+    """A constant's value for Python."""
+    assert isinstance(datum, pa.Scalar), "not a column"
+    return datum.as_py()
+
+
+def row_count(arguments: Sequence[Datum]) -> int:
+    """Rows of the first argument that is an array."""
+    return next(len(a) for a in arguments if isinstance(a, pa.Array))
+
+
+def per_value(function: Callable[..., Any]) -> Implementation:
+    """A kernel that calls a function of plain Python values; null in, null out.
+
+    Of one column each distinct value is computed once. A `ValueError` is the value's fault, in words.
+    """
+
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        rows = row_count(arguments)
+        if any(isinstance(a, pa.Scalar) and not a.is_valid for a in arguments):
+            return nulls(rows, kind)
+        places = [i for i, a in enumerate(arguments) if isinstance(a, pa.Array)]
+        try:
+            if len(places) == 1:
+                return _over_distinct(function, arguments, places[0], kind)
+            columns = [column_of(a, rows).to_pylist() for a in arguments]
+            values = [None if None in row else function(*row) for row in zip(*columns, strict=True)]
+            return array_of(values, kind)
+        except (ValueError, OverflowError) as error:
+            raise ExecutionError(str(error)) from None
+
+    return apply
+
+
+def _over_distinct(
+    function: Callable[..., Any], arguments: Sequence[Datum], place: int, kind: pa.DataType
+) -> Column:
+    column = arguments[place]
+    encoded = compute("dictionary_encode", column)
+    assert isinstance(encoded, pa.DictionaryArray)
+    given: list[Any] = [None if isinstance(a, pa.Array) else a.as_py() for a in arguments]
+    values = []
+    for value in encoded.dictionary.to_pylist():
+        given[place] = value
+        values.append(function(*given))
+    return take(array_of(values, kind), encoded.indices)
+
+
+def with_constants(
+    places: Sequence[int], kernel: Implementation, one: Callable[..., Any] | None = None
+) -> Implementation:
+    """A kernel for constants at some places, made into one that takes columns there too.
+
+    Rows are computed together that have the same values there; where such values are many, and there is
+    `one`, the same function of plain values, by that. A null there gives null.
+    """
+
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        rows = row_count(arguments)
+        here = [i for i in places if i < len(arguments)]
+        if any(isinstance(arguments[i], pa.Scalar) and not arguments[i].is_valid for i in here):
+            return nulls(rows, kind)
+        varying = [i for i in here if isinstance(arguments[i], pa.Array)]
+        if not varying:
+            return kernel(arguments, kind)
+        parts: list[Column] = []
+        order: list[np.ndarray[Any, np.dtype[np.int64]]] = []
+        groups = _groups([arguments[i] for i in varying], rows)
+        if one is not None and len(groups) > _MANY:
+            return per_value(one)(arguments, kind)
+        for values, positions in groups:
+            order.append(positions)
+            if values is None:
+                parts.append(nulls(len(positions), kind))
+                continue
+            chosen: Any = pa.array(positions)
+            given: list[Datum] = [take(a, chosen) if isinstance(a, pa.Array) else a for a in arguments]
+            for i, value in zip(varying, values, strict=True):
+                given[i] = value
+            if not any(isinstance(a, pa.Array) for a in given):
+                given[0] = column_of(given[0], len(positions))
+            parts.append(kernel(given, kind))
+        back = np.empty(rows, np.int64)
+        back[np.concatenate(order)] = np.arange(rows)
+        return take(concatenate(parts), back)
+
+    return apply
+
+
+def _groups(columns: Sequence[Datum], rows: int) -> list[tuple[list[Any] | None, Any]]:
+    """Distinct values of the columns together, None where one is null, each with the rows that have them."""
+    codes = np.zeros(rows, np.int64)
+    known = np.ones(rows, np.bool_)
+    dictionaries: list[Any] = []
+    for column in columns:
+        encoded = compute("dictionary_encode", column)
+        assert isinstance(encoded, pa.DictionaryArray)
+        size = max(len(encoded.dictionary), 1)
+        indices = encoded.indices
+        known &= indices.is_valid().to_numpy(zero_copy_only=False)
+        codes = codes * size + indices.fill_null(0).to_numpy(zero_copy_only=False)
+        dictionaries.append(encoded.dictionary)
+    codes = np.where(known, codes, -1)
+    order = np.argsort(codes, kind="stable").astype(np.int64)
+    _, starts = np.unique(codes[order], return_index=True)
+    found: list[tuple[list[Any] | None, Any]] = []
+    for positions in np.split(order, starts[1:]):
+        code = int(codes[positions[0]])
+        if code < 0:
+            found.append((None, positions))
+            continue
+        values: list[Any] = []
+        for dictionary in reversed(dictionaries):
+            code, index = divmod(code, max(len(dictionary), 1))
+            values.insert(0, dictionary[index])
+        found.append((values, positions))
+    return found

@@ -1,0 +1,156 @@
+"""Dates and times told apart, counted and moved by constant intervals."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.binaryop import BinaryOperator
+
+from bamquery.engine.cuda.calendar import first_day_of_month, iso_weekday, iso_year, months_of, units_per_day
+from bamquery.engine.cuda.failures import fail_call
+from bamquery.engine.cuda.integers import Integers
+from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of
+from bamquery.engine.cuda.temporal import as_dates_or_times
+from bamquery.engine.cuda.upload import upload
+from bamquery.plan.types import integer_range
+
+_DAY_MICROSECONDS: Final = 86_400 * 10**6
+_MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
+    {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
+)
+_YEARS: Final[Mapping[str, int]] = MappingProxyType(
+    {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
+)
+_EPOCH_JULIAN_DAY: Final = 2_440_588
+_LAST_DAY: Final = integer_range(pa.int32())[1] - 1
+_MOST_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS - 1
+_MOST_MONTHS: Final = 12 * 6_000_000
+_DAY_NAMES: Final = ["Sunday", *list(calendar.day_name)[:6]]
+_MONTH_NAMES: Final = list(calendar.month_name)[1:]
+
+
+def _values(kernels: Kernels, arguments: Sequence[Operand], place: int = 0) -> Integers:
+    return Integers.stored(kernels, kernels.column(arguments[place].datum, rows_of(arguments)))
+
+
+def _days(kernels: Kernels, arguments: Sequence[Operand], place: int = 0) -> Integers:
+    return _values(kernels, arguments, place) // units_per_day(arguments[place].kind)
+
+
+def _last_day(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    last = first_day_of_month(months_of(_days(kernels, arguments)) + 1) - 1
+    failed = last >= _LAST_DAY
+    if kernels.any_true(failed):
+        fail_call(kernels, "last_day", arguments, kind, failed)
+    return as_dates_or_times(kernels, last, kind)
+
+
+def _name(names: Sequence[str], place: Callable[[Integers], Integers]) -> Implementation:
+    def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+        texts: Any = pa.array(names, pa.large_string())
+        column = upload(kernels.session, texts)
+        kernels.session.synchronize()  # the array's copy is done
+        places = place(_days(kernels, arguments)).column
+        beyond = kernels.filled(places, kernels.number(len(names)))
+        return kernels.gather([column], beyond, nullify=True)[0]
+
+    return apply
+
+
+def _julian(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    per_day = units_per_day(arguments[0].kind)
+    values = _values(kernels, arguments)
+    whole = kernels.convert((values // per_day + _EPOCH_JULIAN_DAY).column, FLOAT64)
+    rest = kernels.convert((values % per_day).column, FLOAT64)
+    double: Any = pa.float64()
+    part = kernels.binary(BinaryOperator.DIV, rest, kernels.number(float(per_day), double), FLOAT64)
+    return kernels.binary(BinaryOperator.ADD, whole, part, FLOAT64)
+
+
+def _to_count(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    return _values(kernels, arguments).column
+
+
+def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+    """How many beginnings of a unit lie between two moments; weeks: how many whole ones."""
+    unit = arguments[2].literal
+    per_day = units_per_day(arguments[0].kind)
+    if unit in _MICROSECONDS:
+        start, end = (_at_unit(_values(kernels, arguments, i), unit, per_day) for i in (0, 1))
+        return (end - start).column
+    start, end = (_days(kernels, arguments, i) for i in (0, 1))
+    if unit == "week":
+        return (end - start).truncated(7).column
+    if unit != "day":
+        start, end = (_at_month(days, unit) for days in (start, end))
+    return (end - start).column
+
+
+def _at_unit(values: Integers, unit: str, per_day: int) -> Integers:
+    size = _MICROSECONDS[unit]
+    return values * (_DAY_MICROSECONDS // size) if per_day == 1 else values // size
+
+
+def _at_month(days: Integers, unit: str) -> Integers:
+    if unit == "isoyear":
+        return iso_year(days)
+    months = months_of(days)
+    if unit in _YEARS:
+        return (months // 12 + 1970).truncated(_YEARS[unit])
+    return (months + 1970 * 12).truncated(3 if unit == "quarter" else 1)
+
+
+def _shift(name: str, sign: int) -> Implementation:
+    """A moment and a constant interval."""
+
+    def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+        span = arguments[1].literal
+        if span is None:
+            return kernels.nulls(rows_of(arguments), kind)
+        months, days, micros = sign * span.months, sign * span.days, sign * (span.nanoseconds // 1000)
+        values = _values(kernels, arguments)
+        if pa.types.is_time64(kind):
+            return as_dates_or_times(kernels, (values + micros) % _DAY_MICROSECONDS, kind)
+        day = values // _DAY_MICROSECONDS
+        rest = values - day * _DAY_MICROSECONDS
+        if months:
+            day = _months_later(kernels, day, months)
+        carried, clock = divmod(micros, _DAY_MICROSECONDS)
+        rest = rest + clock
+        day = day + (days + carried) + rest // _DAY_MICROSECONDS
+        failed = day.outside(-_MOST_DAYS, _MOST_DAYS)
+        if kernels.any_true(failed):
+            fail_call(kernels, name, arguments, kind, failed)
+        return as_dates_or_times(kernels, day * _DAY_MICROSECONDS + rest % _DAY_MICROSECONDS, kind)
+
+    return apply
+
+
+def _months_later(kernels: Kernels, days: Integers, months: int) -> Integers:
+    """The same day of a later month, or its last one."""
+    here = months_of(days)
+    place = days - first_day_of_month(here)
+    there = here + max(min(months, _MOST_MONTHS), -_MOST_MONTHS)
+    first = first_day_of_month(there)
+    last = first_day_of_month(there + 1) - first - 1
+    kept = kernels.where(kernels.filled(place <= last), place.column, last.column)
+    return first + Integers(kernels, kept)
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "last_day": _last_day,
+        "dayname": _name(_DAY_NAMES, lambda days: iso_weekday(days) % 7),
+        "monthname": _name(_MONTH_NAMES, lambda days: months_of(days) % 12),
+        "julian": _julian,
+        "to_count": _to_count,
+        "date_diff": _date_diff,
+        "add_interval": _shift("add_interval", 1),
+        "subtract_interval": _shift("subtract_interval", -1),
+    }
+)

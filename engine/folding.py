@@ -1,0 +1,65 @@
+"""Constants of a plan that only a device can compute, computed by the CPU before the plan is optimised.
+
+So the plan holds literals where a scan prunes by them, and where a GPU has no such function. What would
+fail is left to fail when it runs. `now()` is one moment for the whole plan.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from bamquery.engine.cpu.conditions import FORMS
+from bamquery.engine.cpu.expressions import evaluate
+from bamquery.engine.cpu.refusals import expression_refusals
+from bamquery.errors import ExecutionError
+from bamquery.plan import evaluation
+from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform
+from bamquery.plan.nodes import Plan
+from bamquery.plan.rewriting import rewrite_everywhere
+
+_ROW: Any = pa.record_batch([pa.array([0])], names=["row"])
+
+
+def fold(plan: Plan) -> Plan:
+    """The plan with a literal for every call and cast over literals that can be computed."""
+    return rewrite_everywhere(plan, _folder())
+
+
+def fold_expression(expression: Expression) -> Expression:
+    """The expression, so."""
+    return transform(expression, _folder())
+
+
+def _folder() -> Callable[[Expression], Expression]:
+    """What folds a call or cast whose arguments are folded; its now() is when it was made."""
+    moment = Literal(pa.scalar(time.time_ns() // 1000, pa.int64()).cast(pa.timestamp("us", "UTC")))
+
+    def rewrite(expression: Expression) -> Expression:
+        if isinstance(expression, Call) and expression.function == "now":
+            return moment
+        return _constant(expression) or expression
+
+    return rewrite
+
+
+def _constant(expression: Expression) -> Literal | None:
+    if isinstance(expression, Literal) or not isinstance(expression, Call | Cast):
+        return None
+    if not all(isinstance(child, Literal) for child in children(expression)):
+        return None
+    known = evaluation.evaluate(expression)
+    if known is not None:
+        return known
+    if isinstance(expression, Call) and expression.function in FORMS:
+        return None
+    if pa.types.is_dictionary(expression.type) or expression_refusals(expression):
+        return None
+    try:
+        value: Any = evaluate(expression, _ROW)
+    except ExecutionError:
+        return None
+    return Literal(value[0] if isinstance(value, pa.Array) else value)

@@ -1,0 +1,55 @@
+"""Intervals as text are DuckDB's, in and out."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bamquery.plan.interval_text import read, write
+from tests.oracle import connect
+
+AMOUNTS = st.one_of(
+    st.integers(-500, 500).map(str), st.decimals(-50, 50, places=3, allow_nan=False).map(lambda d: f"{d:f}")
+)
+UNITS = st.sampled_from(
+    ["year", "quarters", "mon", "week", "days", "h", "minutes", "s", "ms", "us", "decade", "century", "x"]
+)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(texts=st.lists(st.lists(st.tuples(AMOUNTS, UNITS), min_size=1, max_size=3), min_size=1, max_size=10))
+def test_random_texts(texts: list[list[tuple[str, str]]]) -> None:
+    with connect() as oracle:
+        for parts in texts:
+            text = " ".join(f"{amount} {unit}" for amount, unit in parts)
+            ours = read(text)
+            try:
+                ((theirs,),) = oracle.execute("SELECT CAST(?::INTERVAL AS VARCHAR)", [text]).fetchall()
+            except duckdb.Error:
+                theirs = None
+            assert (None if ours is None else write(*ours)) == theirs, text
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1 year 2 months 3 days 04:05:06.789", (14, 3, 14_706_789_000)),
+        ("-01:00:00.5", (0, 0, -3_600_500_000)),
+        ("@ 2 hours ago", (0, 0, -7_200_000_000)),
+        ("5", (0, 0, 5_000_000)),
+        ("", None),
+        ("day", None),
+        ("1 day ago ago", None),
+        ("1:60", None),
+        ("3000000000 days", None),
+    ],
+)
+def test_texts(text: str, parts: tuple[int, int, int] | None) -> None:
+    assert read(text) == parts
+
+
+def test_nothing_is_a_time() -> None:
+    assert write(0, 0, 0) == "00:00:00"
+    assert write(-13, 1, -1) == "-1 year -1 month 1 day -00:00:00.000001"

@@ -75,7 +75,11 @@ def format_expression(expression: Expression, *, exact: bool = False) -> str:
 
 def format_aggregate(call: AggregateCall, *, exact: bool = False) -> str:
     """The aggregate call in the manner of SQL; see `format_plan` for `exact`."""
-    arguments = ", ".join(format_expression(a, exact=exact) for a in call.arguments)
+    parameters = () if call.parameter is None else (call.parameter,)
+    arguments = ", ".join(format_expression(a, exact=exact) for a in (*call.arguments, *parameters))
+    if call.order:
+        order = ", ".join(format_sort_key(key, exact=exact) for key in call.order)
+        arguments += f" ORDER BY {order}"
     text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{arguments})"
     if call.filter is not None:
         text += f" FILTER (WHERE {format_expression(call.filter, exact=exact)})"

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.expressions import SortKey as SortKey  # noqa: PLC0414 - plans speak of it, too
 
 
 class Source(Protocol):
@@ -117,15 +118,6 @@ class Aggregate:
         """Keys, then aggregates."""
         types = [k.type for k in self.keys] + [a.type for a in self.aggregates]
         return tuple(Field(n, t) for n, t in zip(self.names, types, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class SortKey:
-    """One ORDER BY term; DuckDB's default is nulls last, ascending or descending."""
-
-    expression: Expression
-    descending: bool = False
-    nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,69 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, SortKey
 from bamquery.plan.nodes import Aggregate, Plan
 from bamquery.sql import aggregates, operators
+from bamquery.sql.aggregate_arguments import descending
+from bamquery.sql.call_syntax import function_of, is_windowed, read_call
 from bamquery.sql.coercion import decode
-from bamquery.sql.failures import placed
+from bamquery.sql.failures import each, placed
 from bamquery.sql.scope import Scope
 from bamquery.sql.spelling import spell
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression contains an aggregate that makes groups, not only such over windows."""
+    calls = (call for call in node.find_all(exp.Anonymous) if not is_windowed(call))
+    return any(
+        aggregates.is_aggregate(call.name) or isinstance(call.parent, exp.WithinGroup) for call in calls
+    )
+
+
+def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> AggregateCall:
+    """The call of an aggregate, with whatever stands around it; `bind` is for the expressions within.
+
+    Raises:
+        SqlError: arguments, order or filter do not fit it.
+    """
+    with placed(sql, node):
+        syntax = read_call(node)
+    arguments: Sequence[exp.Expr] = syntax.arguments
+    if (
+        syntax.name == "count"
+        and not (syntax.distinct or syntax.order)
+        and [type(a) for a in arguments] == [exp.Star]
+    ):
+        arguments = []
+    bound = each(bind, arguments, sql)
+    order = each(lambda term: _sort_key(term, syntax.node, sql, bind), syntax.order, sql)
+    condition = None if syntax.where is None else bind(syntax.where)
+    with placed(sql, syntax.node):
+        if condition is not None:
+            condition = operators.as_boolean(condition, "FILTER")
+        if syntax.descending_quantile and len(bound) > 1:
+            bound = [bound[0], descending(syntax.name, bound[1]), *bound[2:]]
+        if syntax.distinct:
+            _check_order(order, [decode(argument) for argument in bound])
+        return aggregates.call(syntax.name, bound, distinct=syntax.distinct, where=condition, order=order)
+
+
+def _sort_key(term: exp.Ordered, call: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> SortKey:
+    with placed(sql, call):
+        if isinstance(term.this, exp.Var):
+            raise ValueError("ORDER BY ALL cannot stand within a function call")
+    value = decode(bind(term.this))
+    return SortKey(value, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
+
+
+def _check_order(order: Sequence[SortKey], arguments: Sequence[Expression]) -> None:
+    """Raise `ValueError` where distinct arguments are ordered by something else."""
+    names = [str(i) for i in range(len(arguments))]
+    for key in order:
+        try:
+            over_outputs(key.expression, arguments, names)
+        except ValueError:
+            raise ValueError("with DISTINCT, ORDER BY within a call needs one of its arguments") from None
 
 
 class AggregateCollector:
@@ -34,30 +90,17 @@ class AggregateCollector:
         """Remember where a column is named outside aggregates, should it turn out not to be a key."""
         self._places.setdefault(column.index, node)
 
-    def bind(
-        self, node: exp.Anonymous, where: exp.Expr | None, bind: Callable[[exp.Expr], Expression]
-    ) -> ColumnRef:
-        """The column that stands for an aggregate call; `bind` is for its arguments and filter."""
-        arguments = list(node.expressions)
-        distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
-        if distinct:
-            arguments = arguments[0].expressions
-            with placed(self._sql, node):
-                if not arguments:
-                    raise ValueError("DISTINCT needs an argument")
-        if node.name.lower() == "count" and not distinct and [type(a) for a in arguments] == [exp.Star]:
-            arguments = []
-        bound = [bind(argument) for argument in arguments]
-        condition = None if where is None else bind(where)
-        with placed(self._sql, node):
-            if condition is not None:
-                condition = operators.as_boolean(condition, "FILTER")
-            call = aggregates.call(node.name, bound, distinct=distinct, where=condition)
+    def bind(self, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> Expression:
+        """What stands for an aggregate call; `bind` is for its arguments, order and filter."""
+        call = bind_aggregate(node, self._sql, bind)
         if call not in self._calls:
             self._calls.append(call)
-            self._names.append(spell(node, self._sql))
+            self._names.append(spell(node.this if isinstance(node, exp.Filter) else node, self._sql))
         position = self._calls.index(call)
-        return ColumnRef(self._width + position, self._names[position], call.type)
+        column = ColumnRef(self._width + position, self._names[position], call.type)
+        function = function_of(node)
+        assert function is not None
+        return aggregates.finished(function.name, column)
 
     def aggregate(self, child: Plan, keys: Sequence[Expression], names: Sequence[str]) -> Plan:
         """The node that computes the keys, then the calls gathered."""

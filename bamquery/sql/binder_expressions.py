@@ -15,6 +15,7 @@ from bamquery.plan.expressions import Expression
 from bamquery.sql import functions, operators
 from bamquery.sql.aggregates import AGGREGATES, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
+from bamquery.sql.call_syntax import function_of
 from bamquery.sql.failures import each, placed
 from bamquery.sql.functions import FUNCTIONS
 from bamquery.sql.positions import number_text
@@ -214,7 +215,7 @@ class ExpressionBinder:
     def _function(self, node: exp.Anonymous) -> Expression:
         name = node.name
         if is_aggregate(name):
-            return self._aggregate(node, where=None)
+            return self._aggregate(node)
         if name.lower() not in FUNCTIONS:
             with placed(self.sql, node):
                 hint = suggestion(name, [*FUNCTIONS, *AGGREGATES])
@@ -223,21 +224,25 @@ class ExpressionBinder:
         with placed(self.sql, node):
             return functions.call(name, arguments)
 
-    def _filter(self, node: exp.Filter) -> Expression:
-        call = node.this
+    def _modified(self, node: exp.Filter | exp.WithinGroup) -> Expression:
+        """An aggregate with something around it."""
+        function = function_of(node)
+        word = "FILTER" if isinstance(node, exp.Filter) else "WITHIN GROUP"
         with placed(self.sql, node):
-            if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name):
-                raise ValueError("FILTER belongs to an aggregate function")
-        return self._aggregate(call, where=node.expression.this)
+            within_group = function is not None and isinstance(function.parent, exp.WithinGroup)
+            if function is None or not (is_aggregate(function.name) or within_group):
+                raise ValueError(f"{word} belongs to an aggregate function")
+        return self._aggregate(node)
 
-    def _aggregate(self, node: exp.Anonymous, where: exp.Expr | None) -> Expression:
+    def _aggregate(self, node: exp.Expr) -> Expression:
+        function = function_of(node)
+        assert function is not None
+        name = function.name.lower()
         with placed(self.sql, node):
             if self.aggregates is None:
-                raise ValueError(f"{node.name.lower()}() is an aggregate, which {self.clause} cannot contain")
-        inner = ExpressionBinder(
-            self.sql, self.scope, f"the arguments of {node.name.lower()}()", aliases=self.aliases
-        )
-        return self.aggregates.bind(node, where, inner.bind)
+                raise ValueError(f"{name}() is an aggregate, which {self.clause} cannot contain")
+        inner = ExpressionBinder(self.sql, self.scope, f"the arguments of {name}()", aliases=self.aliases)
+        return self.aggregates.bind(node, inner.bind)
 
 
 def _flattened(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -308,6 +313,7 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
         exp.Substring: ExpressionBinder._substring,
         exp.Trim: ExpressionBinder._trim,
         exp.Anonymous: ExpressionBinder._function,
-        exp.Filter: ExpressionBinder._filter,
+        exp.Filter: ExpressionBinder._modified,
+        exp.WithinGroup: ExpressionBinder._modified,
     }
 )

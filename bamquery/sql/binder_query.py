@@ -15,8 +15,7 @@ from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Sort, SortKey
 from bamquery.sql import operators
-from bamquery.sql.aggregates import is_aggregate
-from bamquery.sql.binder_aggregates import AggregateCollector, over_outputs
+from bamquery.sql.binder_aggregates import AggregateCollector, has_aggregate, over_outputs
 from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.binder_sources import bind_from, bind_values
 from bamquery.sql.catalog import Catalog
@@ -132,7 +131,7 @@ class _SelectBinder:
         """Whether the query makes groups even without GROUP BY."""
         clauses = [*self._node.expressions, self._node.args.get("order")]
         return self._node.args.get("having") is not None or any(
-            _has_aggregate(clause) for clause in clauses if clause is not None
+            has_aggregate(clause) for clause in clauses if clause is not None
         )
 
     def _condition(self, clause: str, binder: ExpressionBinder) -> Expression | None:
@@ -205,7 +204,7 @@ class _SelectBinder:
             with self._faults.collected(), placed(self._sql, group):
                 if group.expressions:
                     raise ValueError("GROUP BY ALL takes no other terms")
-            plain = [item for item in items if item.node is None or not _has_aggregate(item.node)]
+            plain = [item for item in items if item.node is None or not has_aggregate(item.node)]
             keys = [decode(item.expression) for item in plain if referenced_columns(item.expression)]
             if not keys and not self._aggregates():  # constants only: nothing to group by
                 self._collector = None
@@ -223,7 +222,7 @@ class _SelectBinder:
             return binder.bind(node)
         with placed(self._sql, node):
             item = self._at(items, position, "GROUP BY")
-            if item.node is not None and _has_aggregate(item.node):
+            if item.node is not None and has_aggregate(item.node):
                 raise ValueError("GROUP BY cannot contain aggregates")
         return item.expression
 
@@ -316,10 +315,6 @@ class _SelectBinder:
 
 def _with_key(order: _Order, expression: Expression) -> _Order:
     return replace(order, key=replace(order.key, expression=expression))
-
-
-def _has_aggregate(node: exp.Expr) -> bool:
-    return any(is_aggregate(call.name) for call in node.find_all(exp.Anonymous))
 
 
 def _ordinal(node: exp.Expr) -> int | None:

@@ -157,9 +157,30 @@ def _function(node: exp.Expr, sql: str) -> str:
         return "count_star()"
     if name in {"coalesce", "ifnull"}:
         name = "COALESCE"
-    if arguments and isinstance(arguments[0], exp.Distinct):
-        return f"{name}(DISTINCT {_list(arguments[0].expressions, sql)})"
     return f"{name}({_list(arguments, sql)})"
+
+
+def _distinct(node: exp.Expr, sql: str) -> str:
+    return f"DISTINCT {_list(node.expressions, sql)}"
+
+
+def _order(node: exp.Expr, sql: str) -> str:
+    terms = f"ORDER BY {_list(node.expressions, sql)}"
+    return terms if node.this is None else f"{spell(node.this, sql)} {terms}"
+
+
+def _ordered(node: exp.Expr, sql: str) -> str:
+    text = node.this.name if isinstance(node.this, exp.Var) else spell(node.this, sql)
+    descending, nulls_first = node.args.get("desc"), node.args.get("nulls_first")
+    return text + (" DESC" if descending else "") + (" NULLS FIRST" if nulls_first else "")
+
+
+def _within_group(node: exp.Expr, sql: str) -> str:
+    name = node.this.name.lower()
+    if not name.startswith("percentile"):
+        return f"{spell(node.this, sql)} WITHIN GROUP ( {spell(node.expression, sql)})"
+    arguments = _list(node.this.expressions, sql)
+    return f"{name.replace('percentile', 'quantile')}({arguments} {spell(node.expression, sql)})"
 
 
 def _filter(node: exp.Expr, sql: str) -> str:
@@ -189,5 +210,10 @@ _SPELLERS: Final[Mapping[type[exp.Expr], Callable[[Any, str], str]]] = MappingPr
         exp.Trim: lambda node, sql: f"trim({spell(node.this, sql)})",
         exp.Anonymous: _function,
         exp.Filter: _filter,
+        exp.Star: lambda node, sql: "*",
+        exp.Distinct: _distinct,
+        exp.Order: _order,
+        exp.Ordered: _ordered,
+        exp.WithinGroup: _within_group,
     }
 )

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.sql import syntax
+from bamquery.sql.aggregates import is_aggregate
 from bamquery.sql.positions import reason, start
 
 _BINARY: Final = ("this", "expression")
@@ -35,7 +36,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Where: ("this",),
         exp.Group: ("expressions", "all"),
         exp.Having: ("this",),
-        exp.Order: ("expressions",),
+        exp.Order: ("this", "expressions"),
         exp.Ordered: ("this", "desc", "nulls_first"),
         exp.Limit: ("expression",),
         exp.Offset: ("expression",),
@@ -86,6 +87,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Trim: ("this",),
         exp.Anonymous: ("this", "expressions"),
         exp.Filter: _BINARY,
+        exp.WithinGroup: _BINARY,
         exp.Array: ("expressions",),
         # Statements.
         exp.Create: ("this", "kind", "replace", "exists", "expression"),
@@ -123,7 +125,6 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.TableSample: "sampling",
         exp.Qualify: "QUALIFY",
         exp.Window: "a window function (OVER)",
-        exp.WithinGroup: "WITHIN GROUP",
         exp.IgnoreNulls: "IGNORE NULLS",
         exp.RespectNulls: "RESPECT NULLS",
         exp.Exists: "EXISTS",
@@ -214,7 +215,6 @@ _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyT
         (exp.Distinct, "on"): "DISTINCT ON",
         (exp.Group, "totals"): "WITH TOTALS",
         (exp.Limit, "limit_options"): "LIMIT with a percentage",
-        (exp.Order, "this"): "ORDER BY within a function call",
         (exp.Ordered, "with_fill"): "WITH FILL",
         (exp.Between, "symmetric"): "BETWEEN SYMMETRIC",
         (exp.In, "query"): "IN (subquery)",
@@ -354,6 +354,12 @@ def _is(node: exp.Expr) -> str | None:
     )
 
 
+def _order(node: exp.Expr) -> str | None:
+    call = node.parent
+    scalar = isinstance(call, exp.Anonymous) and not is_aggregate(call.name)
+    return "ORDER BY within a call of what is no aggregate" if scalar else None
+
+
 def _create(node: exp.Expr) -> str | None:
     if node.args.get("kind") != "TABLE":
         return f"CREATE {node.args.get('kind')}"
@@ -382,6 +388,7 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Tuple: _tuple,
         exp.Array: _array,
         exp.Is: _is,
+        exp.Order: _order,
         exp.Create: _create,
         exp.Drop: _drop,
         exp.Show: _show,

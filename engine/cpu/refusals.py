@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cpu.aggregates.registry import is_known
 from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.functions import FUNCTIONS
@@ -37,7 +37,7 @@ def expression_refusals(expression: Expression) -> list[str]:
 
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
-    reasons = [] if call.function in ACCUMULATORS else [f"the cpu device has no aggregate {call.function}"]
-    for expression in (*call.arguments, *([] if call.filter is None else [call.filter])):
+    reasons = [] if is_known(call.function) else [f"the cpu device has no aggregate {call.function}"]
+    for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))

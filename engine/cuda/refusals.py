@@ -30,6 +30,17 @@ _CASTS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 )
 """Casts between families of types that libcudf cannot do as DuckDB does, and why."""
 
+REFUSED_AGGREGATES: Final = frozenset(
+    {
+        *("sem", "skewness", "kurtosis", "kurtosis_pop", "product", "bit_and", "bit_or", "bit_xor"),
+        *("arg_min", "arg_max", "arg_min_null", "arg_max_null", "corr", "covar_pop", "covar_samp"),
+        *("regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope"),
+        *("regr_sxx", "regr_sxy", "regr_syy", "quantile_cont", "quantile_disc", "mode", "entropy"),
+        *("mad", "string_agg"),
+    }
+)
+"""Aggregates of the CPU that nobody has written for libcudf."""
+
 _INSTEAD: Final = "SET device = 'cpu' for this query"
 
 
@@ -50,7 +61,11 @@ def expression_refusals(expression: Expression) -> list[str]:
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
     reasons = [_renamed(reason) for reason in on_cpu.aggregate_refusals(call)]
-    for expression in (*call.arguments, *([] if call.filter is None else [call.filter])):
+    if call.order:
+        reasons.append(f"the cuda device has no ORDER BY within {call.function}; {_INSTEAD}")
+    elif call.function in REFUSED_AGGREGATES:
+        reasons.append(f"the cuda device has no aggregate {call.function}; {_INSTEAD}")
+    for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys(reasons))
 

@@ -76,8 +76,7 @@ def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, dic
 
 
 def _read_by(keys: Iterable[Expression], calls: Iterable[AggregateCall]) -> list[Expression]:
-    filters = [call.filter for call in calls if call.filter is not None]
-    return [*keys, *(argument for call in calls for argument in call.arguments), *filters]
+    return [*keys, *(expression for call in calls for expression in call.inputs)]
 
 
 def _positions(kept: list[int]) -> dict[int, int]:

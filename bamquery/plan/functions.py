@@ -72,6 +72,26 @@ SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+WINDOW_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Of a row's place in its partition; rows that the order does not tell apart are peers.
+        "row_number": "int64, from 1",
+        "rank": "int64: rows before the peers, and one",
+        "dense_rank": "int64: groups of peers before, and one",
+        "percent_rank": "double: (rank - 1) / (rows - 1), 0 in a partition of one row",
+        "cume_dist": "double: rows up to the last peer / rows",
+        "ntile": "ntile(n int64): int64 from 1 to n; null where n is; ExecutionError where n < 1",
+        "lag": "lag(x, n int64, default): x of the row n places before, default where there is none; null"
+        " where n is",
+        "lead": "lead(x, n int64, default): likewise after",
+        # Of a row's frame; null where it has no such row. IGNORE NULLS leaves rows out where x is null.
+        "first_value": "x of the first row",
+        "last_value": "x of the last row",
+        "nth_value": "nth_value(x, n int64): x of the row number n; null where n < 1",
+        # And every aggregate.
+    }
+)
+
 AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         # All skip nulls, and are null for a group without values, except where said.

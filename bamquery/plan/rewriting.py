@@ -8,7 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, SortKey, transform
-from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, Sort
+from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, Sort, Window
+from bamquery.plan.windows import map_call
 
 Rewrite = Callable[[Expression], Expression]
 
@@ -16,7 +17,7 @@ Rewrite = Callable[[Expression], Expression]
 def transform_plan(plan: Plan, rewrite: Callable[[Plan], Plan]) -> Plan:
     """Rebuild bottom-up, each node passed through `rewrite` after its child."""
     match plan:
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
             child = transform_plan(plan.child, rewrite)
             return rewrite(plan if child is plan.child else replace(plan, child=child))
         case _:
@@ -37,6 +38,13 @@ def map_expressions(plan: Plan, rewrite: Rewrite) -> Plan:
             return replace(plan, keys=tuple(map(rewrite, keys)), aggregates=calls)
         case Sort(keys=keys):
             return replace(plan, keys=tuple(map_key(key, rewrite) for key in keys))
+        case Window(partition=partition, order=order, calls=calls):
+            return replace(
+                plan,
+                partition=tuple(map(rewrite, partition)),
+                order=tuple(map_key(key, rewrite) for key in order),
+                calls=tuple(map_call(call, rewrite) for call in calls),
+            )
         case _:
             return plan
 

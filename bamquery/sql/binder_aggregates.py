@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
+import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, SortKey
 from bamquery.plan.nodes import Aggregate, Plan
 from bamquery.sql import aggregates, operators
 from bamquery.sql.aggregate_arguments import descending
+from bamquery.sql.binder_grouping import grouping_number
 from bamquery.sql.call_syntax import function_of, is_windowed, read_call
 from bamquery.sql.coercion import decode
 from bamquery.sql.failures import each, placed
 from bamquery.sql.scope import Scope
 from bamquery.sql.spelling import spell
+
+Sets = Sequence[tuple[int, ...]]
+"""Grouping sets: positions of keys."""
+
+WINDOW_PLACE: Final = 1 << 40
+"""Columns from here on stand for calls over windows, computed later: no plan has so many columns."""
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -42,7 +51,7 @@ def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expressi
     ):
         arguments = []
     bound = each(bind, arguments, sql)
-    order = each(lambda term: _sort_key(term, syntax.node, sql, bind), syntax.order, sql)
+    order = each(lambda term: sort_key(term, syntax.node, sql, bind), syntax.order, sql)
     condition = None if syntax.where is None else bind(syntax.where)
     with placed(sql, syntax.node):
         if condition is not None:
@@ -54,7 +63,8 @@ def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expressi
         return aggregates.call(syntax.name, bound, distinct=syntax.distinct, where=condition, order=order)
 
 
-def _sort_key(term: exp.Ordered, call: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> SortKey:
+def sort_key(term: exp.Ordered, call: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> SortKey:
+    """A term of ORDER BY within a call or a window, which is the place of its errors."""
     with placed(sql, call):
         if isinstance(term.this, exp.Var):
             raise ValueError("ORDER BY ALL cannot stand within a function call")
@@ -85,6 +95,7 @@ class AggregateCollector:
         self._calls: list[AggregateCall] = []
         self._names: list[str] = []
         self._places: dict[int, exp.Expr] = {}
+        self._groupings: dict[Expression, exp.Expr] = {}
 
     def note(self, column: ColumnRef, node: exp.Expr) -> None:
         """Remember where a column is named outside aggregates, should it turn out not to be a key."""
@@ -102,18 +113,28 @@ class AggregateCollector:
         assert function is not None
         return aggregates.finished(function.name, column)
 
-    def aggregate(self, child: Plan, keys: Sequence[Expression], names: Sequence[str]) -> Plan:
+    def grouping(self, node: exp.Anonymous, arguments: Sequence[Expression]) -> Expression:
+        """What stands for GROUPING(arguments) until it is known what is grouped by."""
+        call = Call("grouping", tuple(decode(argument) for argument in arguments), pa.int64())
+        self._groupings.setdefault(call, node)
+        return call
+
+    def aggregate(
+        self, child: Plan, keys: Sequence[Expression], names: Sequence[str], sets: Sets = ()
+    ) -> Plan:
         """The node that computes the keys, then the calls gathered."""
-        return Aggregate(child, tuple(keys), tuple(self._calls), (*names, *self._names))
+        all_names = (*names, *self._names, *(["grouping set"] if sets else []))
+        return Aggregate(child, tuple(keys), tuple(self._calls), all_names, tuple(map(tuple, sets)))
 
     def over_groups(
-        self, expression: Expression, keys: Sequence[Expression], names: Sequence[str]
+        self, expression: Expression, keys: Sequence[Expression], names: Sequence[str], sets: Sets = ()
     ) -> Expression:
         """The expression over the output of `aggregate`.
 
         Raises:
             SqlError: it names a column that is neither a key nor within an aggregate.
         """
+        number = ColumnRef(len(keys) + len(self._calls), "grouping set", pa.int64())
 
         def step(node: Expression) -> Expression:
             for candidate in (node, decode(node)):
@@ -122,6 +143,8 @@ class AggregateCollector:
                     position = keys.index(candidate)
                     return ColumnRef(position, names[position], candidate.type)
             match node:
+                case ColumnRef(index=index) if index >= WINDOW_PLACE:
+                    return node
                 case ColumnRef(index=index) if index >= self._width:
                     return replace(node, index=index - self._width + len(keys))
                 case ColumnRef(index=index, name=name):
@@ -129,6 +152,9 @@ class AggregateCollector:
                         raise ValueError(
                             f'column "{name}" must be in GROUP BY or within an aggregate, such as any_value()'
                         )
+                case Call(function="grouping", arguments=arguments):
+                    with placed(self._sql, self._groupings.get(node)):
+                        return grouping_number(arguments, keys, sets, number)
                 case Call(arguments=arguments):
                     return replace(node, arguments=tuple(step(argument) for argument in arguments))
                 case Cast(argument=argument):

@@ -15,12 +15,14 @@ from bamquery.plan.expressions import Expression
 from bamquery.sql import functions, operators
 from bamquery.sql.aggregates import AGGREGATES, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
+from bamquery.sql.binder_windows import WindowCollector
 from bamquery.sql.call_syntax import function_of
 from bamquery.sql.failures import each, placed
 from bamquery.sql.functions import FUNCTIONS
 from bamquery.sql.positions import number_text
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.types import from_syntax
+from bamquery.sql.windows import WINDOW_FUNCTIONS, is_window_function
 
 _MAX_WIDTH: Final = 38
 
@@ -34,6 +36,7 @@ class ExpressionBinder:
         clause: what the expressions belong to, in words for errors.
         aliases: the select list's, looked at where the scope has no such column.
         aggregates: where aggregate calls go; without it they are errors.
+        windows: where calls over windows go; without it they are errors.
         firm_columns: positions of the columns that come before aliases; all, where None.
     """
 
@@ -45,6 +48,7 @@ class ExpressionBinder:
         *,
         aliases: SelectAliases | None = None,
         aggregates: AggregateCollector | None = None,
+        windows: WindowCollector | None = None,
         firm_columns: Collection[int] | None = None,
     ) -> None:
         self.sql = sql
@@ -52,6 +56,7 @@ class ExpressionBinder:
         self.clause = clause
         self.aliases = aliases
         self.aggregates = aggregates
+        self.windows = windows
         self._firm_columns = firm_columns
         self._within: list[str] = []  # aliases that are being bound
 
@@ -216,13 +221,32 @@ class ExpressionBinder:
         name = node.name
         if is_aggregate(name):
             return self._aggregate(node)
+        if name.lower() in ("grouping", "grouping_id"):
+            return self._grouping(node)
         if name.lower() not in FUNCTIONS:
             with placed(self.sql, node):
-                hint = suggestion(name, [*FUNCTIONS, *AGGREGATES])
+                if is_window_function(name):
+                    raise ValueError(f"{name.lower()}() needs OVER (...)")
+                hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS])
                 raise ValueError(f"there is no function {name}().{hint}")
         arguments = self.bind_all(node.expressions)
         with placed(self.sql, node):
             return functions.call(name, arguments)
+
+    def _grouping(self, node: exp.Anonymous) -> Expression:
+        with placed(self.sql, node):
+            if self.aggregates is None:
+                raise ValueError(f"{self.clause} cannot contain GROUPING(), which needs groups")
+        return self.aggregates.grouping(node, self.bind_all(node.expressions))
+
+    def _window(self, node: exp.Window) -> Expression:
+        with placed(self.sql, node):
+            if self.windows is None:
+                raise ValueError(f"a call over a window (OVER) cannot stand in {self.clause}")
+        inner = ExpressionBinder(
+            self.sql, self.scope, "a call over a window", aliases=self.aliases, aggregates=self.aggregates
+        )
+        return self.windows.bind(node, inner.bind)
 
     def _modified(self, node: exp.Filter | exp.WithinGroup) -> Expression:
         """An aggregate with something around it."""
@@ -315,5 +339,6 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
         exp.Anonymous: ExpressionBinder._function,
         exp.Filter: ExpressionBinder._modified,
         exp.WithinGroup: ExpressionBinder._modified,
+        exp.Window: ExpressionBinder._window,
     }
 )

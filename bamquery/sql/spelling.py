@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from bamquery.sql.positions import number_text
 from bamquery.sql.types import from_syntax, type_name
+from bamquery.sql.window_syntax import read_window, windows_around
 
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
 
@@ -155,6 +156,8 @@ def _function(node: exp.Expr, sql: str) -> str:
     arguments = node.expressions
     if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
         return "count_star()"
+    if name in {"grouping", "grouping_id"}:
+        name = "GROUPING"
     if name in {"coalesce", "ifnull"}:
         name = "COALESCE"
     return f"{name}({_list(arguments, sql)})"
@@ -173,6 +176,36 @@ def _ordered(node: exp.Expr, sql: str) -> str:
     text = node.this.name if isinstance(node.this, exp.Var) else spell(node.this, sql)
     descending, nulls_first = node.args.get("desc"), node.args.get("nulls_first")
     return text + (" DESC" if descending else "") + (" NULLS FIRST" if nulls_first else "")
+
+
+def _window(node: exp.Expr, sql: str) -> str:
+    assert isinstance(node, exp.Window)
+    call = spell(node.this, sql).replace("count_star()", "count()", 1)
+    try:
+        window = read_window(node, windows_around(node))
+    except ValueError:  # said where it is bound
+        return f"{call} OVER (...)"
+    parts = []
+    if window.partition:
+        parts.append(f"PARTITION BY {_list(list(window.partition), sql)}")
+    if window.order:
+        parts.append(f"ORDER BY {_list(list(window.order), sql)}")
+    if window.frame is not None:
+        parts.append(spell(window.frame, sql))
+    return f"{call} OVER ({' '.join(parts)})"
+
+
+def _frame(node: exp.Expr, sql: str) -> str:
+    start = _bound(node.args.get("start"), node.args.get("start_side"), sql)
+    end = _bound(node.args.get("end") or "CURRENT ROW", node.args.get("end_side"), sql)
+    exclude = node.args.get("exclude")
+    words = "" if exclude is None or exclude.name == "NO OTHERS" else f" EXCLUDE {exclude.name}"
+    return f"{node.args['kind']} BETWEEN {start} AND {end}{words}"
+
+
+def _bound(value: exp.Expr | str | None, side: str | None, sql: str) -> str:
+    text = spell(value, sql) if isinstance(value, exp.Expr) else str(value)
+    return f"{text} {side}" if side else text
 
 
 def _within_group(node: exp.Expr, sql: str) -> str:
@@ -215,5 +248,9 @@ _SPELLERS: Final[Mapping[type[exp.Expr], Callable[[Any, str], str]]] = MappingPr
         exp.Order: _order,
         exp.Ordered: _ordered,
         exp.WithinGroup: _within_group,
+        exp.Window: _window,
+        exp.WindowSpec: _frame,
+        exp.IgnoreNulls: lambda node, sql: f"{spell(node.this, sql)} IGNORE NULLS",
+        exp.RespectNulls: lambda node, sql: spell(node.this, sql),
     }
 )

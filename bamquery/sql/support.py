@@ -17,6 +17,7 @@ from sqlglot import exp
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.sql import syntax
 from bamquery.sql.aggregates import is_aggregate
+from bamquery.sql.call_syntax import is_windowed
 from bamquery.sql.positions import reason, start
 
 _BINARY: Final = ("this", "expression")
@@ -26,7 +27,13 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         # Queries.
         exp.Select: (
             *("expressions", "distinct", "from_", "where", "group", "having", "order", "limit", "offset"),
+            *("windows", "qualify"),
         ),
+        exp.Window: ("this", "partition_by", "order", "spec", "alias"),
+        exp.WindowSpec: ("kind", "start", "start_side", "end", "end_side", "exclude"),
+        exp.Qualify: ("this",),
+        exp.IgnoreNulls: ("this",),
+        exp.RespectNulls: ("this",),
         exp.From: ("this",),
         exp.Table: ("this", "alias"),
         exp.TableAlias: ("this", "columns"),
@@ -35,12 +42,15 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Tuple: ("expressions",),
         exp.Where: ("this",),
         exp.Group: ("expressions", "all"),
+        exp.Rollup: ("expressions",),
+        exp.Cube: ("expressions",),
+        exp.GroupingSets: ("expressions",),
         exp.Having: ("this",),
         exp.Order: ("this", "expressions"),
         exp.Ordered: ("this", "desc", "nulls_first"),
         exp.Limit: ("expression",),
         exp.Offset: ("expression",),
-        exp.Distinct: ("expressions",),
+        exp.Distinct: ("expressions", "on"),
         exp.Star: ("except_",),
         exp.Alias: ("this", "alias"),
         # Expressions.
@@ -107,6 +117,8 @@ WITHOUT_MEANING: Final[frozenset[tuple[type[exp.Expr], str]]] = frozenset(
     {
         # Names compare without regard to case whether quoted or not.
         (exp.Identifier, "quoted"),
+        # The word that stands before a window: OVER, the only one there is.
+        (exp.Window, "over"),
         # sqlglot's notes on what DuckDB's operator means, the same wherever it stands.
         (exp.DPipe, "safe"),
         (exp.TryCast, "safe"),
@@ -123,16 +135,9 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.Lateral: "LATERAL",
         exp.Unnest: "UNNEST",
         exp.TableSample: "sampling",
-        exp.Qualify: "QUALIFY",
-        exp.Window: "a window function (OVER)",
-        exp.IgnoreNulls: "IGNORE NULLS",
-        exp.RespectNulls: "RESPECT NULLS",
         exp.Exists: "EXISTS",
         exp.Any: "ANY",
         exp.All: "ALL (subquery)",
-        exp.Rollup: "ROLLUP",
-        exp.Cube: "CUBE",
-        exp.GroupingSets: "GROUPING SETS",
         exp.Fetch: "FETCH FIRST (write LIMIT)",
         exp.Lock: "FOR UPDATE or FOR SHARE",
         exp.Into: "SELECT INTO (write CREATE TABLE AS)",
@@ -204,7 +209,6 @@ _PARTS: Final[frozenset[type[exp.Expr]]] = frozenset({exp.PropertyEQ, exp.Slice}
 _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyType(
     {
         (exp.Select, "kind"): "SELECT AS",
-        (exp.Select, "windows"): "WINDOW",
         (exp.Table, "db"): "a schema before a table's name",
         (exp.Table, "catalog"): "a database before a table's name",
         (exp.Table, "ordinality"): "WITH ORDINALITY",
@@ -212,7 +216,6 @@ _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyT
         (exp.Column, "catalog"): "a database before a column's table",
         (exp.Star, "replace"): "* REPLACE",
         (exp.Star, "rename"): "* RENAME",
-        (exp.Distinct, "on"): "DISTINCT ON",
         (exp.Group, "totals"): "WITH TOTALS",
         (exp.Limit, "limit_options"): "LIMIT with a percentage",
         (exp.Ordered, "with_fill"): "WITH FILL",
@@ -336,7 +339,10 @@ def _subquery(node: exp.Expr) -> str | None:
 
 
 def _tuple(node: exp.Expr) -> str | None:
-    return None if isinstance(node.parent, exp.Values) else "a row value"
+    around = node.parent
+    at_home = isinstance(around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct))
+    nothing = isinstance(around, exp.Group) and not node.expressions
+    return None if at_home or nothing else "a row value"
 
 
 def _array(node: exp.Expr) -> str | None:
@@ -358,6 +364,21 @@ def _order(node: exp.Expr) -> str | None:
     call = node.parent
     scalar = isinstance(call, exp.Anonymous) and not is_aggregate(call.name)
     return "ORDER BY within a call of what is no aggregate" if scalar else None
+
+
+def _window(node: exp.Expr) -> str | None:
+    word = str(node.args.get("over") or "OVER").upper()
+    return None if word == "OVER" else f"{word} before a window"
+
+
+def _nulls(node: exp.Expr) -> str | None:
+    words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
+    call = node.parent
+    if isinstance(call, exp.Order):
+        call = call.parent
+    if not isinstance(call, exp.Anonymous):
+        return f"{words} after the parentheses (write it within)"
+    return None if is_windowed(call) else f"{words} without OVER"
 
 
 def _create(node: exp.Expr) -> str | None:
@@ -389,6 +410,9 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Array: _array,
         exp.Is: _is,
         exp.Order: _order,
+        exp.Window: _window,
+        exp.IgnoreNulls: _nulls,
+        exp.RespectNulls: _nulls,
         exp.Create: _create,
         exp.Drop: _drop,
         exp.Show: _show,

@@ -9,6 +9,8 @@ from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.functions import FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
+from bamquery.plan.functions import WINDOW_FUNCTIONS
+from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
 
 
@@ -38,6 +40,14 @@ def expression_refusals(expression: Expression) -> list[str]:
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
     reasons = [] if is_known(call.function) else [f"the cpu device has no aggregate {call.function}"]
+    for expression in call.inputs:
+        reasons += expression_refusals(expression)
+    return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))
+
+
+def window_refusals(call: WindowCall) -> list[str]:
+    """Why a call over a window cannot be computed."""
+    reasons = [] if call.call.function in WINDOW_FUNCTIONS else aggregate_refusals(call.call)
     for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))

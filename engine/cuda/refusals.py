@@ -12,6 +12,7 @@ from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.plan.expressions import AggregateCall, Cast, Expression, walk
 from bamquery.plan.types import value_type
+from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
 
 _TEXTS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
@@ -68,6 +69,11 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
     for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys(reasons))
+
+
+def window_refusals(call: WindowCall) -> list[str]:
+    """Why a call over a window cannot be computed."""
+    return [f"the cuda device has no windows (OVER); {_INSTEAD}"]
 
 
 def _cast_refusals(source: pa.DataType, target: pa.DataType) -> list[str]:

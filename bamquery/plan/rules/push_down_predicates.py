@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bamquery.plan.expressions import Expression, referenced_columns
-from bamquery.plan.nodes import Aggregate, Filter, Plan, Project, Scan, Sort
+from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
+from bamquery.plan.nodes import Aggregate, Filter, Plan, Project, Scan, Sort, Window
 from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, substitute, transform_plan
 
 
@@ -48,12 +48,19 @@ def _push(plan: Plan, predicate: Expression) -> Plan | None:
             return replace(plan, child=_below(child, substitute(predicate, expressions)))
         case Sort(child=child, limit=None, offset=0):
             return replace(plan, child=_below(child, predicate))
-        case Aggregate(child=child, keys=keys):
+        case Aggregate(child=child, keys=keys, sets=()):
             # Without keys there is a row even where no row comes in.
             columns_read = referenced_columns(predicate)
             if not columns_read or any(index >= len(keys) for index in columns_read):
                 return None
             return replace(plan, child=_below(child, substitute(predicate, keys)))
+        case Window(child=child, partition=partition):
+            # Whole partitions come or go, so that the others keep their rows.
+            keys_read = {key.index for key in partition if isinstance(key, ColumnRef)}
+            columns_read = referenced_columns(predicate)
+            if not columns_read or not columns_read <= keys_read:
+                return None
+            return replace(plan, child=_below(child, predicate))
         case _:
             return None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from bamquery.plan.expressions import Expression, Literal
-from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, Sort
+from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, Sort, Window
 from bamquery.plan.rewriting import columns_of, conjunction, conjuncts
 
 
@@ -20,9 +20,9 @@ def remove_trivial(plan: Plan) -> Plan:
 
 def _remove(plan: Plan, *, at_root: bool) -> Plan:
     match plan:
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Window():
             # Names matter in the result only; above a node that keeps them, it decides.
-            keeps_names = isinstance(plan, Filter | Sort | Limit)
+            keeps_names = isinstance(plan, Filter | Sort | Limit | Window)
             plan = replace(plan, child=_remove(plan.child, at_root=at_root and keeps_names))
     match plan:
         case Project(child=child) if _changes_nothing(plan, at_root=at_root):

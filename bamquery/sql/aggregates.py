@@ -12,8 +12,8 @@ import pyarrow as pa
 from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal, SortKey
 from bamquery.plan.types import HUGEINT
 from bamquery.sql import aggregate_arguments as take
-from bamquery.sql.coercion import decode
-from bamquery.sql.functions import case, check_count
+from bamquery.sql.coercion import coerce, decode
+from bamquery.sql.functions import check_count
 from bamquery.sql.operators import literal
 
 Build = Callable[[str, Sequence[Expression]], AggregateCall]
@@ -80,10 +80,9 @@ def finished(name: str, value: Expression) -> Expression:
 
 
 def _conditional_count(name: str, arguments: Sequence[Expression]) -> AggregateCall:
-    """count_if(c): how often c is true, as HUGEINT, null for no rows, which is what a sum of ones is."""
+    """count_if(c): how often c is true, as HUGEINT; null where c always is, as a sum of ones is."""
     condition, _ = take.truth(name, arguments[0])
-    one_or_zero = case([(condition, literal(1, pa.int64()))], literal(0, pa.int64()))
-    return AggregateCall("sum", (one_or_zero,), HUGEINT)
+    return AggregateCall("sum", (coerce(condition, pa.int32()),), HUGEINT)
 
 
 def _one(function: str, argument: take.Argument) -> Build:

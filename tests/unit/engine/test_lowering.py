@@ -45,7 +45,7 @@ def answer(plan: nodes.Plan) -> dict[str, list[Any]]:
         ),
         (
             nodes.Aggregate(nodes.Values(BATCH), (A,), (COUNT,), ("k", "n", "set"), ((0,), ())),
-            {"k": [3, None, 1, 2], "n": [1, 4, 2, 1], "set": [0, 1, 0, 0]},
+            {"k": [3, 1, 2, None], "n": [1, 2, 1, 4], "set": [0, 0, 0, 1]},
         ),
         (
             nodes.Window(nodes.Values(BATCH), (B,), KEYS, (WindowCall(COUNT),), ("n",)),

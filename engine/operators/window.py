@@ -62,7 +62,7 @@ class Window(Operator[Frame], Generic[Frame]):
         """Rows of whole partitions, many partitions at once where they are small."""
         device = context.device
         held: list[Frame] = []
-        rows = size = 0
+        rows = size = busy = 0
         last: Frame | None = None  # the keys of the row before
         for frame in frames:
             count = device.row_count(frame)
@@ -74,6 +74,7 @@ class Window(Operator[Frame], Generic[Frame]):
             if begin is not None and rows + begin >= GATHERED_ROWS:
                 held.append(device.slice(frame, 0, begin))
                 yield device.concatenate(held)
+                busy = max(busy, self._needed(rows + begin, size))
                 held, rows, size = [], 0, 0
                 rest = device.slice(frame, begin, count - begin)
             else:
@@ -81,10 +82,14 @@ class Window(Operator[Frame], Generic[Frame]):
             held.append(rest)
             rows += device.row_count(rest)
             size += device.nbytes(rest)
-            # What waits, joined, with its values; other threads have as much again.
-            memory.resize(3 * size + rows * _STATE_BYTES * len(self._window.calls))
+            # What waits here, and what other threads have.
+            memory.resize(self._needed(rows, size) + busy * (context.threads + 1))
         if held:
             yield device.concatenate(held)
+
+    def _needed(self, rows: int, size: int) -> int:
+        """Bytes for rows, those rows joined, their values and what these take to compute."""
+        return 3 * size + rows * _STATE_BYTES * len(self._window.calls)
 
     def _last_start(self, device: Device[Frame], last: Frame | None, keys: Frame) -> int | None:
         """Where the last partition begins that begins among the rows, if one does."""

@@ -102,7 +102,7 @@ def _unordered_aggregate(draw: Draw) -> str:
         *(f"sum({number(draw, 0)})", f"avg({number(draw, 0)})", f"sum(DISTINCT {exact})", f"median({exact})"),
         *(
             f"stddev({exact})",
-            f"covar_pop({exact}, i)",
+            f"regr_avgx({exact}, i)",
             "bool_and(b)",
             "bool_or(b)",
             "bit_xor(i)",
@@ -149,15 +149,22 @@ def window_queries(draw: Draw) -> str:
             case 0:
                 items.append(f"{_ranking(draw)} OVER ({_partition(draw)}{_order(draw, total=False)})")
             case 1:
-                items.append(f"{_window_aggregate(draw)} {_over_peers(draw)}")
+                items.append(_aggregate_over(_window_aggregate(draw), _over_peers(draw)))
             case 2:
-                items.append(f"{_window_aggregate(draw)} {_over_rows(draw)}")
+                items.append(_aggregate_over(_window_aggregate(draw), _over_rows(draw)))
             case _:
                 items.append(f"{_row_function(draw)} {_over_rows(draw)}")
     where = f" WHERE {truth(draw, 1)}" if draw(st.booleans()) else ""
     qualify = f" QUALIFY {_ranking(draw)} {_over_ranking(draw)} < 3" if draw(st.integers(0, 4)) == 0 else ""
     listed = ", ".join(f"{item} AS c{i}" for i, item in enumerate(items))
     return f"SELECT {listed} FROM r{where}{qualify} ORDER BY id"
+
+
+def _aggregate_over(call: str, over: str) -> str:
+    """The call over the window, but for sums of floats over EXCLUDE, where DuckDB loses infinities and NaN."""
+    if "EXCLUDE" in over and call.startswith(("sum(", "avg(")):
+        call = "sum(m)"
+    return f"{call} {over}"
 
 
 def _over_ranking(draw: Draw) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Codes, Parts, seen_by_group
+from bamquery.engine.cpu.aggregates.extremes import extremes
 from bamquery.engine.cpu.frames import make_batch
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -56,6 +57,29 @@ class ByExtreme(Accumulator):
         return parts[0]
 
     def _chosen(self, value: Column, by: Column, codes: Codes, groups: int, rows: NDArray[np.int64]) -> Parts:
+        if isinstance(by, pa.FloatingPointArray | pa.IntegerArray) or pa.types.is_temporal(by.type):
+            chosen, seen = self._by_value(values_of(by), codes, groups, rows)
+        else:
+            chosen, seen = self._by_rank(by, codes, groups, rows)
+        places = from_values(chosen, pa.int64(), flags_of(seen))
+        return (take(value, places), take(by, places), seen)
+
+    def _by_value(
+        self, by: NDArray[Any], codes: Codes, groups: int, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Rows by the extreme itself, of types whose stored values are numbers."""
+        owners, keys = np.asarray(codes[rows]), by[rows]
+        wanted = extremes(owners, keys, groups, greatest=self._greatest)[owners]
+        best = np.flatnonzero((keys == wanted) | _both_nan(keys, wanted))
+        first = np.full(groups, len(by), np.int64)
+        np.minimum.at(first, owners[best], rows[best])
+        seen = seen_by_group(owners, groups)
+        return np.where(seen, first, 0), seen
+
+    def _by_rank(
+        self, by: Column, codes: Codes, groups: int, rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Rows in the order of `by`, of which each group takes its first."""
         keys = take(by, rows)
         greatest = SortKey(ColumnRef(0, "by", by.type), descending=self._greatest)
         positions = sorted_positions(make_batch([keys], len(rows)), [greatest], None)
@@ -64,6 +88,11 @@ class ByExtreme(Accumulator):
         first = np.full(groups, len(order), np.int64)
         np.minimum.at(first, owners, np.arange(len(order)))
         seen = seen_by_group(owners, groups)
-        chosen = order[np.where(seen, first, 0)] if len(order) else np.zeros(groups, np.int64)
-        places = from_values(chosen, pa.int64(), flags_of(seen))
-        return (take(value, places), take(by, places), seen)
+        return order[np.where(seen, first, 0)] if len(order) else np.zeros(groups, np.int64), seen
+
+
+def _both_nan(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+    if a.dtype.kind != "f":
+        return np.zeros(len(a), np.bool_)
+    both: NDArray[np.bool_] = np.isnan(a) & np.isnan(b)
+    return both

@@ -16,6 +16,7 @@ from bamquery.engine.cpu.aggregates.extremes import BooleanExtreme, extreme
 from bamquery.engine.cpu.aggregates.frequencies import Entropy, Mode
 from bamquery.engine.cpu.aggregates.gathered import Ordered
 from bamquery.engine.cpu.aggregates.moments import Variance
+from bamquery.engine.cpu.aggregates.ordered_rows import OrderedRow
 from bamquery.engine.cpu.aggregates.pairs import ANSWERS, OfPairs
 from bamquery.engine.cpu.aggregates.products import bit_and, bit_or, bit_xor, product
 from bamquery.engine.cpu.aggregates.quantiles import ContinuousQuantile, DiscreteQuantile, MedianDistance
@@ -89,6 +90,12 @@ WITH_PARAMETER: Final[Mapping[str, Callable[[Constant, pa.DataType], Accumulator
 """Accumulators by function, from the call's parameter and the result's type."""
 
 
+_ONE_ROW: Final[Mapping[str, tuple[bool, bool]]] = MappingProxyType(
+    {"first": (False, False), "last": (True, False), "any_value": (False, True)}
+)
+"""Functions that take one row in an order: whether the last one, and whether nulls do not count."""
+
+
 def is_known(function: str) -> bool:
     """Whether this device has the aggregate function."""
     return function in ACCUMULATORS or function in WITH_PARAMETER
@@ -97,6 +104,9 @@ def is_known(function: str) -> bool:
 def accumulator_of(call: AggregateCall) -> Accumulator:
     """What computes a call; it takes the call's columns as `struct_of` has them, sort keys last."""
     result = value_type(call.type)
+    if call.order and call.function in _ONE_ROW:
+        last, skip_nulls = _ONE_ROW[call.function]
+        return OrderedRow(call.order, last=last, skip_nulls=skip_nulls)
     if call.parameter is not None:
         accumulator = WITH_PARAMETER[call.function](call.parameter.value, result)
     else:

@@ -20,6 +20,7 @@ from bamquery.engine.cpu.kernels import Column, booleans_of, from_values, take
 from bamquery.engine.cpu.windows.framed_values import without_rows
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.cpu.windows.running import by_differences, by_running, can_run
 from bamquery.engine.cpu.windows.state_tree import StateTree
 from bamquery.plan.expressions import AggregateCall
 
@@ -48,6 +49,10 @@ def framed_aggregate(
     if len(frames) == 1 and _apart(frames[0]):
         whole = True
     distinct = len(call.arguments) if call.distinct else 0
+    if not whole and accumulator.exact:
+        return take(by_differences(accumulator, rows, frames), numbers)
+    if not whole and can_run(accumulator, frames):
+        return take(by_running(accumulator, rows, frames[0]), numbers)
     if whole:
         pieces = list(_by_rows(accumulator, rows, frames, distinct, check))
     else:

@@ -161,7 +161,7 @@ def window_queries(draw: Draw) -> str:
 
 
 def _aggregate_over(call: str, over: str) -> str:
-    """The call over the window, but for sums of floats over EXCLUDE, where DuckDB loses infinities and NaN."""
+    """The call over the window, but for sums of floats and EXCLUDE: DuckDB loses infinities and NaN."""
     if "EXCLUDE" in over and call.startswith(("sum(", "avg(")):
         call = "sum(m)"
     return f"{call} {over}"

@@ -117,7 +117,8 @@ def _between(
         return _between_decimals(low, high, share, validity, kind)
     below, above = (values_of(side).astype(np.float64) for side in (low, high))
     with np.errstate(all="ignore"):
-        result = np.where(below == above, below, below + (above - below) * share)
+        # Weights rather than a distance: that between infinities, or from one, would be NaN.
+        result = np.where(share == 0, below, below * (1 - share) + above * share)
         if pa.types.is_temporal(kind):
             # Halves away from zero; whole places stay as they are, since doubles do not hold all of them.
             rounded = np.copysign(np.floor(np.abs(result) + 0.5), result)

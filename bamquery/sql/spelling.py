@@ -42,6 +42,10 @@ _INFIX: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
 )
 
 
+_OVER_WINDOW: Final = MappingProxyType({"count_star": "count", "first": "first_value", "last": "last_value"})
+"""Functions that DuckDB calls otherwise where they have OVER."""
+
+
 def column_name(node: exp.Expr, sql: str) -> str:
     """The name of a select item: its alias, its column's name, or its spelling."""
     node = node.unnest()
@@ -180,7 +184,10 @@ def _ordered(node: exp.Expr, sql: str) -> str:
 
 def _window(node: exp.Expr, sql: str) -> str:
     assert isinstance(node, exp.Window)
-    call = spell(node.this, sql).replace("count_star()", "count()", 1)
+    call = spell(node.this, sql)
+    for name, over_window in _OVER_WINDOW.items():
+        if call.startswith(f"{name}("):
+            call = over_window + call.removeprefix(name)
     try:
         window = read_window(node, windows_around(node))
     except ValueError:  # said where it is bound

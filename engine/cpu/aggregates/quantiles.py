@@ -104,8 +104,19 @@ class MedianDistance(Gathered):
         return self._median.answer(distances, counts)
 
 
+def _is_stored(kind: pa.DataType) -> bool:
+    """Whether stored values are numbers in the order of SQL; numpy, too, has NaN for the greatest."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+
+
 def _ordered(values: Column, counts: NDArray[np.int64], *, descending: bool) -> Column:
     """Each group's values in order, NaN the greatest."""
+    if _is_stored(values.type):
+        order = np.lexsort((values_of(values), codes_of(counts)))
+        if descending:
+            ends = np.cumsum(counts)
+            order = order[np.repeat(2 * ends - counts - 1, counts) - np.arange(len(order))]
+        return take(values, order)
     key = SortKey(ColumnRef(1, "", values.type), descending)
     return take(values, sorted_within(codes_of(counts), [values], [key]))
 

@@ -26,6 +26,7 @@ from bamquery.sql.failures import Faults, each, placed
 from bamquery.sql.operators import literal
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.spelling import column_name
+from bamquery.sql.window_syntax import read_definitions
 
 _ONE_ROW: Final = Scope("", ())
 _WITH_WINDOWS: Final = frozenset({"SELECT", "QUALIFY", "ORDER BY", "DISTINCT ON"})
@@ -122,6 +123,9 @@ class _SelectBinder:
         qualify = self._qualify()
         output = _Output(items, having, self._orders(items), qualify, self._distinct_on(items))
         limit, offset = self._row_count("limit"), self._row_count("offset")
+        if not self._windows:  # what is wrong with windows in use has been said
+            with self._faults.collected(), placed(self._sql, self._node):
+                read_definitions(self._node)
         self._faults.check()
         plan = self._plan if condition is None else Filter(self._plan, condition)
         if self._collector is not None:
@@ -155,7 +159,9 @@ class _SelectBinder:
 
     def _aggregates(self) -> bool:
         """Whether the query makes groups even without GROUP BY."""
-        clauses = [*self._node.expressions, *(self._node.args.get(name) for name in ("order", "qualify"))]
+        named = self._node.args.get("windows") or ()
+        later = (self._node.args.get(name) for name in ("order", "qualify"))
+        clauses = [*self._node.expressions, *named, *later]
         return self._node.args.get("having") is not None or any(
             has_aggregate(clause) for clause in clauses if clause is not None
         )
@@ -399,7 +405,9 @@ def _distinct_on(plan: Plan, output: _Output) -> tuple[Plan, _Output]:
         return columns[values.index(decode(expression))]
 
     on = tuple(columns[:count])
-    return Aggregate(plan, on, first, names), replace(output, on=()).moved(move, "")
+    return Aggregate(plan, on, first, names), replace(output, having=None, qualify=None, on=()).moved(
+        move, ""
+    )
 
 
 def _with_key(order: _Order, expression: Expression) -> _Order:

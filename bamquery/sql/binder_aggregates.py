@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -28,11 +28,24 @@ WINDOW_PLACE: Final = 1 << 40
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression contains an aggregate that makes groups, not only such over windows."""
-    calls = (call for call in node.find_all(exp.Anonymous) if not is_windowed(call))
+    """Whether an expression contains an aggregate that makes groups, not only such over windows.
+
+    Those of queries within the expression are left out.
+    """
     return any(
-        aggregates.is_aggregate(call.name) or isinstance(call.parent, exp.WithinGroup) for call in calls
+        aggregates.is_aggregate(call.name) or isinstance(call.parent, exp.WithinGroup)
+        for call in _own_nodes(node)
+        if isinstance(call, exp.Anonymous) and not is_windowed(call)
     )
+
+
+def has_window(node: exp.Expr) -> bool:
+    """Whether an expression contains a call over a window; those of queries within it are left out."""
+    return any(isinstance(part, exp.Window) for part in _own_nodes(node))
+
+
+def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    return node.walk(prune=lambda below: isinstance(below, exp.Query))
 
 
 def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> AggregateCall:

@@ -15,7 +15,7 @@ from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Sort, SortKey
 from bamquery.sql import operators
-from bamquery.sql.binder_aggregates import AggregateCollector, Sets, has_aggregate, over_outputs
+from bamquery.sql.binder_aggregates import AggregateCollector, Sets, has_aggregate, has_window, over_outputs
 from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.binder_grouping import Terms, has_sets, plain_terms, terms_of_sets
 from bamquery.sql.binder_sources import bind_from, bind_values
@@ -238,7 +238,7 @@ class _SelectBinder:
                 if group.expressions:
                     raise ValueError("GROUP BY ALL takes no other terms")
                 for item in items:
-                    if item.node is not None and item.node.find(exp.Window):
+                    if item.node is not None and has_window(item.node):
                         raise ValueError("GROUP BY ALL cannot group by a call over a window: name the keys")
             plain = [item for item in items if item.node is None or not has_aggregate(item.node)]
             keys = [decode(item.expression) for item in plain if referenced_columns(item.expression)]
@@ -268,7 +268,7 @@ class _SelectBinder:
             item = self._at(items, position, "GROUP BY")
             if item.node is not None and has_aggregate(item.node):
                 raise ValueError("GROUP BY cannot contain aggregates")
-            if item.node is not None and item.node.find(exp.Window):
+            if item.node is not None and has_window(item.node):
                 raise ValueError("a call over a window (OVER) cannot stand in GROUP BY")
         return item.expression
 

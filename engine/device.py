@@ -10,7 +10,7 @@ Every method may be called from several threads at once and leaves its arguments
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.plan.expressions import AggregateCall, Expression
-from bamquery.plan.nodes import Field, SortKey
+from bamquery.plan.nodes import Field, SortKey, Window
+from bamquery.plan.windows import WindowCall
 
 if TYPE_CHECKING:
     from bamquery.storage.block_reader import ReadCounters
@@ -146,6 +147,10 @@ class Device(Protocol[Frame]):
         """Why it cannot compute the aggregate; empty where it can."""
         ...
 
+    def window_refusals(self, call: WindowCall) -> list[str]:
+        """Why it cannot compute the call over a window; empty where it can."""
+        ...
+
     def type_refusals(self, kind: pa.DataType) -> list[str]:
         """Why it cannot hold columns of the type; empty where it can."""
         ...
@@ -262,6 +267,16 @@ class Device(Protocol[Frame]):
 
         Equal keys of any two frames of one query go to the same place. At another `level`, from 0 to 5,
         rows that were in one place go to different ones, but for those of equal keys.
+        """
+        ...
+
+    def window(self, window: Window, frame: Frame, check: Callable[[], None]) -> Frame:
+        """The values of a window's calls, one column for each, for whole partitions of rows in its order.
+
+        `check` is called now and then, and raises where the query is to stop.
+
+        Raises:
+            ExecutionError: as for `evaluate`; an aggregate's value does not fit its type.
         """
         ...
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.join_lowering import lower_join
 from bamquery.engine.operators.aggregate import Aggregate
+from bamquery.engine.operators.collect_sets import CollectSets
 from bamquery.engine.operators.distinct_aggregate import DistinctAggregate, without_needless_distinct
+from bamquery.engine.operators.expand_sets import SET_NUMBER, ExpandSets
 from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
@@ -20,10 +22,11 @@ from bamquery.engine.operators.sort import Sort
 from bamquery.engine.operators.top_rows import TopRows
 from bamquery.engine.operators.union import Union
 from bamquery.engine.operators.values import Values
+from bamquery.engine.operators.window import Window
 from bamquery.engine.settings import Settings
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
-from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import children
 from bamquery.plan.types import is_interval
@@ -46,6 +49,9 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
     for field in plan.fields:
         for reason in device.type_refusals(field.type):
             yield f"{reason} (column {field.name})"
+    if isinstance(plan, nodes.Window):
+        for call in plan.calls:
+            yield from device.window_refusals(call)
     for part in _computed(plan):
         if isinstance(part, AggregateCall):
             yield from device.aggregate_refusals(part)
@@ -67,6 +73,8 @@ def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
             return expressions
         case nodes.Aggregate(keys=keys, aggregates=aggregates):
             return (*keys, *aggregates)
+        case nodes.Window(partition=partition, order=order):
+            return (*partition, *(key.expression for key in order))
         case nodes.Sort(keys=keys):
             return tuple(key.expression for key in keys)
         case nodes.Join(condition=condition) if condition is not None:
@@ -92,7 +100,10 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
         case nodes.Aggregate(child=child, keys=keys, aggregates=aggregates):
             calls = without_needless_distinct(aggregates)
             kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
-            return kind(_lower(child, settings), keys, calls, plan.fields)
+            rows = _lower(child, settings)
+            if plan.sets:
+                return _lower_sets(plan, rows, calls, kind)
+            return kind(rows, keys, calls, plan.fields)
         case nodes.Sort(child=child, keys=order, limit=None, offset=0):
             return Sort(_lower(child, settings), order)
         case nodes.Sort(child=child, keys=order, limit=None, offset=offset):
@@ -107,5 +118,28 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
             return Union([_lower(child, settings) for child in inputs], plan.fields)
         case nodes.Repeat(child=child, count=repeats):
             return Repeat(_lower(child, settings), repeats)
+        case nodes.Window(child=child, partition=partition, order=order):
+            rows = _lower(child, settings)
+            sorting = (*(nodes.SortKey(key) for key in partition), *order)
+            return Window(Sort(rows, sorting) if sorting else rows, plan)
         case _:
             raise AssertionError(f"no operator for {type(plan).__name__}")
+
+
+def _lower_sets(
+    plan: nodes.Aggregate,
+    rows: Operator[Any],
+    calls: Sequence[AggregateCall],
+    kind: type[Aggregate[Any] | DistinctAggregate[Any]],
+) -> Operator[Any]:
+    """One grouping by the keys of all sets and the number of the set."""
+    fields = plan.fields
+    key_fields = fields[: len(plan.keys)]
+    expanded = ExpandSets(rows, plan.keys, key_fields, plan.sets)
+    keys = [
+        ColumnRef(i, field.name, field.type)
+        for i, field in enumerate(expanded.fields)
+        if i >= len(rows.fields)
+    ]
+    own_fields = (*key_fields, SET_NUMBER, *fields[len(plan.keys) : -1])
+    return CollectSets(kind(expanded, keys, calls, own_fields), rows.fields, calls, plan.sets, fields)

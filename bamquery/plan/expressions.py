@@ -66,14 +66,35 @@ Expression: TypeAlias = ColumnRef | Literal | Call | Cast
 
 
 @dataclass(frozen=True, slots=True)
+class SortKey:
+    """One ORDER BY term; DuckDB's default is nulls last, ascending or descending."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate of `bamquery.plan.functions` over the rows of a group where `filter` is true."""
+    """An aggregate of `bamquery.plan.functions` over the rows of a group where `filter` is true.
+
+    With `order` it takes the rows in that order, else as they come. `parameter` is a constant that some
+    functions want besides their arguments: which quantile, which separator.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
     type: pa.DataType
     distinct: bool = False
     filter: Expression | None = None
+    order: tuple[SortKey, ...] = ()
+    parameter: Literal | None = None
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        """Every expression that it reads: arguments, order, filter."""
+        filters = () if self.filter is None else (self.filter,)
+        return (*self.arguments, *(key.expression for key in self.order), *filters)
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

@@ -24,9 +24,11 @@ from bamquery.plan.nodes import (
     SortKey,
     Union,
     Values,
+    Window,
 )
 from bamquery.plan.rewriting import children
 from bamquery.plan.types import is_interval
+from bamquery.plan.windows import Bound, WindowCall, WindowFrame
 from bamquery.type_names import type_name
 
 _INFIX: Final[Mapping[str, str]] = MappingProxyType(
@@ -81,11 +83,32 @@ def format_expression(expression: Expression, *, exact: bool = False) -> str:
 
 def format_aggregate(call: AggregateCall, *, exact: bool = False) -> str:
     """The aggregate call in the manner of SQL; see `format_plan` for `exact`."""
-    arguments = ", ".join(format_expression(a, exact=exact) for a in call.arguments)
+    parameters = () if call.parameter is None else (call.parameter,)
+    arguments = ", ".join(format_expression(a, exact=exact) for a in (*call.arguments, *parameters))
+    if call.order:
+        order = ", ".join(format_sort_key(key, exact=exact) for key in call.order)
+        arguments += f" ORDER BY {order}"
     text = f"{call.function}({'DISTINCT ' if call.distinct else ''}{arguments})"
     if call.filter is not None:
         text += f" FILTER (WHERE {format_expression(call.filter, exact=exact)})"
     return text
+
+
+def format_window_call(window: WindowCall, *, exact: bool = False) -> str:
+    """The call with its frame, the default one left out; see `format_plan` for `exact`."""
+    text = format_aggregate(window.call, exact=exact) + (" IGNORE NULLS" if window.ignore_nulls else "")
+    frame = window.frame
+    if frame == WindowFrame():
+        return text
+    bounds = " AND ".join(_bound(bound, exact) for bound in (frame.start, frame.end))
+    exclude = "" if frame.exclude == "no others" else f" EXCLUDE {frame.exclude.upper()}"
+    return f"{text} {frame.unit.upper()} BETWEEN {bounds}{exclude}"
+
+
+def _bound(bound: Bound, exact: bool) -> str:
+    if bound.offset is None:
+        return bound.kind.upper()
+    return f"{format_expression(bound.offset, exact=exact)} {bound.kind.upper()}"
 
 
 def _lines(plan: Plan, depth: int, exact: bool) -> Iterator[str]:
@@ -111,8 +134,12 @@ def _node(plan: Plan, exact: bool) -> str:
                 for e, n in zip(expressions, names, strict=True)
             )
             return f"Project {', '.join(columns)}"
-        case Aggregate(keys=keys, aggregates=aggregates):
-            by = ", ".join(format_expression(key, exact=exact) for key in keys)
+        case Aggregate(keys=keys, aggregates=aggregates, sets=sets):
+            terms = [format_expression(key, exact=exact) for key in keys]
+            by = ", ".join(terms)
+            if sets:
+                listed = (f"({', '.join(terms[i] for i in members)})" for members in sets)
+                by = f"GROUPING SETS ({', '.join(listed)})"
             values = ", ".join(format_aggregate(call, exact=exact) for call in aggregates)
             words = f"Aggregate {values}" if values else "Aggregate"
             return f"{words} BY {by}" if by else words
@@ -120,6 +147,13 @@ def _node(plan: Plan, exact: bool) -> str:
             return (
                 f"Sort {', '.join(format_sort_key(key, exact=exact) for key in keys)}{_rows(limit, offset)}"
             )
+        case Window(partition=partition, order=order, calls=calls):
+            values = ", ".join(format_window_call(call, exact=exact) for call in calls)
+            parts = [
+                (" PARTITION BY ", [format_expression(key, exact=exact) for key in partition]),
+                (" ORDER BY ", [format_sort_key(key, exact=exact) for key in order]),
+            ]
+            return f"Window {values}{''.join(word + ', '.join(terms) for word, terms in parts if terms)}"
         case Limit(count=count, offset=offset):
             return f"Limit{_rows(count, offset)}"
         case Join(kind=kind, condition=condition):

@@ -80,6 +80,26 @@ SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+WINDOW_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Of a row's place in its partition; rows that the order does not tell apart are peers.
+        "row_number": "int64, from 1",
+        "rank": "int64: rows before the peers, and one",
+        "dense_rank": "int64: groups of peers before, and one",
+        "percent_rank": "double: (rank - 1) / (rows - 1), 0 in a partition of one row",
+        "cume_dist": "double: rows up to the last peer / rows",
+        "ntile": "ntile(n int64): int64 from 1 to n; null where n is; ExecutionError where n < 1",
+        "lag": "lag(x, n int64, default): x of the row n places before, default where there is none; null"
+        " where n is",
+        "lead": "lead(x, n int64, default): likewise after",
+        # Of a row's frame; null where it has no such row. IGNORE NULLS leaves rows out where x is null.
+        "first_value": "x of the first row",
+        "last_value": "x of the last row",
+        "nth_value": "nth_value(x, n int64): x of the row number n; null where n < 1",
+        # And every aggregate.
+    }
+)
+
 AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
         # All skip nulls, and are null for a group without values, except where said.
@@ -97,7 +117,40 @@ AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "bool_and": "boolean",
         "bool_or": "boolean",
         "any_value": "some value that is not null",
-        "first": "the first row's value, null included",
-        "last": "the last row's value, null included",
+        "first": "the first row's value, null included; ORDER BY allowed",
+        "last": "the last row's value, null included; ORDER BY allowed",
+        "sem": "standard error of the mean, double: stddev_pop / sqrt(count)",
+        "skewness": "double; null below three values or without spread",
+        "kurtosis": "double; null below four values or without spread",
+        "kurtosis_pop": "double; null below two values or without spread",
+        "product": "double to double",
+        "bit_and": "integers, of their type",
+        "bit_or": "integers, of their type",
+        "bit_xor": "integers, of their type; DISTINCT allowed",
+        "arg_min": "arg_min(x, by): x of the first row with the least `by`, among rows where neither is null",
+        "arg_max": "arg_max(x, by): x of the first row with the greatest `by`, likewise",
+        "arg_min_null": "arg_min, rows counting where x is null too",
+        "arg_max_null": "arg_max, rows counting where x is null too",
+        # Of two doubles (y, x), over rows where neither is null; double, DISTINCT allowed.
+        "corr": "NaN where either has no spread",
+        "covar_pop": "covariance",
+        "covar_samp": "null below two rows",
+        "regr_avgx": "mean of x",
+        "regr_avgy": "mean of y",
+        "regr_count": "rows, uint32; never null",
+        "regr_intercept": "null where x has no spread",
+        "regr_r2": "null where x has no spread, 1 where y has none",
+        "regr_slope": "NaN where x has no spread",
+        "regr_sxx": "sum of squared distances of x from its mean",
+        "regr_sxy": "sum of products of both distances",
+        "regr_syy": "sum of squared distances of y from its mean",
+        # These gather their values: memory follows the rows. DISTINCT and ORDER BY allowed.
+        "quantile_cont": "with parameter q: between the two nearest values; of numbers, times and"
+        " timestamps in a's type; q from -1 to 1, below 0 in descending order",
+        "quantile_disc": "with parameter q: the nearest value from below",
+        "mode": "the most frequent value, the first to come among equals",
+        "entropy": "log-2 entropy of the values, double; 0 for a group without values",
+        "mad": "median of the distances from the median, of doubles, floats and decimals",
+        "string_agg": "texts, joined by the parameter; null where that is",
     }
 )

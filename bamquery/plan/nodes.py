@@ -8,6 +8,8 @@ from typing import Literal, Protocol, TypeAlias
 import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.expressions import SortKey as SortKey  # noqa: PLC0414 - plans speak of it, too
+from bamquery.plan.windows import WindowCall
 
 
 class Source(Protocol):
@@ -104,28 +106,24 @@ class Project:
 class Aggregate:
     """One row per distinct value of `keys` (nulls are equal): the keys, then the aggregates.
 
-    Without keys there is exactly one row, also of an empty child.
+    Without keys there is exactly one row, also of an empty child. With `sets`, positions of keys, there are
+    the groups of each set in turn, in which the keys of other sets are null; a last column has the number of
+    the set, and a set without keys has one row, also of an empty child.
     """
 
     child: Plan
     keys: tuple[Expression, ...]
     aggregates: tuple[AggregateCall, ...]
     names: tuple[str, ...]
+    sets: tuple[tuple[int, ...], ...] = ()
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Keys, then aggregates."""
-        types = [k.type for k in self.keys] + [a.type for a in self.aggregates]
+        """Keys, then aggregates, then the number of the set where there are sets."""
+        types: list[pa.DataType] = [k.type for k in self.keys] + [a.type for a in self.aggregates]
+        if self.sets:
+            types.append(pa.int64())
         return tuple(Field(n, t) for n, t in zip(self.names, types, strict=True))
-
-
-@dataclass(frozen=True, slots=True)
-class SortKey:
-    """One ORDER BY term; DuckDB's default is nulls last, ascending or descending."""
-
-    expression: Expression
-    descending: bool = False
-    nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +216,29 @@ class Repeat:
         return self.child.fields
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The child's columns, then the calls' values for each row, in any order of rows.
+
+    Each call looks at rows of the same partition (equal values of all of `partition`; nulls are equal), in
+    the order of `order`.
+    """
+
+    child: Plan
+    partition: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+    names: tuple[str, ...]
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The child's, then the calls'."""
+        own = (Field(n, call.type) for n, call in zip(self.names, self.calls, strict=True))
+        return (*self.child.fields, *own)
+
+
 Plan: TypeAlias = (
-    Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit | Join | Union | Repeat
+    Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit | Join | Union | Repeat | Window
 )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, transform
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, SortKey, transform
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
@@ -20,7 +20,9 @@ from bamquery.plan.nodes import (
     Sort,
     Union,
     Values,
+    Window,
 )
+from bamquery.plan.windows import map_call
 
 Rewrite = Callable[[Expression], Expression]
 
@@ -73,19 +75,32 @@ def map_expressions(plan: Plan, rewrite: Rewrite) -> Plan:
             calls = tuple(map_arguments(call, rewrite) for call in aggregates)
             return replace(plan, keys=tuple(map(rewrite, keys)), aggregates=calls)
         case Sort(keys=keys):
-            return replace(plan, keys=tuple(replace(k, expression=rewrite(k.expression)) for k in keys))
+            return replace(plan, keys=tuple(map_key(key, rewrite) for key in keys))
         case Join(condition=condition) if condition is not None:
             return replace(plan, condition=rewrite(condition))
         case Repeat(count=count):
             return replace(plan, count=rewrite(count))
+        case Window(partition=partition, order=order, calls=calls):
+            return replace(
+                plan,
+                partition=tuple(map(rewrite, partition)),
+                order=tuple(map_key(key, rewrite) for key in order),
+                calls=tuple(map_call(call, rewrite) for call in calls),
+            )
         case _:
             return plan
 
 
 def map_arguments(call: AggregateCall, rewrite: Rewrite) -> AggregateCall:
-    """The call with `rewrite` applied to its arguments and filter."""
+    """The call with `rewrite` applied to its arguments, order and filter."""
     condition = None if call.filter is None else rewrite(call.filter)
-    return replace(call, arguments=tuple(map(rewrite, call.arguments)), filter=condition)
+    order = tuple(map_key(key, rewrite) for key in call.order)
+    return replace(call, arguments=tuple(map(rewrite, call.arguments)), filter=condition, order=order)
+
+
+def map_key(key: SortKey, rewrite: Rewrite) -> SortKey:
+    """The term with `rewrite` applied to what it orders by."""
+    return replace(key, expression=rewrite(key.expression))
 
 
 def rewrite_everywhere(plan: Plan, rewrite: Rewrite) -> Plan:

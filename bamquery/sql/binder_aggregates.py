@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Final
 
+import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.plan.expressions import (
@@ -14,14 +16,96 @@ from bamquery.plan.expressions import (
     ColumnRef,
     Expression,
     Literal,
+    SortKey,
     referenced_columns,
 )
 from bamquery.plan.nodes import Aggregate, Plan
 from bamquery.sql import aggregates, operators
+from bamquery.sql.aggregate_arguments import descending
+from bamquery.sql.binder_grouping import grouping_number
+from bamquery.sql.call_syntax import function_of, is_windowed, read_call
 from bamquery.sql.coercion import decode
-from bamquery.sql.failures import placed
+from bamquery.sql.failures import each, placed
 from bamquery.sql.scope import Scope
 from bamquery.sql.spelling import spell
+
+Sets = Sequence[tuple[int, ...]]
+"""Grouping sets: positions of keys."""
+
+WINDOW_PLACE: Final = 1 << 40
+"""Columns from here on stand for calls over windows, computed later: no plan has so many columns."""
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether an expression contains an aggregate that makes groups, not only such over windows.
+
+    Those of queries within the expression are left out.
+    """
+    return any(
+        aggregates.is_aggregate(call.name) or isinstance(call.parent, exp.WithinGroup)
+        for call in _own_nodes(node)
+        if isinstance(call, exp.Anonymous) and not is_windowed(call)
+    )
+
+
+def has_window(node: exp.Expr) -> bool:
+    """Whether an expression contains a call over a window; those of queries within it are left out."""
+    return any(isinstance(part, exp.Window) for part in _own_nodes(node))
+
+
+def _own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
+    return node.walk(prune=lambda below: isinstance(below, exp.Query))
+
+
+def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> AggregateCall:
+    """The call of an aggregate, with whatever stands around it; `bind` is for the expressions within.
+
+    Raises:
+        SqlError: arguments, order or filter do not fit it.
+    """
+    with placed(sql, node):
+        syntax = read_call(node)
+    arguments: Sequence[exp.Expr] = syntax.arguments
+    if (
+        syntax.name == "count"
+        and not (syntax.distinct or syntax.order)
+        and [type(a) for a in arguments] == [exp.Star]
+    ):
+        arguments = []
+    bound = each(bind, arguments, sql)
+    read = referenced_columns(*bound)
+    with placed(sql, syntax.node):
+        if read and all(index < 0 for index in read):
+            raise ValueError(f"{syntax.name}() over columns of the query around this one is not supported")
+    order = each(lambda term: sort_key(term, syntax.node, sql, bind), syntax.order, sql)
+    condition = None if syntax.where is None else bind(syntax.where)
+    with placed(sql, syntax.node):
+        if condition is not None:
+            condition = operators.as_boolean(condition, "FILTER")
+        if syntax.descending_quantile and len(bound) > 1:
+            bound = [bound[0], descending(syntax.name, bound[1]), *bound[2:]]
+        if syntax.distinct:
+            _check_order(order, [decode(argument) for argument in bound])
+        return aggregates.call(syntax.name, bound, distinct=syntax.distinct, where=condition, order=order)
+
+
+def sort_key(term: exp.Ordered, call: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> SortKey:
+    """A term of ORDER BY within a call or a window, which is the place of its errors."""
+    with placed(sql, call):
+        if isinstance(term.this, exp.Var):
+            raise ValueError("ORDER BY ALL cannot stand within a function call")
+    value = decode(bind(term.this))
+    return SortKey(value, bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
+
+
+def _check_order(order: Sequence[SortKey], arguments: Sequence[Expression]) -> None:
+    """Raise `ValueError` where distinct arguments are ordered by something else."""
+    names = [str(i) for i in range(len(arguments))]
+    for key in order:
+        try:
+            over_outputs(key.expression, arguments, names)
+        except ValueError:
+            raise ValueError("with DISTINCT, ORDER BY within a call needs one of its arguments") from None
 
 
 class AggregateCollector:
@@ -37,53 +121,46 @@ class AggregateCollector:
         self._calls: list[AggregateCall] = []
         self._names: list[str] = []
         self._places: dict[int, exp.Expr] = {}
+        self._groupings: dict[Expression, exp.Expr] = {}
 
     def note(self, column: ColumnRef, node: exp.Expr) -> None:
         """Remember where a column is named outside aggregates, should it turn out not to be a key."""
         self._places.setdefault(column.index, node)
 
-    def bind(
-        self, node: exp.Anonymous, where: exp.Expr | None, bind: Callable[[exp.Expr], Expression]
-    ) -> ColumnRef:
-        """The column that stands for an aggregate call; `bind` is for its arguments and filter."""
-        arguments = list(node.expressions)
-        distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
-        if distinct:
-            arguments = arguments[0].expressions
-            with placed(self._sql, node):
-                if not arguments:
-                    raise ValueError("DISTINCT needs an argument")
-        if node.name.lower() == "count" and not distinct and [type(a) for a in arguments] == [exp.Star]:
-            arguments = []
-        bound = [bind(argument) for argument in arguments]
-        condition = None if where is None else bind(where)
-        with placed(self._sql, node):
-            read = referenced_columns(*bound)
-            if read and all(index < 0 for index in read):
-                raise ValueError(
-                    f"{node.name.lower()}() over columns of the query around this one is not supported"
-                )
-            if condition is not None:
-                condition = operators.as_boolean(condition, "FILTER")
-            call = aggregates.call(node.name, bound, distinct=distinct, where=condition)
+    def bind(self, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> Expression:
+        """What stands for an aggregate call; `bind` is for its arguments, order and filter."""
+        call = bind_aggregate(node, self._sql, bind)
         if call not in self._calls:
             self._calls.append(call)
-            self._names.append(spell(node, self._sql))
+            self._names.append(spell(node.this if isinstance(node, exp.Filter) else node, self._sql))
         position = self._calls.index(call)
-        return ColumnRef(self._width + position, self._names[position], call.type)
+        column = ColumnRef(self._width + position, self._names[position], call.type)
+        function = function_of(node)
+        assert function is not None
+        return aggregates.finished(function.name, column)
 
-    def aggregate(self, child: Plan, keys: Sequence[Expression], names: Sequence[str]) -> Plan:
+    def grouping(self, node: exp.Anonymous, arguments: Sequence[Expression]) -> Expression:
+        """What stands for GROUPING(arguments) until it is known what is grouped by."""
+        call = Call("grouping", tuple(decode(argument) for argument in arguments), pa.int64())
+        self._groupings.setdefault(call, node)
+        return call
+
+    def aggregate(
+        self, child: Plan, keys: Sequence[Expression], names: Sequence[str], sets: Sets = ()
+    ) -> Plan:
         """The node that computes the keys, then the calls gathered."""
-        return Aggregate(child, tuple(keys), tuple(self._calls), (*names, *self._names))
+        all_names = (*names, *self._names, *(["grouping set"] if sets else []))
+        return Aggregate(child, tuple(keys), tuple(self._calls), all_names, tuple(map(tuple, sets)))
 
     def over_groups(
-        self, expression: Expression, keys: Sequence[Expression], names: Sequence[str]
+        self, expression: Expression, keys: Sequence[Expression], names: Sequence[str], sets: Sets = ()
     ) -> Expression:
         """The expression over the output of `aggregate`.
 
         Raises:
             SqlError: it names a column that is neither a key nor within an aggregate.
         """
+        number = ColumnRef(len(keys) + len(self._calls), "grouping set", pa.int64())
 
         def step(node: Expression) -> Expression:
             for candidate in (node, decode(node)):
@@ -92,7 +169,9 @@ class AggregateCollector:
                     position = keys.index(candidate)
                     return ColumnRef(position, names[position], candidate.type)
             match node:
-                case ColumnRef(index=index) if index < 0:  # of a query around this one
+                case ColumnRef(index=index) if (
+                    index < 0 or index >= WINDOW_PLACE
+                ):  # of a query around, or later
                     return node
                 case ColumnRef(index=index) if index >= self._width:
                     return replace(node, index=index - self._width + len(keys))
@@ -101,6 +180,9 @@ class AggregateCollector:
                         raise ValueError(
                             f'column "{name}" must be in GROUP BY or within an aggregate, such as any_value()'
                         )
+                case Call(function="grouping", arguments=arguments):
+                    with placed(self._sql, self._groupings.get(node)):
+                        return grouping_number(arguments, keys, sets, number)
                 case Call(arguments=arguments):
                     return replace(node, arguments=tuple(step(argument) for argument in arguments))
                 case Cast(argument=argument):

@@ -17,12 +17,15 @@ from bamquery.plan.types import INTERVAL
 from bamquery.sql import binder_subqueries, functions, operators
 from bamquery.sql.aggregates import AGGREGATES, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
+from bamquery.sql.binder_windows import WindowCollector
+from bamquery.sql.call_syntax import function_of
 from bamquery.sql.environment import NOTHING_AROUND, Environment
 from bamquery.sql.failures import each, placed
 from bamquery.sql.functions import FUNCTIONS, VOLATILE
 from bamquery.sql.positions import number_text
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.types import from_syntax
+from bamquery.sql.windows import WINDOW_FUNCTIONS, is_window_function
 
 _MAX_WIDTH: Final = 38
 
@@ -36,6 +39,7 @@ class ExpressionBinder:
         clause: what the expressions belong to, in words for errors.
         aliases: the select list's, looked at where the scope has no such column.
         aggregates: where aggregate calls go; without it they are errors.
+        windows: where calls over windows go; without it they are errors.
         firm_columns: positions of the columns that come before aliases; all, where None.
         environment: what the query sees of the text around it.
         bind_inner: binds a query within an expression; without it they are errors.
@@ -49,6 +53,7 @@ class ExpressionBinder:
         *,
         aliases: SelectAliases | None = None,
         aggregates: AggregateCollector | None = None,
+        windows: WindowCollector | None = None,
         firm_columns: Collection[int] | None = None,
         environment: Environment = NOTHING_AROUND,
         bind_inner: binder_subqueries.BindInner | None = None,
@@ -60,6 +65,7 @@ class ExpressionBinder:
         self.aggregates = aggregates
         self.environment = environment
         self.bind_inner = bind_inner
+        self.windows = windows
         self._firm_columns = firm_columns
         self._within: list[str] = []  # aliases that are being bound
 
@@ -287,37 +293,68 @@ class ExpressionBinder:
     def _function(self, node: exp.Anonymous) -> Expression:
         name = node.name
         if is_aggregate(name):
-            return self._aggregate(node, where=None)
+            return self._aggregate(node)
+        if name.lower() in ("grouping", "grouping_id"):
+            return self._grouping(node)
         if name.lower() not in FUNCTIONS:
             with placed(self.sql, node):
                 if name.lower() in VOLATILE:
                     raise ValueError(f"{name.lower()}() is not supported: its answers differ from run to run")
-                hint = suggestion(name, [*FUNCTIONS, *AGGREGATES])
+                if is_window_function(name):
+                    raise ValueError(f"{name.lower()}() needs OVER (...)")
+                hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS])
                 raise ValueError(f"there is no function {name}().{hint}")
         arguments = self.bind_all(node.expressions)
         with placed(self.sql, node):
             return functions.call(name, arguments)
 
-    def _filter(self, node: exp.Filter) -> Expression:
-        call = node.this
-        with placed(self.sql, node):
-            if not isinstance(call, exp.Anonymous) or not is_aggregate(call.name):
-                raise ValueError("FILTER belongs to an aggregate function")
-        return self._aggregate(call, where=node.expression.this)
-
-    def _aggregate(self, node: exp.Anonymous, where: exp.Expr | None) -> Expression:
+    def _grouping(self, node: exp.Anonymous) -> Expression:
         with placed(self.sql, node):
             if self.aggregates is None:
-                raise ValueError(f"{node.name.lower()}() is an aggregate, which {self.clause} cannot contain")
+                raise ValueError(f"{self.clause} cannot contain GROUPING(), which needs groups")
+        return self.aggregates.grouping(node, self.bind_all(node.expressions))
+
+    def _window(self, node: exp.Window) -> Expression:
+        with placed(self.sql, node):
+            if self.windows is None:
+                raise ValueError(f"a call over a window (OVER) cannot stand in {self.clause}")
         inner = ExpressionBinder(
             self.sql,
             self.scope,
-            f"the arguments of {node.name.lower()}()",
+            "a call over a window",
+            aliases=self.aliases,
+            aggregates=self.aggregates,
+            environment=self.environment,
+            bind_inner=self.bind_inner,
+        )
+        return self.windows.bind(node, inner.bind)
+
+    def _modified(self, node: exp.Filter | exp.WithinGroup) -> Expression:
+        """An aggregate with something around it."""
+        function = function_of(node)
+        word = "FILTER" if isinstance(node, exp.Filter) else "WITHIN GROUP"
+        with placed(self.sql, node):
+            within_group = function is not None and isinstance(function.parent, exp.WithinGroup)
+            if function is None or not (is_aggregate(function.name) or within_group):
+                raise ValueError(f"{word} belongs to an aggregate function")
+        return self._aggregate(node)
+
+    def _aggregate(self, node: exp.Expr) -> Expression:
+        function = function_of(node)
+        assert function is not None
+        name = function.name.lower()
+        with placed(self.sql, node):
+            if self.aggregates is None:
+                raise ValueError(f"{name}() is an aggregate, which {self.clause} cannot contain")
+        inner = ExpressionBinder(
+            self.sql,
+            self.scope,
+            f"the arguments of {name}()",
             aliases=self.aliases,
             environment=self.environment,
             bind_inner=self.bind_inner,
         )
-        return self.aggregates.bind(node, where, inner.bind)
+        return self.aggregates.bind(node, inner.bind)
 
 
 _ESCAPED: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
@@ -432,7 +469,9 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Bind]] = MappingProxyType(
         exp.Substring: ExpressionBinder._substring,
         exp.Trim: ExpressionBinder._trim,
         exp.Anonymous: ExpressionBinder._function,
-        exp.Filter: ExpressionBinder._filter,
+        exp.Filter: ExpressionBinder._modified,
+        exp.WithinGroup: ExpressionBinder._modified,
+        exp.Window: ExpressionBinder._window,
         exp.Subquery: binder_subqueries.bind_scalar,
         exp.Exists: binder_subqueries.bind_exists,
     }

@@ -13,15 +13,16 @@ from bamquery.errors import Reason, UnsupportedError
 from bamquery.naming import fold as fold_name
 from bamquery.plan.constants import convert
 from bamquery.plan.evaluation import fold
-from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns
+from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Sort, SortKey
 from bamquery.plan.unnesting import UnnestingError, unnested
 from bamquery.sql import operators
-from bamquery.sql.aggregates import is_aggregate
-from bamquery.sql.binder_aggregates import AggregateCollector, over_outputs
+from bamquery.sql.binder_aggregates import AggregateCollector, Sets, has_aggregate, has_window, over_outputs
 from bamquery.sql.binder_expressions import ExpressionBinder
+from bamquery.sql.binder_grouping import Terms, has_sets, plain_terms, terms_of_sets
 from bamquery.sql.binder_set_operations import bind_set_operation, ordered_output
 from bamquery.sql.binder_sources import SourceBinder, bind_values
+from bamquery.sql.binder_windows import WindowCollector
 from bamquery.sql.binder_with import bind_with
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import decode
@@ -30,8 +31,11 @@ from bamquery.sql.failures import Faults, each, placed
 from bamquery.sql.operators import literal
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.spelling import column_name
+from bamquery.sql.window_syntax import read_definitions
 
 _ONE_ROW: Final = Scope()
+_WITH_WINDOWS: Final = frozenset({"SELECT", "QUALIFY", "ORDER BY", "DISTINCT ON"})
+"""Clauses that come after the rows and groups are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,18 @@ class _Output:
     items: Sequence[_Item]
     having: Expression | None
     orders: Sequence[_Order]
+    qualify: Expression | None = None
+    on: Sequence[Expression] = ()
+
+    def moved(self, move: Callable[[Expression], Expression], sql: str) -> _Output:
+        """The same over other rows, `move` applied to every expression."""
+        return _Output(
+            each(lambda item: replace(item, expression=move(item.expression)), self.items, sql),
+            None if self.having is None else move(self.having),
+            each(lambda order: _with_key(order, move(order.key.expression)), self.orders, sql),
+            None if self.qualify is None else move(self.qualify),
+            each(move, self.on, sql),
+        )
 
 
 def bind_query(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment = NOTHING_AROUND) -> Plan:
@@ -141,6 +157,7 @@ class _SelectBinder:
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
         self._collector = AggregateCollector(sql, self._scope) if grouped else None
+        self._windows = WindowCollector(sql)
         self._items_failed = False
 
     def bind(self) -> Plan:
@@ -148,19 +165,30 @@ class _SelectBinder:
         before = self._faults.count
         items = self._items()
         self._items_failed = self._faults.count > before
-        keys = self._group_keys(items)
+        keys, sets = self._group_keys(items)
         # In HAVING an alias comes before a column that is not grouped by.
         grouped = {key.index for key in keys if isinstance(key, ColumnRef)}
         having = self._condition("having", self._binder("HAVING", grouped=True, firm_columns=grouped))
-        output = _Output(items, having, self._orders(items))
+        qualify = self._qualify()
+        output = _Output(items, having, self._orders(items), qualify, self._distinct_on(items))
         limit, offset = self._row_count("limit"), self._row_count("offset")
+        if not self._windows:  # what is wrong with windows in use has been said
+            with self._faults.collected(), placed(self._sql, self._node):
+                read_definitions(self._node)
         self._faults.check()
         plan = self._plan if condition is None else Filter(self._plan, condition)
         if self._collector is not None:
-            plan, output = self._grouped(self._collector, plan, keys, output)
+            plan, output = self._grouped(self._collector, plan, keys, sets, output)
         if output.having is not None:
             plan = Filter(plan, output.having)
-        if self._node.args.get("distinct") is not None:
+        if self._windows:
+            plan = self._windows.compute(plan)
+            output = output.moved(self._windows.over_windows, self._sql)
+        if output.qualify is not None:
+            plan = Filter(plan, output.qualify)
+        if output.on:
+            plan, output = _distinct_on(plan, output)
+        elif self._node.args.get("distinct") is not None:
             plan, output = self._distinct(plan, output)
         return _limited(_ordered(plan, output), limit, offset)
 
@@ -182,6 +210,7 @@ class _SelectBinder:
             clause,
             aliases=self._aliases,
             aggregates=collector,
+            windows=self._windows if clause in _WITH_WINDOWS else None,
             firm_columns=firm_columns,
             environment=self._environment,
             bind_inner=self._bind_inner,
@@ -189,9 +218,11 @@ class _SelectBinder:
 
     def _aggregates(self) -> bool:
         """Whether the query makes groups even without GROUP BY."""
-        clauses = [*self._node.expressions, self._node.args.get("order")]
+        named = self._node.args.get("windows") or ()
+        later = (self._node.args.get(name) for name in ("order", "qualify"))
+        clauses = [*self._node.expressions, *named, *later]
         return self._node.args.get("having") is not None or any(
-            _has_aggregate(clause) for clause in clauses if clause is not None
+            has_aggregate(clause) for clause in clauses if clause is not None
         )
 
     def _condition(self, clause: str, binder: ExpressionBinder) -> Expression | None:
@@ -256,25 +287,37 @@ class _SelectBinder:
                 self._collector.note(column, node)
         return [_Item(column, column.name, None) for column in columns]
 
-    def _group_keys(self, items: Sequence[_Item]) -> list[Expression]:
+    def _group_keys(self, items: Sequence[_Item]) -> tuple[list[Expression], Sets]:
+        """What makes groups, and which of it in which grouping set."""
         group = self._node.args.get("group")
         if group is None:
-            return []
+            return [], ()
         if group.args.get("all"):
             with self._faults.collected(), placed(self._sql, group):
                 if group.expressions:
                     raise ValueError("GROUP BY ALL takes no other terms")
-            plain = [item for item in items if item.node is None or not _has_aggregate(item.node)]
+                for item in items:
+                    if item.node is not None and has_window(item.node):
+                        raise ValueError("GROUP BY ALL cannot group by a call over a window: name the keys")
+            plain = [item for item in items if item.node is None or not has_aggregate(item.node)]
             keys = [decode(item.expression) for item in plain if referenced_columns(item.expression)]
             if not keys and not self._aggregates():  # constants only: nothing to group by
                 self._collector = None
-        else:
-            keys = []
-            binder = self._binder("GROUP BY", grouped=False)
-            for node in group.expressions:
-                with self._faults.collected():
-                    keys.append(decode(self._group_key(binder, node, items)))
-        return list(dict.fromkeys(keys))
+            return list(dict.fromkeys(keys)), ()
+        written: list[Terms] = [tuple(plain_terms(group))]
+        if has_sets(group):
+            with self._faults.collected(), placed(self._sql, group):
+                written = terms_of_sets(group)
+        binder = self._binder("GROUP BY", grouped=False)
+        by_term: dict[int, Expression] = {}
+        for node in {id(node): node for terms in written for node in terms}.values():
+            with self._faults.collected():
+                by_term[id(node)] = decode(self._group_key(binder, node, items))
+        keys = list(dict.fromkeys(by_term.values()))
+        if not has_sets(group):
+            return keys, ()
+        places = {term: keys.index(key) for term, key in by_term.items()}
+        return keys, [tuple(sorted({places.get(id(node), 0) for node in terms})) for terms in written]
 
     def _group_key(self, binder: ExpressionBinder, node: exp.Expr, items: Sequence[_Item]) -> Expression:
         position = _ordinal(node)
@@ -282,8 +325,10 @@ class _SelectBinder:
             return binder.bind(node)
         with placed(self._sql, node):
             item = self._at(items, position, "GROUP BY")
-            if item.node is not None and _has_aggregate(item.node):
+            if item.node is not None and has_aggregate(item.node):
                 raise ValueError("GROUP BY cannot contain aggregates")
+            if item.node is not None and has_window(item.node):
+                raise ValueError("a call over a window (OVER) cannot stand in GROUP BY")
         return item.expression
 
     def _orders(self, items: Sequence[_Item]) -> list[_Order]:
@@ -333,17 +378,21 @@ class _SelectBinder:
         return found[-1]
 
     def _grouped(
-        self, collector: AggregateCollector, plan: Plan, keys: Sequence[Expression], output: _Output
+        self,
+        collector: AggregateCollector,
+        plan: Plan,
+        keys: Sequence[Expression],
+        sets: Sets,
+        output: _Output,
     ) -> tuple[Plan, _Output]:
         names = [self._key_name(key, output.items) for key in keys]
 
         def move(expression: Expression) -> Expression:
-            return collector.over_groups(expression, keys, names)
+            return collector.over_groups(expression, keys, names, sets)
 
-        items = each(lambda item: replace(item, expression=move(item.expression)), output.items, self._sql)
-        orders = each(lambda order: _with_key(order, move(order.key.expression)), output.orders, self._sql)
-        having = None if output.having is None else move(output.having)
-        return collector.aggregate(plan, keys, names), _Output(items, having, orders)
+        output = output.moved(move, self._sql)
+        self._windows.move(move)
+        return collector.aggregate(plan, keys, names, sets), output
 
     @staticmethod
     def _key_name(key: Expression, items: Sequence[_Item]) -> str:
@@ -365,17 +414,56 @@ class _SelectBinder:
         orders = each(move, output.orders, self._sql)
         return Aggregate(plan, keys, (), names), _Output(items, None, orders)
 
+    def _qualify(self) -> Expression | None:
+        condition = self._condition("qualify", self._binder("QUALIFY", grouped=True))
+        with self._faults.collected(), placed(self._sql, self._node.args.get("qualify")):
+            if condition is not None and not self._windows and not self._items_failed:
+                raise ValueError("QUALIFY needs a call over a window, there or in SELECT: write WHERE")
+        return condition
+
+    def _distinct_on(self, items: Sequence[_Item]) -> list[Expression]:
+        """What DISTINCT ON wants once."""
+        distinct = self._node.args.get("distinct")
+        on = None if distinct is None else distinct.args.get("on")
+        values: list[Expression] = []
+        binder = self._binder("DISTINCT ON", grouped=True)
+        with self._faults.collected(), placed(self._sql, self._node):
+            if on is not None and not on.expressions:
+                raise ValueError("DISTINCT ON needs an expression")
+        for node in () if on is None else on.expressions:
+            with self._faults.collected():
+                values += [decode(value) for value in self._order_terms(binder, node, items)]
+        return values
+
+
+def _distinct_on(plan: Plan, output: _Output) -> tuple[Plan, _Output]:
+    """The first row, in the order asked for, of those that have the same values of what ON names."""
+    orders = [order.key for order in output.orders]
+    wanted = [
+        *output.on,
+        *(decode(item.expression) for item in output.items),
+        *(k.expression for k in orders),
+    ]
+    values = list(dict.fromkeys(wanted))
+    names = tuple(f"value{i}" for i in range(len(values)))
+    plan = Project(plan, tuple(values), names)
+    columns = [ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields)]
+    if orders:
+        plan = Sort(plan, tuple(replace(k, expression=columns[values.index(k.expression)]) for k in orders))
+    count = len(dict.fromkeys(output.on))
+    first = tuple(AggregateCall("first", (column,), column.type) for column in columns[count:])
+
+    def move(expression: Expression) -> Expression:
+        return columns[values.index(decode(expression))]
+
+    on = tuple(columns[:count])
+    return Aggregate(plan, on, first, names), replace(output, having=None, qualify=None, on=()).moved(
+        move, ""
+    )
+
 
 def _with_key(order: _Order, expression: Expression) -> _Order:
     return replace(order, key=replace(order.key, expression=expression))
-
-
-def _has_aggregate(node: exp.Expr) -> bool:
-    """Whether an aggregate is called, those of queries within the expression left out."""
-    return any(
-        isinstance(part, exp.Anonymous) and is_aggregate(part.name)
-        for part in node.walk(prune=lambda below: isinstance(below, exp.Query))
-    )
 
 
 def _ordinal(node: exp.Expr) -> int | None:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from bamquery.sql.positions import number_text
 from bamquery.sql.scalar.intervals import AMOUNTS, UNITS
 from bamquery.sql.types import from_syntax, type_name
+from bamquery.sql.window_syntax import read_window, windows_around
 
 _PLAIN_NAME: Final = re.compile(r"[^\W\d]\w*")
 
@@ -46,6 +47,10 @@ _INFIX: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.NullSafeNEQ: "IS DISTINCT FROM",
     }
 )
+
+
+_OVER_WINDOW: Final = MappingProxyType({"count_star": "count", "first": "first_value", "last": "last_value"})
+"""Functions that DuckDB calls otherwise where they have OVER."""
 
 
 def column_name(node: exp.Expr, sql: str) -> str:
@@ -216,11 +221,67 @@ def _function(node: exp.Expr, sql: str) -> str:
     arguments = node.expressions
     if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
         return "count_star()"
+    if name in {"grouping", "grouping_id"}:
+        name = "GROUPING"
     if name in {"coalesce", "ifnull"}:
         name = "COALESCE"
-    if arguments and isinstance(arguments[0], exp.Distinct):
-        return f"{name}(DISTINCT {_list(arguments[0].expressions, sql)})"
     return f"{name}({_list(arguments, sql)})"
+
+
+def _distinct(node: exp.Expr, sql: str) -> str:
+    return f"DISTINCT {_list(node.expressions, sql)}"
+
+
+def _order(node: exp.Expr, sql: str) -> str:
+    terms = f"ORDER BY {_list(node.expressions, sql)}"
+    return terms if node.this is None else f"{spell(node.this, sql)} {terms}"
+
+
+def _ordered(node: exp.Expr, sql: str) -> str:
+    text = node.this.name if isinstance(node.this, exp.Var) else spell(node.this, sql)
+    descending, nulls_first = node.args.get("desc"), node.args.get("nulls_first")
+    return text + (" DESC" if descending else "") + (" NULLS FIRST" if nulls_first else "")
+
+
+def _window(node: exp.Expr, sql: str) -> str:
+    assert isinstance(node, exp.Window)
+    call = spell(node.this, sql)
+    for name, over_window in _OVER_WINDOW.items():
+        if call.startswith(f"{name}("):
+            call = over_window + call.removeprefix(name)
+    try:
+        window = read_window(node, windows_around(node))
+    except ValueError:  # said where it is bound
+        return f"{call} OVER (...)"
+    parts = []
+    if window.partition:
+        parts.append(f"PARTITION BY {_list(list(window.partition), sql)}")
+    if window.order:
+        parts.append(f"ORDER BY {_list(list(window.order), sql)}")
+    if window.frame is not None:
+        parts.append(spell(window.frame, sql))
+    return f"{call} OVER ({' '.join(parts)})"
+
+
+def _frame(node: exp.Expr, sql: str) -> str:
+    start = _bound(node.args.get("start"), node.args.get("start_side"), sql)
+    end = _bound(node.args.get("end") or "CURRENT ROW", node.args.get("end_side"), sql)
+    exclude = node.args.get("exclude")
+    words = "" if exclude is None or exclude.name == "NO OTHERS" else f" EXCLUDE {exclude.name}"
+    return f"{node.args['kind']} BETWEEN {start} AND {end}{words}"
+
+
+def _bound(value: exp.Expr | str | None, side: str | None, sql: str) -> str:
+    text = spell(value, sql) if isinstance(value, exp.Expr) else str(value)
+    return f"{text} {side}" if side else text
+
+
+def _within_group(node: exp.Expr, sql: str) -> str:
+    name = node.this.name.lower()
+    if not name.startswith("percentile"):
+        return f"{spell(node.this, sql)} WITHIN GROUP ( {spell(node.expression, sql)})"
+    arguments = _list(node.this.expressions, sql)
+    return f"{name.replace('percentile', 'quantile')}({arguments} {spell(node.expression, sql)})"
 
 
 def _filter(node: exp.Expr, sql: str) -> str:
@@ -267,5 +328,14 @@ _SPELLERS: Final[Mapping[type[exp.Expr], Callable[[Any, str], str]]] = MappingPr
         exp.Exists: _exists,
         exp.Any: _quantified("ANY"),
         exp.All: _quantified("ALL"),
+        exp.Star: lambda node, sql: "*",
+        exp.Distinct: _distinct,
+        exp.Order: _order,
+        exp.Ordered: _ordered,
+        exp.WithinGroup: _within_group,
+        exp.Window: _window,
+        exp.WindowSpec: _frame,
+        exp.IgnoreNulls: lambda node, sql: f"{spell(node.this, sql)} IGNORE NULLS",
+        exp.RespectNulls: lambda node, sql: spell(node.this, sql),
     }
 )

@@ -16,6 +16,8 @@ from sqlglot import exp
 
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.sql import syntax
+from bamquery.sql.aggregates import is_aggregate
+from bamquery.sql.call_syntax import is_windowed
 from bamquery.sql.positions import reason, start
 
 _BINARY: Final = ("this", "expression")
@@ -26,7 +28,13 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Select: (
             *("expressions", "distinct", "from_", "where", "group", "having", "order", "limit", "offset"),
             *("joins", "with_"),
+            *("windows", "qualify"),
         ),
+        exp.Window: ("this", "partition_by", "order", "spec", "alias"),
+        exp.WindowSpec: ("kind", "start", "start_side", "end", "end_side", "exclude"),
+        exp.Qualify: ("this",),
+        exp.IgnoreNulls: ("this",),
+        exp.RespectNulls: ("this",),
         exp.From: ("this",),
         exp.Table: ("this", "alias", "joins"),
         exp.TableAlias: ("this", "columns"),
@@ -44,12 +52,15 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Tuple: ("expressions",),
         exp.Where: ("this",),
         exp.Group: ("expressions", "all"),
+        exp.Rollup: ("expressions",),
+        exp.Cube: ("expressions",),
+        exp.GroupingSets: ("expressions",),
         exp.Having: ("this",),
-        exp.Order: ("expressions",),
+        exp.Order: ("this", "expressions"),
         exp.Ordered: ("this", "desc", "nulls_first"),
         exp.Limit: ("expression",),
         exp.Offset: ("expression",),
-        exp.Distinct: ("expressions",),
+        exp.Distinct: ("expressions", "on"),
         exp.Star: ("except_",),
         exp.Alias: ("this", "alias"),
         # Expressions.
@@ -115,6 +126,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Trim: ("this", "expression", "position"),
         exp.Anonymous: ("this", "expressions"),
         exp.Filter: _BINARY,
+        exp.WithinGroup: _BINARY,
         exp.Array: ("expressions",),
         # Statements.
         exp.Create: ("this", "kind", "replace", "exists", "expression"),
@@ -134,6 +146,8 @@ WITHOUT_MEANING: Final[frozenset[tuple[type[exp.Expr], str]]] = frozenset(
     {
         # Names compare without regard to case whether quoted or not.
         (exp.Identifier, "quoted"),
+        # The word that stands before a window: OVER, the only one there is.
+        (exp.Window, "over"),
         # sqlglot's notes on what DuckDB's operator means, the same wherever it stands.
         (exp.DPipe, "safe"),
         (exp.TryCast, "safe"),
@@ -148,14 +162,6 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.Lateral: "LATERAL",
         exp.Unnest: "UNNEST",
         exp.TableSample: "sampling",
-        exp.Qualify: "QUALIFY",
-        exp.Window: "a window function (OVER)",
-        exp.WithinGroup: "WITHIN GROUP",
-        exp.IgnoreNulls: "IGNORE NULLS",
-        exp.RespectNulls: "RESPECT NULLS",
-        exp.Rollup: "ROLLUP",
-        exp.Cube: "CUBE",
-        exp.GroupingSets: "GROUPING SETS",
         exp.Fetch: "FETCH FIRST (write LIMIT)",
         exp.Lock: "FOR UPDATE or FOR SHARE",
         exp.Into: "SELECT INTO (write CREATE TABLE AS)",
@@ -209,7 +215,6 @@ _PARTS: Final[frozenset[type[exp.Expr]]] = frozenset({exp.PropertyEQ, exp.Slice}
 _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyType(
     {
         (exp.Select, "kind"): "SELECT AS",
-        (exp.Select, "windows"): "WINDOW",
         (exp.Table, "db"): "a schema before a table's name",
         (exp.Table, "catalog"): "a database before a table's name",
         (exp.Table, "ordinality"): "WITH ORDINALITY",
@@ -218,10 +223,8 @@ _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyT
         (exp.With, "recursive"): "WITH RECURSIVE",
         (exp.Star, "replace"): "* REPLACE",
         (exp.Star, "rename"): "* RENAME",
-        (exp.Distinct, "on"): "DISTINCT ON",
         (exp.Group, "totals"): "WITH TOTALS",
         (exp.Limit, "limit_options"): "LIMIT with a percentage",
-        (exp.Order, "this"): "ORDER BY within a function call",
         (exp.Ordered, "with_fill"): "WITH FILL",
         (exp.Between, "symmetric"): "BETWEEN SYMMETRIC",
         (exp.In, "field"): "IN with anything but a list",
@@ -355,7 +358,10 @@ def _quantified(node: exp.Expr) -> str | None:
 
 
 def _tuple(node: exp.Expr) -> str | None:
-    return None if isinstance(node.parent, exp.Values) else "a row value"
+    around = node.parent
+    at_home = isinstance(around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct))
+    nothing = isinstance(around, exp.Group) and not node.expressions
+    return None if at_home or nothing else "a row value"
 
 
 def _array(node: exp.Expr) -> str | None:
@@ -371,6 +377,27 @@ def _is(node: exp.Expr) -> str | None:
         if isinstance(node.expression, (exp.Null, exp.Boolean))
         else "IS with anything but NULL, TRUE or FALSE"
     )
+
+
+def _order(node: exp.Expr) -> str | None:
+    call = node.parent
+    scalar = isinstance(call, exp.Anonymous) and not is_aggregate(call.name)
+    return "ORDER BY within a call of what is no aggregate" if scalar else None
+
+
+def _window(node: exp.Expr) -> str | None:
+    word = str(node.args.get("over") or "OVER").upper()
+    return None if word == "OVER" else f"{word} before a window"
+
+
+def _nulls(node: exp.Expr) -> str | None:
+    words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
+    call = node.parent
+    if isinstance(call, exp.Order):
+        call = call.parent
+    if not isinstance(call, exp.Anonymous):
+        return f"{words} after the parentheses (write it within)"
+    return None if is_windowed(call) else f"{words} without OVER"
 
 
 def _create(node: exp.Expr) -> str | None:
@@ -404,6 +431,10 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Tuple: _tuple,
         exp.Array: _array,
         exp.Is: _is,
+        exp.Order: _order,
+        exp.Window: _window,
+        exp.IgnoreNulls: _nulls,
+        exp.RespectNulls: _nulls,
         exp.Create: _create,
         exp.Drop: _drop,
         exp.Show: _show,

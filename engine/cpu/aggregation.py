@@ -10,13 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import (
-    Accumulator,
     Codes,
     Part,
     Parts,
     concatenate_parts,
 )
-from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cpu.aggregates.gathered import struct_of
+from bamquery.engine.cpu.aggregates.registry import accumulator_of
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import as_type, concatenate_columns, decoded, make_batch, take_batch
 from bamquery.engine.cpu.grouping import Grouping, group_rows
@@ -55,7 +55,8 @@ class CpuAggregation:
     def __init__(self, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> None:
         self._keys = tuple(keys)
         self._calls = tuple(calls)
-        self._accumulators = tuple(_accumulator(call) for call in self._calls)
+        assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
+        self._accumulators = tuple(accumulator_of(call) for call in self._calls)
 
     def partial(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of one frame's rows."""
@@ -112,18 +113,19 @@ def _inputs(call: AggregateCall, batch: pa.RecordBatch) -> tuple[Column, Codes |
         kept = np.flatnonzero(booleans_of(mask))
         # Before the argument is computed: it must not fail for rows that the filter drops.
         batch = take_batch(batch, kept)
-    if not call.arguments:
-        return nulls(batch.num_rows, pa.null()), kept
-    (argument,) = evaluate_columns(call.arguments, batch)
-    return decoded(argument), kept
+    return rows_of(call, batch), kept
 
 
-def _accumulator(call: AggregateCall) -> Accumulator:
-    assert not call.distinct, "operators make arguments distinct"
-    argument = call.arguments[0].type if call.arguments else pa.null()
-    if isinstance(argument, pa.DictionaryType):
-        argument = argument.value_type
-    return ACCUMULATORS[call.function](argument, call.type)
+def rows_of(call: AggregateCall, batch: pa.RecordBatch) -> Column:
+    """What the call's accumulator takes: arguments and sort keys, or nulls where it has none.
+
+    Raises:
+        ExecutionError: one of them cannot be computed.
+    """
+    inputs = [*call.arguments, *(key.expression for key in call.order)]
+    if not inputs:
+        return nulls(batch.num_rows, pa.null())
+    return struct_of([decoded(column) for column in evaluate_columns(inputs, batch)])
 
 
 def _group_states(states: Sequence[CpuGroups]) -> Grouping:

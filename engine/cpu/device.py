@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,8 +25,10 @@ from bamquery.engine.cpu.hashing import hash_rows
 from bamquery.engine.cpu.join_table import CpuJoinTable
 from bamquery.engine.cpu.kernels import booleans_of, nulls
 from bamquery.engine.cpu.sorting import sort_batch
+from bamquery.engine.cpu.windows.compute import window_columns
 from bamquery.plan.expressions import AggregateCall, Expression
-from bamquery.plan.nodes import Field, SortKey
+from bamquery.plan.nodes import Field, SortKey, Window
+from bamquery.plan.windows import WindowCall
 
 if TYPE_CHECKING:
     from bamquery.storage.fragment_reader import FragmentReader
@@ -44,6 +46,10 @@ class CpuDevice:
     def aggregate_refusals(self, call: AggregateCall) -> list[str]:
         """Why it cannot compute the aggregate."""
         return refusals.aggregate_refusals(call)
+
+    def window_refusals(self, call: WindowCall) -> list[str]:
+        """Why it cannot compute the call over a window."""
+        return refusals.window_refusals(call)
 
     def type_refusals(self, kind: pa.DataType) -> list[str]:
         """Why it cannot hold columns of the type."""
@@ -146,6 +152,10 @@ class CpuDevice:
         ordered = take_batch(frame, np.argsort(places, kind="stable"))
         ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
         return [ordered.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
+
+    def window(self, window: Window, frame: pa.RecordBatch, check: Callable[[], None]) -> pa.RecordBatch:
+        """The values of a window's calls."""
+        return make_batch(window_columns(window, frame, check), frame.num_rows)
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""

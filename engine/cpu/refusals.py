@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cpu.aggregates.registry import is_known
 from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.functions import FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
+from bamquery.plan.functions import WINDOW_FUNCTIONS
 from bamquery.plan.types import is_interval
+from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
 
 
@@ -41,7 +43,15 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
     counts = call.function == "count" and not call.distinct
     if not counts and any(is_interval(argument.type) for argument in call.arguments):
         return [f"the cpu device has no {call.function}() of INTERVAL: take epoch() of it"]
-    reasons = [] if call.function in ACCUMULATORS else [f"the cpu device has no aggregate {call.function}"]
-    for expression in (*call.arguments, *([] if call.filter is None else [call.filter])):
+    reasons = [] if is_known(call.function) else [f"the cpu device has no aggregate {call.function}"]
+    for expression in call.inputs:
+        reasons += expression_refusals(expression)
+    return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))
+
+
+def window_refusals(call: WindowCall) -> list[str]:
+    """Why a call over a window cannot be computed."""
+    reasons = [] if call.call.function in WINDOW_FUNCTIONS else aggregate_refusals(call.call)
+    for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))

@@ -26,8 +26,9 @@ from bamquery.engine.cuda.sorting import sort_frame
 from bamquery.engine.cuda.upload import upload
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
-from bamquery.plan.nodes import Field, SortKey
+from bamquery.plan.nodes import Field, SortKey, Window
 from bamquery.plan.types import value_type
+from bamquery.plan.windows import WindowCall
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.scan_device import ScanWork
@@ -72,6 +73,10 @@ class CudaDevice:
     def aggregate_refusals(self, call: AggregateCall) -> list[str]:
         """Why it cannot compute the aggregate."""
         return refusals.aggregate_refusals(call)
+
+    def window_refusals(self, call: WindowCall) -> list[str]:
+        """Why it cannot compute the call over a window."""
+        return refusals.window_refusals(call)
 
     def type_refusals(self, kind: pa.DataType) -> list[str]:
         """Why it cannot hold columns of the type."""
@@ -196,6 +201,10 @@ class CudaDevice:
     def partition(self, frame: CudaFrame, keys: CudaFrame, count: int, level: int) -> list[CudaFrame]:
         """The rows by libcudf's hash of their keys, seeded by the level."""
         return self._on_gpu("rows by key", lambda: self._partition(frame, keys, count, level))
+
+    def window(self, window: Window, frame: CudaFrame, check: Callable[[], None]) -> CudaFrame:
+        """Nothing: windows are refused before a plan runs."""
+        raise AssertionError("windows are refused")
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
         """The fragment's columns, read by the host and copied."""

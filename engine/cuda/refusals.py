@@ -13,6 +13,7 @@ from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cuda import absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
 from bamquery.plan.types import is_interval, value_type
+from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
 
 _TEXTS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
@@ -30,6 +31,17 @@ _CASTS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     }
 )
 """Casts between families of types that libcudf cannot do as DuckDB does, and why."""
+
+REFUSED_AGGREGATES: Final = frozenset(
+    {
+        *("sem", "skewness", "kurtosis", "kurtosis_pop", "product", "bit_and", "bit_or", "bit_xor"),
+        *("arg_min", "arg_max", "arg_min_null", "arg_max_null", "corr", "covar_pop", "covar_samp"),
+        *("regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope"),
+        *("regr_sxx", "regr_sxy", "regr_syy", "quantile_cont", "quantile_disc", "mode", "entropy"),
+        *("mad", "string_agg"),
+    }
+)
+"""Aggregates of the CPU that nobody has written for libcudf."""
 
 _INSTEAD: Final = "SET device = 'cpu' for this query"
 
@@ -57,9 +69,18 @@ def expression_refusals(expression: Expression) -> list[str]:
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
     reasons = [_renamed(reason) for reason in on_cpu.aggregate_refusals(call)]
-    for expression in (*call.arguments, *([] if call.filter is None else [call.filter])):
+    if call.order:
+        reasons.append(f"the cuda device has no ORDER BY within {call.function}; {_INSTEAD}")
+    elif call.function in REFUSED_AGGREGATES:
+        reasons.append(f"the cuda device has no aggregate {call.function}; {_INSTEAD}")
+    for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys(reasons))
+
+
+def window_refusals(call: WindowCall) -> list[str]:
+    """Why a call over a window cannot be computed."""
+    return [f"the cuda device has no windows (OVER); {_INSTEAD}"]
 
 
 def _cast_refusals(source: pa.DataType, target: pa.DataType) -> list[str]:

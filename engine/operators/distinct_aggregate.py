@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain
+from types import MappingProxyType
 from typing import Final, Generic
 
 import pyarrow as pa
@@ -18,10 +19,17 @@ from bamquery.engine.operators.group_states import GroupStates, grouped
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
 
-_INDIFFERENT: Final = frozenset(("min", "max", "bool_and", "bool_or", "any_value", "first", "last"))
+_INDIFFERENT: Final = frozenset(
+    {
+        *("min", "max", "bool_and", "bool_or", "any_value", "first", "last", "bit_and", "bit_or"),
+        *("arg_min", "arg_max", "arg_min_null", "arg_max_null"),
+    }
+)
+_OF_NOTHING: Final[Mapping[str, float]] = MappingProxyType({"count": 0, "regr_count": 0, "entropy": 0.0})
+"""Functions whose value for no rows is not null."""
 
 
 def without_needless_distinct(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
@@ -71,11 +79,15 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
 
     def _answers(self, places: Sequence[ColumnRef]) -> list[Expression]:
         """The calls' values; a group none of whose rows a DISTINCT call counts has no value of it so far."""
-        zero = Literal(pa.scalar(0, pa.int64()))
-        return [
-            Call("coalesce", (place, zero), place.type) if call.function == "count" else place
-            for call, place in zip(self._aggregates, places, strict=True)
-        ]
+        answers: list[Expression] = []
+        for call, place in zip(self._aggregates, places, strict=True):
+            nothing = _OF_NOTHING.get(call.function)
+            if nothing is None:
+                answers.append(place)
+            else:
+                least = Literal(pa.scalar(nothing, place.type))
+                answers.append(Call("coalesce", (place, least), place.type))
+        return answers
 
     def _values(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Keys and the values of some calls, those of the others null; every key comes at least once."""
@@ -89,8 +101,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
             for i, grouping in zip(self._distinct(), others, strict=True):
                 memory = stack.enter_context(context.memory.reservation("GROUP BY with DISTINCT"))
                 fields = self._argument_fields(i)
-                argument = ColumnRef(len(self._keys), fields[-1].name, fields[-1].type)
-                call = replace(self._aggregates[i], arguments=(argument,), distinct=False, filter=None)
+                call = _over_arguments(self._aggregates[i], len(self._keys))
                 once = device.aggregation(self._key_columns, [call])
                 with (
                     closing(grouping.frames()) as rows,
@@ -132,9 +143,12 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         return [i for i, call in enumerate(self._aggregates) if call.distinct]
 
     def _argument_fields(self, aggregate: int) -> list[Field]:
-        """Columns of the rows grouped by keys and argument."""
-        kind = self._aggregates[aggregate].arguments[0].type
-        return [*self.fields[: len(self._keys)], Field("argument", kind)]
+        """Columns of the rows grouped by keys and arguments."""
+        arguments = self._aggregates[aggregate].arguments
+        return [
+            *self.fields[: len(self._keys)],
+            *(Field("argument", argument.type) for argument in arguments),
+        ]
 
     def _padded(self, given: Sequence[int]) -> list[Expression]:
         """Over frames of the keys and the given calls' values: the keys and all calls' values."""
@@ -149,5 +163,25 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
 
 def _counted(call: AggregateCall) -> Expression:
     """Which rows a DISTINCT call looks at; the argument is not computed where the filter drops them."""
-    present = Call("is_not_null", call.arguments, pa.bool_())
-    return present if call.filter is None else Call("and", (call.filter, present), pa.bool_())
+    present: list[Expression] = [Call("is_not_null", (value,), pa.bool_()) for value in call.arguments]
+    conditions = present if call.filter is None else [call.filter, *present]
+    return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions), pa.bool_())
+
+
+def _over_arguments(call: AggregateCall, place: int) -> AggregateCall:
+    """The call over rows whose columns from `place` on are its arguments, each combination once."""
+    columns = tuple(ColumnRef(place + i, "argument", a.type) for i, a in enumerate(call.arguments))
+
+    def step(expression: Expression) -> Expression:
+        if expression in call.arguments:
+            return columns[call.arguments.index(expression)]
+        match expression:
+            case Call(arguments=arguments):
+                return replace(expression, arguments=tuple(map(step, arguments)))
+            case Cast(argument=argument):
+                return replace(expression, argument=step(argument))
+            case _:
+                return expression
+
+    order = tuple(replace(key, expression=step(key.expression)) for key in call.order)
+    return replace(call, arguments=columns, distinct=False, filter=None, order=order)

@@ -34,8 +34,7 @@ def _over(plan: Plan, child: Plan) -> Plan:
 
 
 def _read_by(plan: Aggregate) -> list[Expression]:
-    filters = [call.filter for call in plan.aggregates if call.filter is not None]
-    return [*plan.keys, *(argument for call in plan.aggregates for argument in call.arguments), *filters]
+    return [*plan.keys, *(expression for call in plan.aggregates for expression in call.inputs)]
 
 
 def _once(expressions: Sequence[Expression], below: Project) -> bool:

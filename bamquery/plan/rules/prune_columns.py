@@ -19,8 +19,10 @@ from bamquery.plan.nodes import (
     Sort,
     Union,
     Values,
+    Window,
 )
-from bamquery.plan.rewriting import columns_of, map_arguments, renumber
+from bamquery.plan.rewriting import columns_of, map_arguments, map_key, renumber
+from bamquery.plan.windows import map_call
 
 
 def prune_columns(plan: Plan) -> Plan:
@@ -70,6 +72,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
             return _prune_project(plan, needed)
         case Aggregate():
             return _prune_aggregate(plan, needed)
+        case Window():
+            return _prune_window(plan, needed)
 
 
 def _prune_project(plan: Project, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
@@ -121,16 +125,45 @@ def _prune_aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, dic
     kept = [*range(count), *sorted(i for i in needed if i >= count)]
     if not kept and plan.aggregates:  # one row, whatever comes in: some call may as well stand for it
         kept = [0]
-    calls = [plan.aggregates[i - count] for i in kept if i >= count]
+    last = len(plan.fields) - 1
+    if plan.sets and last not in kept:
+        kept.append(last)
+    calls = [plan.aggregates[i - count] for i in kept if count <= i < count + len(plan.aggregates)]
     below, positions = _prune(plan.child, referenced_columns(*_read_by(plan.keys, calls)))
     keys = tuple(renumber(key, positions) for key in plan.keys)
     moved = tuple(map_arguments(call, lambda e: renumber(e, positions)) for call in calls)
-    return Aggregate(below, keys, moved, tuple(plan.names[i] for i in kept)), _positions(kept)
+    names = tuple(plan.names[i] for i in kept)
+    return Aggregate(below, keys, moved, names, plan.sets), _positions(kept)
+
+
+def _prune_window(plan: Window, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
+    """Calls that are not read go, and the node with the last of them."""
+    count = len(plan.child.fields)
+    kept = sorted(i - count for i in needed if i >= count)
+    below_needed = frozenset(i for i in needed if i < count)
+    if not kept:
+        return _prune(plan.child, below_needed)
+    calls = [plan.calls[i] for i in kept]
+    read = [*plan.partition, *(key.expression for key in plan.order), *(e for c in calls for e in c.inputs)]
+    below, positions = _prune(plan.child, below_needed | referenced_columns(*read))
+    width = len(below.fields)
+
+    def move(expression: Expression) -> Expression:
+        return renumber(expression, positions)
+
+    window = Window(
+        below,
+        tuple(map(move, plan.partition)),
+        tuple(map_key(key, move) for key in plan.order),
+        tuple(map_call(call, move) for call in calls),
+        tuple(plan.names[i] for i in kept),
+    )
+    places = {count + i: width + place for place, i in enumerate(kept)}
+    return window, {**{i: positions[i] for i in below_needed}, **places}
 
 
 def _read_by(keys: Iterable[Expression], calls: Iterable[AggregateCall]) -> list[Expression]:
-    filters = [call.filter for call in calls if call.filter is not None]
-    return [*keys, *(argument for call in calls for argument in call.arguments), *filters]
+    return [*keys, *(expression for call in calls for expression in call.inputs)]
 
 
 def _positions(kept: list[int]) -> dict[int, int]:

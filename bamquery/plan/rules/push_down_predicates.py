@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bamquery.plan.expressions import Expression, referenced_columns
-from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union
+from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
+from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
 from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, renumber, substitute, transform_plan
 
 
@@ -56,7 +56,7 @@ def _push(plan: Plan, predicate: Expression) -> Plan | None:
             return replace(plan, child=_below(child, substitute(predicate, expressions)))
         case Sort(child=child, limit=None, offset=0):
             return replace(plan, child=_below(child, predicate))
-        case Aggregate(child=child, keys=keys):
+        case Aggregate(child=child, keys=keys, sets=()):
             # Without keys there is a row even where no row comes in.
             columns_read = referenced_columns(predicate)
             if not columns_read or any(index >= len(keys) for index in columns_read):
@@ -66,6 +66,13 @@ def _push(plan: Plan, predicate: Expression) -> Plan | None:
             return Union(tuple(_below(child, predicate) for child in inputs))
         case Join():
             return _push_into_join(plan, predicate)
+        case Window(child=child, partition=partition):
+            # Whole partitions come or go, so that the others keep their rows.
+            keys_read = {key.index for key in partition if isinstance(key, ColumnRef)}
+            columns_read = referenced_columns(predicate)
+            if not columns_read or not columns_read <= keys_read:
+                return None
+            return replace(plan, child=_below(child, predicate))
         case _:
             return None
 

@@ -21,7 +21,15 @@ Parts: TypeAlias = tuple[Part, ...]
 
 
 class Accumulator(ABC):
-    """One aggregate call. `merge` is associative, in the order of the states."""
+    """One aggregate call. `merge` is associative, in the order of the states.
+
+    Attributes:
+        exact: states are integers, and those of rows a to b are those of all rows to b less those to a.
+        scans: for each part the numpy function that joins two states' parts; empty where there is none.
+    """
+
+    exact: bool = False
+    scans: tuple[np.ufunc, ...] = ()
 
     @abstractmethod
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:

@@ -19,6 +19,8 @@ from bamquery.engine.cpu.kernels import Column, from_values
 class CountRows(Accumulator):
     """All rows; 0 for a group without any."""
 
+    exact = True
+
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """One number a group."""
         return (count_by_group(codes, groups),)

@@ -36,7 +36,7 @@ def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:
     return StoredExtreme(kind, greatest=greatest)
 
 
-def _by_group(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool) -> NDArray[Any]:
+def extremes(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool) -> NDArray[Any]:
     """Least or greatest of each group's values; anything for a group without any."""
     function: Any
     if values.dtype.kind == "f":
@@ -45,13 +45,13 @@ def _by_group(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool
     else:
         limits = np.iinfo(values.dtype)
         function, start = (np.maximum, limits.min) if greatest else (np.minimum, limits.max)
-    extremes = np.full(groups, start, values.dtype)
+    found = np.full(groups, start, values.dtype)
     with np.errstate(invalid="ignore"):  # some NaNs are of the signalling kind
         if groups == 1:
-            extremes[0] = function.reduce(values, initial=extremes[0])
+            found[0] = function.reduce(values, initial=found[0])
         else:
-            function.at(extremes, codes, values)
-    return extremes
+            function.at(found, codes, values)
+    return found
 
 
 class StoredExtreme(Accumulator):
@@ -60,6 +60,8 @@ class StoredExtreme(Accumulator):
     def __init__(self, kind: pa.DataType, *, greatest: bool) -> None:
         self._kind = kind
         self._greatest = greatest
+        least = np.fmin if pa.types.is_floating(kind) else np.minimum
+        self.scans = (np.maximum if greatest else least, np.logical_or)
 
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """The extreme, and whether there was a value."""
@@ -70,17 +72,16 @@ class StoredExtreme(Accumulator):
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The extremes' extreme."""
-        extremes, seen = (np.asarray(part) for part in parts)
-        return self._extremes(extremes[seen], codes[seen], groups)
+        values, seen = (np.asarray(part) for part in parts)
+        return self._extremes(values[seen], codes[seen], groups)
 
     def final(self, parts: Parts) -> Column:
         """Null where there was no value."""
-        extremes, seen = (np.asarray(part) for part in parts)
-        return from_values(extremes, self._kind, flags_of(seen))
+        values, seen = (np.asarray(part) for part in parts)
+        return from_values(values, self._kind, flags_of(seen))
 
     def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
-        extremes = _by_group(codes, values, groups, greatest=self._greatest)
-        return (extremes, seen_by_group(codes, groups))
+        return (extremes(codes, values, groups, greatest=self._greatest), seen_by_group(codes, groups))
 
 
 class BooleanExtreme(Accumulator):
@@ -88,6 +89,7 @@ class BooleanExtreme(Accumulator):
 
     def __init__(self, *, greatest: bool) -> None:
         self._greatest = greatest
+        self.scans = (np.maximum if greatest else np.minimum, np.logical_or)
 
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """The extreme as a number, and whether there was a value."""
@@ -96,22 +98,21 @@ class BooleanExtreme(Accumulator):
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The extremes' extreme."""
-        extremes, seen = (np.asarray(part) for part in parts)
-        return self._extremes(extremes[seen], codes[seen], groups)
+        values, seen = (np.asarray(part) for part in parts)
+        return self._extremes(values[seen], codes[seen], groups)
 
     def final(self, parts: Parts) -> Column:
         """Null where there was no value."""
-        extremes, seen = (np.asarray(part) for part in parts)
+        values, seen = (np.asarray(part) for part in parts)
         return compute(
             "if_else",
             flags_of(seen),
-            flags_of(extremes == 1),
+            flags_of(values == 1),
             pa.scalar(None, pa.bool_()),
         )
 
     def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
-        extremes = _by_group(codes, values, groups, greatest=self._greatest)
-        return (extremes, seen_by_group(codes, groups))
+        return (extremes(codes, values, groups, greatest=self._greatest), seen_by_group(codes, groups))
 
 
 class RankedExtreme(Accumulator):
@@ -128,19 +129,19 @@ class RankedExtreme(Accumulator):
         order = compute("array_sort_indices", encoded.dictionary)
         ranks = np.empty(len(order), np.int64)
         ranks[values_of(order)] = np.arange(len(order))
-        rank = _by_group(codes, ranks[values_of(encoded.indices)], groups, greatest=self._greatest)
+        rank = extremes(codes, ranks[values_of(encoded.indices)], groups, greatest=self._greatest)
         seen = seen_by_group(codes, groups)
         positions = from_values(np.where(seen, rank, 0), pa.int64(), flags_of(seen))
         return (take(encoded.dictionary, take(order, positions)),)
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The extremes' extreme."""
-        (extremes,) = parts
-        assert isinstance(extremes, pa.Array)
-        return self.partial(extremes, codes, groups)
+        (values,) = parts
+        assert isinstance(values, pa.Array)
+        return self.partial(values, codes, groups)
 
     def final(self, parts: Parts) -> Column:
         """The extremes."""
-        (extremes,) = parts
-        assert isinstance(extremes, pa.Array)
-        return extremes
+        (values,) = parts
+        assert isinstance(values, pa.Array)
+        return values

@@ -31,11 +31,13 @@ class Variance(Accumulator):
     Args:
         spare: subtracted from the count in the divisor: 1 for a sample, 0 for a population.
         root: whether the square root is wanted.
+        of_mean: whether it is the mean's: divided by the root of the count.
     """
 
-    def __init__(self, *, spare: int, root: bool) -> None:
+    def __init__(self, *, spare: int, root: bool, of_mean: bool = False) -> None:
         self._spare = spare
         self._root = root
+        self._of_mean = of_mean
 
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """Count, mean and sum of squared distances."""
@@ -69,4 +71,5 @@ class Variance(Accumulator):
             # One value has no spread, even where its own distance from itself is NaN.
             result = np.where(counts == 1, 0.0, squares / (counts - self._spare))
             result = np.sqrt(result) if self._root else result
+            result = result / np.sqrt(counts) if self._of_mean else result
         return from_values(result, pa.float64(), flags_of(counts > self._spare))

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
+from bamquery.engine.cpu.aggregates.by_extreme import ByExtreme
 from bamquery.engine.cpu.aggregates.counts import Count, CountRows
 from bamquery.engine.cpu.aggregates.extremes import BooleanExtreme, extreme
+from bamquery.engine.cpu.aggregates.frequencies import Entropy, Mode
+from bamquery.engine.cpu.aggregates.gathered import Ordered
 from bamquery.engine.cpu.aggregates.moments import Variance
+from bamquery.engine.cpu.aggregates.ordered_rows import OrderedRow
+from bamquery.engine.cpu.aggregates.pairs import ANSWERS, OfPairs
+from bamquery.engine.cpu.aggregates.products import bit_and, bit_or, bit_xor, product
+from bamquery.engine.cpu.aggregates.quantiles import ContinuousQuantile, DiscreteQuantile, MedianDistance
 from bamquery.engine.cpu.aggregates.rows import RowValue
+from bamquery.engine.cpu.aggregates.shapes import Shape
 from bamquery.engine.cpu.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum
+from bamquery.engine.cpu.aggregates.texts import JoinedTexts
+from bamquery.engine.cpu.kernels import Constant
+from bamquery.plan.expressions import AggregateCall
+from bamquery.plan.types import value_type
 
 
 def _sum(argument: pa.DataType, result: pa.DataType) -> Accumulator:
@@ -24,6 +37,10 @@ def _average(argument: pa.DataType, result: pa.DataType) -> Accumulator:
     if pa.types.is_floating(argument):
         return FloatAverage()
     return ExactAverage(argument.scale if isinstance(argument, pa.Decimal128Type) else 0)
+
+
+def _of_pairs(function: str, argument: pa.DataType, result: pa.DataType) -> Accumulator:
+    return OfPairs(function)
 
 
 ACCUMULATORS: Final[Mapping[str, Callable[[pa.DataType, pa.DataType], Accumulator]]] = MappingProxyType(
@@ -43,6 +60,56 @@ ACCUMULATORS: Final[Mapping[str, Callable[[pa.DataType, pa.DataType], Accumulato
         "any_value": lambda argument, result: RowValue(last=False, skip_nulls=True),
         "first": lambda argument, result: RowValue(last=False, skip_nulls=False),
         "last": lambda argument, result: RowValue(last=True, skip_nulls=False),
+        "sem": lambda argument, result: Variance(spare=0, root=True, of_mean=True),
+        "skewness": lambda argument, result: Shape("skewness"),
+        "kurtosis": lambda argument, result: Shape("kurtosis"),
+        "kurtosis_pop": lambda argument, result: Shape("kurtosis_pop"),
+        "product": lambda argument, result: product(),
+        "bit_and": lambda argument, result: bit_and(result),
+        "bit_or": lambda argument, result: bit_or(result),
+        "bit_xor": lambda argument, result: bit_xor(result),
+        "arg_min": lambda argument, result: ByExtreme(greatest=False, skip_nulls=True),
+        "arg_max": lambda argument, result: ByExtreme(greatest=True, skip_nulls=True),
+        "arg_min_null": lambda argument, result: ByExtreme(greatest=False, skip_nulls=False),
+        "arg_max_null": lambda argument, result: ByExtreme(greatest=True, skip_nulls=False),
+        "mode": lambda argument, result: Mode(),
+        "entropy": lambda argument, result: Entropy(),
+        "mad": lambda argument, result: MedianDistance(result),
+        **{name: partial(_of_pairs, name) for name in (*ANSWERS, "regr_count")},
     }
 )
-"""Accumulators by function, from the argument's type (decoded) and the result's."""
+"""Accumulators by function, from the first argument's type (decoded) and the result's."""
+
+WITH_PARAMETER: Final[Mapping[str, Callable[[Constant, pa.DataType], Accumulator]]] = MappingProxyType(
+    {
+        "quantile_cont": lambda parameter, result: ContinuousQuantile(float(parameter.as_py()), result),
+        "quantile_disc": lambda parameter, result: DiscreteQuantile(parameter.as_py()),
+        "string_agg": lambda parameter, result: JoinedTexts(parameter),
+    }
+)
+"""Accumulators by function, from the call's parameter and the result's type."""
+
+
+_ONE_ROW: Final[Mapping[str, tuple[bool, bool]]] = MappingProxyType(
+    {"first": (False, False), "last": (True, False), "any_value": (False, True)}
+)
+"""Functions that take one row in an order: whether the last one, and whether nulls do not count."""
+
+
+def is_known(function: str) -> bool:
+    """Whether this device has the aggregate function."""
+    return function in ACCUMULATORS or function in WITH_PARAMETER
+
+
+def accumulator_of(call: AggregateCall) -> Accumulator:
+    """What computes a call; it takes the call's columns as `struct_of` has them, sort keys last."""
+    result = value_type(call.type)
+    if call.order and call.function in _ONE_ROW:
+        last, skip_nulls = _ONE_ROW[call.function]
+        return OrderedRow(call.order, last=last, skip_nulls=skip_nulls)
+    if call.parameter is not None:
+        accumulator = WITH_PARAMETER[call.function](call.parameter.value, result)
+    else:
+        argument = value_type(call.arguments[0].type) if call.arguments else pa.null()
+        accumulator = ACCUMULATORS[call.function](argument, result)
+    return Ordered(accumulator, len(call.arguments), call.order) if call.order else accumulator

@@ -42,6 +42,8 @@ Limbs = tuple[NDArray[np.int64], ...]
 class FloatSum(Accumulator):
     """Sum of floats in doubles; null where there are none."""
 
+    scans = (np.add, np.logical_or)
+
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """Sum, and whether there was a value."""
         column, codes = without_nulls(column, codes)
@@ -64,6 +66,8 @@ class FloatSum(Accumulator):
 class FloatAverage(Accumulator):
     """Mean of floats: sum / count in doubles."""
 
+    scans = (np.add, np.add)
+
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """Sum and count."""
         column, codes = without_nulls(column, codes)
@@ -84,6 +88,8 @@ class FloatAverage(Accumulator):
 
 class ExactSum(Accumulator):
     """Sum of integers or decimals in decimal128 with 38 digits; null where there are none."""
+
+    exact = True
 
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
@@ -110,6 +116,8 @@ class ExactSum(Accumulator):
 
 class ExactAverage(Accumulator):
     """Mean of integers or decimals: the exact sum / count in double."""
+
+    exact = True
 
     def __init__(self, scale: int) -> None:
         self._scale = scale

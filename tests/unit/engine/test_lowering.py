@@ -13,6 +13,7 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef
+from bamquery.plan.windows import WindowCall
 from tests.conformance.harness import run
 
 BATCH = pa.record_batch(
@@ -42,6 +43,14 @@ def answer(plan: nodes.Plan) -> dict[str, list[Any]]:
             nodes.Aggregate(nodes.Values(BATCH), (A,), (COUNT,), ("k", "n")),
             {"k": [3, 1, 2], "n": [1, 2, 1]},
         ),
+        (
+            nodes.Aggregate(nodes.Values(BATCH), (A,), (COUNT,), ("k", "n", "set"), ((0,), ())),
+            {"k": [3, 1, 2, None], "n": [1, 2, 1, 4], "set": [0, 0, 0, 1]},
+        ),
+        (
+            nodes.Window(nodes.Values(BATCH), (B,), KEYS, (WindowCall(COUNT),), ("n",)),
+            {"a": [1, 1, 2, 3], "b": ["a", "a", "b", "c"], "n": [2, 2, 1, 1]},
+        ),
     ],
 )
 def test_every_node_runs(plan: nodes.Plan, expected: dict[str, list[Any]]) -> None:
@@ -55,11 +64,11 @@ def test_every_refusal_is_given_at_once() -> None:
         (Cast(B, pa.list_(pa.int8())), Call("metaphone", (B, B), pa.int64())),
         ("x", "y"),
     )
-    aggregate = nodes.Aggregate(plan, (), (AggregateCall("entropy", (B,), pa.float64()),), ("e",))
+    aggregate = nodes.Aggregate(plan, (), (AggregateCall("histogram", (B,), pa.float64()),), ("e",))
     with pytest.raises(UnsupportedError) as refused:
         lower(aggregate, CpuDevice(), Settings())
     assert [reason.message for reason in refused.value.reasons] == [
-        "the cpu device has no aggregate entropy",
+        "the cpu device has no aggregate histogram",
         "the cpu device has no columns of type list<item: int8> (column x)",
         "the cpu device has no columns of type list<item: int8>",
         "the cpu device cannot cast VARCHAR to list<item: int8>",

@@ -10,6 +10,7 @@ from sqlglot import exp
 from bamquery.sql.aggregates import AGGREGATES, is_aggregate
 from bamquery.sql.functions import FUNCTIONS
 from bamquery.sql.types import from_syntax
+from bamquery.sql.windows import WINDOW_FUNCTIONS
 from bamquery.type_names import type_name
 from tests.conftest import REPOSITORY
 from tests.plans import plan_of
@@ -39,6 +40,11 @@ def test_aggregates() -> None:
     names = _names(_section("### Aggregates").partition("`DISTINCT`")[0])
     assert set(AGGREGATES) <= names
     assert all(is_aggregate(name) for name in names)
+
+
+def test_window_functions() -> None:
+    table = "\n".join(line for line in _section("### Windows").splitlines() if line.startswith("|"))
+    assert _names(table) == set(WINDOW_FUNCTIONS)
 
 
 @pytest.mark.parametrize(

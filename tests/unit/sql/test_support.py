@@ -84,7 +84,7 @@ def test_everything_that_may_be_read_is_tried() -> None:
 def test_refusals_come_before_any_look_up() -> None:
     known = catalog()
     with pytest.raises(UnsupportedError):
-        statements.bind("SELECT 1; SELECT nope FROM nowhere; SELECT count(*) OVER () FROM trips", known)
+        statements.bind("SELECT 1; SELECT nope FROM nowhere; SELECT id FROM trips TABLESAMPLE 1%", known)
     assert known.looked_up == []
 
 
@@ -98,12 +98,15 @@ FROM trips t(a, b) TABLESAMPLE reservoir(10 ROWS)
 FROM trips PIVOT (sum(id) FOR zone IN ('a'))
 FROM trips UNPIVOT (x FOR y IN (id, vendor))
 FROM trips MATCH_RECOGNIZE (PARTITION BY id)
-SELECT id FROM trips WINDOW w AS (PARTITION BY id)
-SELECT sum(id) OVER w FROM trips WINDOW w AS (PARTITION BY id)
-SELECT sum(id) FILTER (WHERE paid) OVER () FROM trips
+SELECT sum(id) OVER (w ORDER BY id) FROM trips WINDOW w AS (ORDER BY zone)
+SELECT lag(id ORDER BY zone) OVER () FROM trips
+SELECT lag(id IGNORE NULLS) FROM trips
+SELECT row_number() FILTER (WHERE paid) OVER () FROM trips
+SELECT max(id) KEEP (DENSE_RANK FIRST ORDER BY id) FROM trips
 SELECT lag(id, 1) RESPECT NULLS OVER (ORDER BY id) FROM trips
 SELECT quantile_cont(0.5) WITHIN GROUP (ORDER BY id) FROM trips
-SELECT id FROM trips GROUP BY CUBE (id)
+SELECT lower(zone ORDER BY id) FROM trips
+SELECT id FROM trips GROUP BY (id, zone)
 SELECT id FROM trips GROUP BY id WITH ROLLUP
 SELECT id FROM trips GROUP BY id WITH TOTALS
 SELECT id FROM trips ORDER BY id COLLATE nocase
@@ -149,15 +152,14 @@ SELECT id FROM trips AT (VERSION => 1)
 SELECT TOP 5 id FROM trips
 SELECT id INTO x FROM trips
 SELECT AS STRUCT id FROM trips
-SELECT id FROM trips QUALIFY row_number() OVER () = 1
+SELECT id FROM trips QUALIFY id = 1
 SELECT id FROM read_parquet('x', union_by_name = true)
 SELECT * FROM (VALUES (1, 2)) PIVOT (sum(a) FOR b IN (1))
 SELECT * FROM trips WITH ORDINALITY
-SELECT DISTINCT ON (id) id FROM trips
+SELECT DISTINCT ON () id FROM trips
 SELECT count(DISTINCT id, vendor) FROM trips
 SELECT count(DISTINCT *) FROM trips
-SELECT sum(DISTINCT id ORDER BY id) FROM trips
-SELECT string_agg(zone, ',' ORDER BY id) FROM trips
+SELECT sum(DISTINCT id ORDER BY vendor) FROM trips
 CREATE TABLE x (a INTEGER PRIMARY KEY)
 CREATE TABLE x AS SELECT 1 WITH NO DATA
 CREATE TEMPORARY TABLE x AS SELECT 1

@@ -10,7 +10,8 @@ import pytest
 from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cuda import absent, refusals
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal, SortKey
+from bamquery.plan.functions import AGGREGATE_FUNCTIONS
 from bamquery.plan.types import INTERVAL
 from tests.strategies import ALL_TYPES, PLAIN_TYPES
 
@@ -107,7 +108,7 @@ def test_whatever_is_not_refused_is_implemented(device: object) -> None:
 
 
 def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> None:
-    from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS
+    from bamquery.engine.cpu.aggregates.registry import is_known
     from bamquery.engine.cpu.conditions import FORMS
     from bamquery.engine.cpu.functions import FUNCTIONS
 
@@ -116,4 +117,14 @@ def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> Non
     assert not here & set(absent.ABSENT)
     assert set(absent.CONSTANT_FROM) <= here
     assert set(sys.modules["bamquery.engine.cuda.conditions"].FORMS) == set(FORMS)
-    assert set(sys.modules["bamquery.engine.cuda.aggregates.registry"].ACCUMULATORS) == set(ACCUMULATORS)
+    there = set(sys.modules["bamquery.engine.cuda.aggregates.registry"].ACCUMULATORS)
+    assert there == {name for name in AGGREGATE_FUNCTIONS if is_known(name)} - refusals.REFUSED_AGGREGATES
+
+
+def test_aggregates_that_libcudf_lacks_are_named() -> None:
+    doubles = ColumnRef(0, "x", pa.float64())
+    (reason,) = refusals.aggregate_refusals(AggregateCall("mode", (doubles,), pa.float64()))
+    assert reason == "the cuda device has no aggregate mode; SET device = 'cpu' for this query"
+    ordered = AggregateCall("first", (doubles,), pa.float64(), order=(SortKey(doubles),))
+    (reason,) = refusals.aggregate_refusals(ordered)
+    assert reason.startswith("the cuda device has no ORDER BY within first")

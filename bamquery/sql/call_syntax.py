@@ -1,0 +1,107 @@
+"""A call of an aggregate or window function as it is written, taken apart: DISTINCT, ORDER BY, FILTER, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from sqlglot import exp
+
+_IN_GROUP: Final = MappingProxyType(
+    {"percentile_cont": "quantile_cont", "percentile_disc": "quantile_disc", "mode": "mode"}
+)
+"""Functions that take WITHIN GROUP, and their names without it."""
+
+
+@dataclass(frozen=True)
+class CallSyntax:
+    """The parts of a call.
+
+    Attributes:
+        node: the function with its parentheses; the place of errors.
+        name: of the function, in small letters.
+        arguments: without DISTINCT and whatever else stands among them.
+        distinct: whether DISTINCT stands before them.
+        order: terms of ORDER BY within the parentheses, or of WITHIN GROUP.
+        where: the condition of FILTER.
+        ignore_nulls: whether IGNORE NULLS is written.
+        descending_quantile: whether WITHIN GROUP counts from the greatest value.
+    """
+
+    node: exp.Anonymous
+    name: str
+    arguments: Sequence[exp.Expr]
+    distinct: bool = False
+    order: Sequence[exp.Ordered] = ()
+    where: exp.Expr | None = None
+    ignore_nulls: bool = False
+    descending_quantile: bool = False
+
+
+def function_of(node: exp.Expr) -> exp.Anonymous | None:
+    """The function that FILTER, WITHIN GROUP and IGNORE NULLS belong to; None for anything else."""
+    while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        node = node.this
+    return node if isinstance(node, exp.Anonymous) else None
+
+
+def is_windowed(call: exp.Anonymous) -> bool:
+    """Whether OVER belongs to the call."""
+    node: exp.Expr = call
+    while isinstance(node.parent, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.parent.this is node
+
+
+def read_call(node: exp.Expr) -> CallSyntax:
+    """The parts of a call, around which FILTER, WITHIN GROUP and IGNORE NULLS may stand.
+
+    Raises:
+        ValueError: they do not go together.
+    """
+    where: exp.Expr | None = None
+    group: exp.Order | None = None
+    ignore_nulls = False
+    while not isinstance(node, exp.Anonymous):
+        if isinstance(node, exp.Filter):
+            where = node.expression.this
+        elif isinstance(node, exp.WithinGroup):
+            group = node.expression
+        elif isinstance(node, exp.IgnoreNulls):
+            ignore_nulls = True
+        node = node.this
+    name = node.name.lower()
+    arguments: list[exp.Expr] = list(node.expressions)
+    order: Sequence[exp.Ordered] = ()
+    distinct = False
+    if arguments and isinstance(arguments[-1], exp.Order):
+        order = arguments[-1].expressions
+        arguments[-1] = arguments[-1].this
+    if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls):
+        ignore_nulls = isinstance(arguments[-1], exp.IgnoreNulls)
+        arguments[-1] = arguments[-1].this
+    if arguments and isinstance(arguments[0], exp.Distinct):
+        distinct = True
+        arguments = [*arguments[0].expressions, *arguments[1:]]
+        if not arguments:
+            raise ValueError("DISTINCT needs an argument")
+    if group is not None:
+        return _within_group(node, arguments, group, where)
+    return CallSyntax(node, name, arguments, distinct, order, where, ignore_nulls)
+
+
+def _within_group(
+    node: exp.Anonymous, arguments: Sequence[exp.Expr], group: exp.Order, where: exp.Expr | None
+) -> CallSyntax:
+    name = _IN_GROUP.get(node.name.lower())
+    if name is None:
+        raise ValueError(f"{node.name.lower()}() does not take WITHIN GROUP: write ORDER BY within ()")
+    if len(group.expressions) != 1:
+        raise ValueError("WITHIN GROUP takes one term")
+    (term,) = group.expressions
+    if name == "mode":
+        return CallSyntax(node, name, [term.this, *arguments], order=[term], where=where)
+    descending = bool(term.args.get("desc"))
+    return CallSyntax(node, name, [term.this, *arguments], where=where, descending_quantile=descending)

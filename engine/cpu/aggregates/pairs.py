@@ -1,0 +1,132 @@
+"""Covariance, correlation and linear regression of two columns, y and x.
+
+States are count, both means, both sums of squared distances from them and the sum of products of both
+distances, merged like those of the variance (see `moments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
+    Codes,
+    Parts,
+    add_by_group,
+    count_by_group,
+)
+from bamquery.engine.cpu.kernels import Column, booleans_of, compute, flags_of, from_values, values_of
+
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class PairMoments:
+    """The states, as numpy arrays of one value a group."""
+
+    count: Numbers
+    mean_y: Numbers
+    mean_x: Numbers
+    yy: Numbers
+    xx: Numbers
+    xy: Numbers
+
+
+class OfPairs(Accumulator):
+    """One of the functions of `ANSWERS`; rows with a null do not count."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """The states."""
+        y, x = cast("pa.StructArray", column).flatten()
+        if y.null_count or x.null_count:
+            both = booleans_of(compute("and", compute("is_valid", y), compute("is_valid", x)))
+            ys, xs, codes = values_of(y)[both], values_of(x)[both], codes[both]
+        else:
+            ys, xs = values_of(y), values_of(x)
+        counts = count_by_group(codes, groups)
+        with np.errstate(all="ignore"):
+            mean_y = add_by_group(codes, ys, groups) / counts
+            mean_x = add_by_group(codes, xs, groups) / counts
+            from_y, from_x = ys - mean_y[codes], xs - mean_x[codes]
+            sums = [add_by_group(codes, v, groups) for v in (from_y**2, from_x**2, from_y * from_x)]
+        return (counts, mean_y, mean_x, *sums)
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The states' own sums, and those of their means' distances from the common mean."""
+        arrays = [np.asarray(part) for part in parts]
+        filled = arrays[0] > 0
+        codes = codes[filled]
+        counts, mean_y, mean_x, yy, xx, xy = (array[filled] for array in arrays)
+        totals = add_by_group(codes, counts, groups)
+        with np.errstate(all="ignore"):
+            common_y = common_mean(counts, mean_y, codes, totals)
+            common_x = common_mean(counts, mean_x, codes, totals)
+            from_y, from_x = mean_y - common_y[codes], mean_x - common_x[codes]
+            sums = [
+                add_by_group(codes, own + counts * moved, groups)
+                for own, moved in ((yy, from_y**2), (xx, from_x**2), (xy, from_y * from_x))
+            ]
+        return (totals, common_y, common_x, *sums)
+
+    def final(self, parts: Parts) -> Column:
+        """The function of the states."""
+        moments = PairMoments(*(np.asarray(part) for part in parts))
+        if self._function == "regr_count":
+            return from_values(moments.count.astype(np.uint32), pa.uint32())
+        with np.errstate(all="ignore"):
+            values, known = ANSWERS[self._function](moments)
+        return from_values(values, pa.float64(), flags_of(known))
+
+
+def common_mean(counts: Numbers, means: Numbers, codes: Codes, totals: Numbers) -> Numbers:
+    """The mean of all states of a group."""
+    # Means of one value far from zero must come back exactly: weigh differences, not values.
+    base = np.zeros(len(totals))
+    base[codes] = means
+    shift: Numbers = add_by_group(codes, counts * (means - base[codes]), len(totals)) / totals
+    return base + shift
+
+
+def _correlation(m: PairMoments) -> tuple[Numbers, Numbers]:
+    return m.xy / (np.sqrt(m.xx) * np.sqrt(m.yy)), m.count > 0
+
+
+def _sample(m: PairMoments) -> tuple[Numbers, Numbers]:
+    return m.xy / (m.count - 1), m.count > 1
+
+
+def _intercept(m: PairMoments) -> tuple[Numbers, Numbers]:
+    return m.mean_y - m.xy / m.xx * m.mean_x, (m.count > 0) & (m.xx != 0)
+
+
+def _fit(m: PairMoments) -> tuple[Numbers, Numbers]:
+    fit = np.where(m.yy == 0, 1.0, m.xy**2 / (m.xx * m.yy))
+    return fit, (m.count > 0) & (m.xx != 0)
+
+
+ANSWERS: Final[Mapping[str, Callable[[PairMoments], tuple[Numbers, Numbers]]]] = MappingProxyType(
+    {
+        "corr": _correlation,
+        "covar_pop": lambda m: (m.xy / m.count, m.count > 0),
+        "covar_samp": _sample,
+        "regr_avgx": lambda m: (m.mean_x, m.count > 0),
+        "regr_avgy": lambda m: (m.mean_y, m.count > 0),
+        "regr_intercept": _intercept,
+        "regr_r2": _fit,
+        "regr_slope": lambda m: (m.xy / m.xx, m.count > 0),
+        "regr_sxx": lambda m: (m.xx, m.count > 0),
+        "regr_sxy": lambda m: (m.xy, m.count > 0),
+        "regr_syy": lambda m: (m.yy, m.count > 0),
+    }
+)
+"""Values, and where they are not null."""

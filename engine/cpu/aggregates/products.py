@@ -1,0 +1,74 @@
+"""product, bit_and, bit_or and bit_xor: what one numpy function folds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
+    Codes,
+    Parts,
+    seen_by_group,
+    without_nulls,
+)
+from bamquery.engine.cpu.kernels import Column, flags_of, from_values, values_of
+
+
+class Folded(Accumulator):
+    """Values joined two by two; null where there are none.
+
+    Args:
+        function: associative, and without regard to order.
+        start: what changes no value.
+        kind: of the values and the result.
+    """
+
+    def __init__(self, function: Any, start: float, kind: pa.DataType) -> None:
+        self._function = function
+        self._start = start
+        self._kind = kind
+
+    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+        """The joined values, and whether there was one."""
+        column, codes = without_nulls(column, codes)
+        return self._fold(values_of(column), codes, groups)
+
+    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+        """The same of the states that have a value."""
+        values, seen = (np.asarray(part) for part in parts)
+        return self._fold(values[seen], codes[seen], groups)
+
+    def final(self, parts: Parts) -> Column:
+        """Null where there was no value."""
+        values, seen = (np.asarray(part) for part in parts)
+        return from_values(values, self._kind, flags_of(seen))
+
+    def _fold(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
+        folded = np.full(groups, self._start, values.dtype)
+        with np.errstate(all="ignore"):
+            self._function.at(folded, codes, values)
+        return (folded, seen_by_group(codes, groups))
+
+
+def bit_and(kind: pa.DataType) -> Accumulator:
+    """The bits that all have."""
+    return Folded(np.bitwise_and, -1 if pa.types.is_signed_integer(kind) else (1 << kind.bit_width) - 1, kind)
+
+
+def bit_or(kind: pa.DataType) -> Accumulator:
+    """The bits that any has."""
+    return Folded(np.bitwise_or, 0, kind)
+
+
+def bit_xor(kind: pa.DataType) -> Accumulator:
+    """The bits that an odd number of values has."""
+    return Folded(np.bitwise_xor, 0, kind)
+
+
+def product() -> Accumulator:
+    """Of doubles."""
+    return Folded(np.multiply, 1.0, pa.float64())

@@ -1,0 +1,155 @@
+"""Quantiles and the median: by interpolation, or one of the values; and the median of distances from it."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu import decimals
+from bamquery.engine.cpu.aggregates.gathered import Gathered, codes_of, sorted_within
+from bamquery.engine.cpu.casts.cast import cast
+from bamquery.engine.cpu.kernels import (
+    Column,
+    array_of,
+    constant,
+    flags_of,
+    from_values,
+    nulls,
+    numpy_type,
+    take,
+    values_of,
+    where,
+)
+from bamquery.plan.expressions import ColumnRef, SortKey
+
+_MOST_EXACT: Final = 1 << 31
+_WORD_DIGITS: Final = 18
+
+
+class DiscreteQuantile(Gathered):
+    """The least value that the share `q` of all values does not exceed."""
+
+    def __init__(self, quantile: float | Decimal) -> None:
+        share: Any = quantile
+        self._quantile: float | Decimal = abs(share)
+        self._descending = math.copysign(1, quantile) < 0
+
+    def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
+        """Null where there is no value."""
+        ordered = _ordered(values, counts, descending=self._descending)
+        filled = counts > 0
+        starts = np.cumsum(counts) - counts
+        places = np.where(filled, starts + np.maximum(self._ranks(counts), 1) - 1, 0)
+        return take(ordered, from_values(places, pa.int64(), flags_of(filled)))
+
+    def _ranks(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        exact = Fraction(self._quantile)
+        if isinstance(self._quantile, Decimal) and exact.denominator < _MOST_EXACT:
+            times: NDArray[np.int64] = counts * exact.numerator
+            return -(-times // exact.denominator)
+        return counts - np.floor(counts - float(self._quantile) * counts).astype(np.int64)
+
+
+class ContinuousQuantile(Gathered):
+    """Between the two values nearest to the share `q`, in proportion; computed in doubles, as DuckDB does.
+
+    Args:
+        quantile: from -1 to 1; below 0 it counts from the greatest value.
+        kind: the result's type, which is the argument's.
+    """
+
+    def __init__(self, quantile: float, kind: pa.DataType) -> None:
+        self._quantile = abs(quantile)
+        self._descending = math.copysign(1, quantile) < 0
+        self._kind = kind
+
+    def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
+        """Null where there is no value."""
+        ordered = _ordered(values, counts, descending=self._descending)
+        filled = counts > 0
+        starts = np.cumsum(counts) - counts
+        rank = np.where(filled, (counts - 1) * self._quantile, 0.0)
+        lower, upper = np.floor(rank), np.ceil(rank)
+        if not len(ordered):
+            return nulls(len(counts), self._kind)
+        low, high = (
+            take(ordered, np.where(filled, starts + side.astype(np.int64), 0)) for side in (lower, upper)
+        )
+        return _between(low, high, rank - lower, flags_of(filled), self._kind)
+
+
+class MedianDistance(Gathered):
+    """The median of the values' distances from their median: `mad`."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._median = ContinuousQuantile(0.5, kind)
+        self._kind = kind
+
+    def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
+        """Null where there is no value."""
+        medians = take(self._median.answer(values, counts), codes_of(counts))
+        if pa.types.is_decimal(self._kind):
+            pairs: Any = zip(values.to_pylist(), medians.to_pylist(), strict=True)
+            with localcontext(decimals.EXACT):
+                distances = array_of([abs(value - median) for value, median in pairs], self._kind)
+        else:
+            with np.errstate(all="ignore"):
+                distances = from_values(np.abs(values_of(values) - values_of(medians)), self._kind)
+        return self._median.answer(distances, counts)
+
+
+def _is_stored(kind: pa.DataType) -> bool:
+    """Whether stored values are numbers in the order of SQL; numpy, too, has NaN for the greatest."""
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+
+
+def _ordered(values: Column, counts: NDArray[np.int64], *, descending: bool) -> Column:
+    """Each group's values in order, NaN the greatest."""
+    if _is_stored(values.type):
+        order = np.lexsort((values_of(values), codes_of(counts)))
+        if descending:
+            ends = np.cumsum(counts)
+            order = order[np.repeat(2 * ends - counts - 1, counts) - np.arange(len(order))]
+        return take(values, order)
+    key = SortKey(ColumnRef(1, "", values.type), descending)
+    return take(values, sorted_within(codes_of(counts), [values], [key]))
+
+
+def _between(
+    low: Column, high: Column, share: NDArray[np.float64], validity: Column, kind: pa.DataType
+) -> Column:
+    if isinstance(kind, pa.Decimal128Type):
+        return _between_decimals(low, high, share, validity, kind)
+    below, above = (values_of(side).astype(np.float64) for side in (low, high))
+    with np.errstate(all="ignore"):
+        # Weights rather than a distance: that between infinities, or from one, would be NaN.
+        result = np.where(share == 0, below, below * (1 - share) + above * share)
+        if pa.types.is_temporal(kind):
+            # Halves away from zero; whole places stay as they are, since doubles do not hold all of them.
+            rounded = np.copysign(np.floor(np.abs(result) + 0.5), result)
+            whole = np.where(share == 0, values_of(low), rounded.astype(numpy_type(kind)))
+            return from_values(whole, kind, validity)
+    return cast(from_values(result, pa.float64(), validity), kind, try_=False)
+
+
+def _between_decimals(
+    low: Column, high: Column, share: NDArray[np.float64], validity: Column, kind: pa.Decimal128Type
+) -> Column:
+    """Cut off at the scale: DuckDB does so after adding, or before where it has 128-bit integers."""
+    if kind.precision <= _WORD_DIGITS:
+        below, above = (decimals.words(side)[:, 0].astype(np.float64) for side in (low, high))
+        return decimals.from_unscaled((below + (above - below) * share).astype(np.int64), kind, validity)
+    unit = Decimal(1).scaleb(-kind.scale)
+    result: list[Any] = []
+    with localcontext(decimals.EXACT):
+        rows: Any = zip(low.to_pylist(), high.to_pylist(), share.tolist(), strict=True)
+        for least, most, part in rows:
+            distance = int((most - least) / unit)
+            result.append(least + int(float(distance) * part) * unit)
+    return where(validity, array_of(result, kind), constant(None, kind))

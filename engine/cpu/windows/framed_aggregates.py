@@ -1,0 +1,120 @@
+"""Aggregates over the rows of each frame, by the shortest way that the frames allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator
+from bamquery.engine.cpu.aggregates.gathered import Gathered
+from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.aggregation import rows_of
+from bamquery.engine.cpu.expressions import evaluate_columns
+from bamquery.engine.cpu.frames import concatenate_columns, take_batch
+from bamquery.engine.cpu.grouping import group_rows
+from bamquery.engine.cpu.kernels import Column, booleans_of, from_values, take
+from bamquery.engine.cpu.windows.framed_values import without_rows
+from bamquery.engine.cpu.windows.frames import Ranges
+from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.cpu.windows.running import by_differences, by_running, can_run
+from bamquery.engine.cpu.windows.state_tree import StateTree
+from bamquery.plan.expressions import AggregateCall
+
+_FRAMES: Final = 1 << 16
+"""Frames computed at once: between two such steps a query can stop."""
+_ROWS: Final = 1 << 20
+"""Rows of frames that are looked at at once, where each frame is looked at as a whole."""
+
+
+def framed_aggregate(
+    call: AggregateCall, batch: pa.RecordBatch, frames: Sequence[Ranges], check: Callable[[], None]
+) -> Column:
+    """The aggregate of each row's frame; `check` is called between steps, and raises to stop.
+
+    Raises:
+        ExecutionError: an argument cannot be computed, or a value does not fit its type.
+    """
+    if call.filter is not None:
+        (mask,) = evaluate_columns([call.filter], batch)
+        kept, frames = without_rows(booleans_of(mask), frames)
+        batch = take_batch(batch, kept)
+    rows = rows_of(call, batch)
+    numbers, frames = _different(frames)
+    accumulator = accumulator_of(replace(call, distinct=False))
+    whole = call.distinct or isinstance(accumulator, Gathered)
+    if len(frames) == 1 and _apart(frames[0]):
+        whole = True
+    distinct = len(call.arguments) if call.distinct else 0
+    if not whole and accumulator.exact:
+        return take(by_differences(accumulator, rows, frames), numbers)
+    if not whole and can_run(accumulator, frames):
+        return take(by_running(accumulator, rows, frames[0]), numbers)
+    if whole:
+        pieces = list(_by_rows(accumulator, rows, frames, distinct, check))
+    else:
+        tree = StateTree(accumulator, rows)
+        pieces = []
+        for start in range(0, len(frames[0].start), _FRAMES):
+            check()
+            pieces.append(tree.answers(_some(frames, slice(start, start + _FRAMES))))
+    return take(concatenate_columns(pieces), numbers)
+
+
+def _different(frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
+    """Which frame each row has, and those frames: neighbours often share one."""
+    changes = np.zeros(len(frames[0].start), np.bool_)
+    changes[:1] = True
+    for frame in frames:
+        for edges in (frame.start, frame.end):
+            changes[1:] |= edges[1:] != edges[:-1]
+    numbers: Positions = np.cumsum(changes) - 1
+    return numbers, _some(frames, np.flatnonzero(changes))
+
+
+def _some(frames: Sequence[Ranges], which: slice | Positions) -> list[Ranges]:
+    return [Ranges(frame.start[which], frame.end[which]) for frame in frames]
+
+
+def _apart(frame: Ranges) -> bool:
+    """Whether no row is in two frames, so that looking at whole frames is the shortest way."""
+    return bool((frame.start[1:] >= frame.end[:-1]).all())
+
+
+def _by_rows(
+    accumulator: Accumulator,
+    rows: Column,
+    frames: Sequence[Ranges],
+    distinct: int,
+    check: Callable[[], None],
+) -> Generator[Column, None, None]:
+    """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
+    starts = np.stack([frame.start for frame in frames], axis=1)
+    sizes = np.stack([frame.end for frame in frames], axis=1) - starts
+    ends = np.cumsum(sizes.sum(axis=1))
+    begin = 0
+    while begin < len(ends):
+        check()
+        done = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, done + _ROWS, side="right")), begin + 1)
+        own_starts, own_sizes = starts[begin:end].ravel(), sizes[begin:end].ravel()
+        offsets = np.cumsum(own_sizes) - own_sizes
+        places = np.repeat(own_starts - offsets, own_sizes) + np.arange(int(own_sizes.sum()))
+        codes = np.repeat(np.arange(end - begin), sizes[begin:end].sum(axis=1))
+        if distinct:
+            places, codes = _once(rows, places, codes, distinct)
+        state = accumulator.partial(take(rows, places), codes, end - begin)
+        yield accumulator.final(state)
+        begin = end
+
+
+def _once(rows: Column, places: Positions, codes: Positions, arguments: int) -> tuple[Positions, Positions]:
+    """The first of the rows of a group that have the same arguments."""
+    chosen = take(rows, places)
+    fields = cast("pa.StructArray", chosen).flatten() if pa.types.is_struct(chosen.type) else [chosen]
+    grouping = group_rows([from_values(codes, pa.int64()), *fields[:arguments]], len(codes))
+    _, first = np.unique(np.asarray(grouping.codes), return_index=True)
+    return places[first], codes[first]

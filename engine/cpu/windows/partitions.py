@@ -1,0 +1,93 @@
+"""Rows in order as partitions, and as groups of peers within them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.grouping import group_rows
+from bamquery.engine.cpu.kernels import Column
+
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """Positions for each row; ends are exclusive.
+
+    Attributes:
+        rows: how many rows there are.
+        starts: first row of each partition, ascending.
+        peer_starts: first row of each group of peers, ascending.
+    """
+
+    rows: int
+    starts: Positions
+    peer_starts: Positions
+
+    @cached_property
+    def number(self) -> Positions:
+        """Of each row's partition."""
+        return _numbers(self.starts, self.rows)
+
+    @cached_property
+    def start(self) -> Positions:
+        """First row of each row's partition."""
+        return self.starts[self.number]
+
+    @cached_property
+    def end(self) -> Positions:
+        """End of each row's partition."""
+        return _ends(self.starts, self.rows)[self.number]
+
+    @cached_property
+    def peers(self) -> Positions:
+        """Number of each row's group of peers, through all partitions."""
+        return _numbers(self.peer_starts, self.rows)
+
+    @cached_property
+    def peer_ends(self) -> Positions:
+        """End of each group of peers."""
+        return _ends(self.peer_starts, self.rows)
+
+    @cached_property
+    def peer_start(self) -> Positions:
+        """First peer of each row."""
+        return self.peer_starts[self.peers]
+
+    @cached_property
+    def peer_end(self) -> Positions:
+        """End of each row's peers."""
+        return self.peer_ends[self.peers]
+
+
+def find_partitions(partition: Sequence[Column], order: Sequence[Column], rows: int) -> Partitions:
+    """Partitions and peers of rows that are in order of both, by the columns' values."""
+    begins = _changes(partition, rows)
+    differs = begins | _changes(order, rows)
+    return Partitions(rows, np.flatnonzero(begins), np.flatnonzero(differs))
+
+
+def _changes(columns: Sequence[Column], rows: int) -> NDArray[np.bool_]:
+    """Whether each row differs from the one before; the first does."""
+    changes = np.zeros(rows, np.bool_)
+    changes[:1] = True
+    for column in columns:
+        codes = group_rows([column], rows).codes
+        changes[1:] |= codes[1:] != codes[:-1]
+    return changes
+
+
+def _numbers(starts: Positions, rows: int) -> Positions:
+    marks = np.zeros(rows, np.int64)
+    marks[starts] = 1
+    numbers: Positions = np.cumsum(marks) - 1
+    return numbers
+
+
+def _ends(starts: Positions, rows: int) -> Positions:
+    return np.append(starts[1:], rows)

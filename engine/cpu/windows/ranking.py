@@ -1,0 +1,119 @@
+"""Functions of a row's place in its partition, and of the rows at some distance from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.kernels import (
+    Column,
+    booleans_of,
+    compute,
+    flags_of,
+    from_values,
+    take,
+    valid,
+    values_of,
+    where,
+)
+from bamquery.engine.cpu.windows.partitions import Partitions, Positions
+from bamquery.errors import ExecutionError
+
+
+def ntile(partitions: Partitions, counts: Column) -> Column:
+    """The partition's rows in n parts, the first of them one row larger where they cannot be equal.
+
+    Raises:
+        ExecutionError: n is below 1.
+    """
+    known = valid(counts)
+    parts = values_of(counts)
+    given = np.ones(len(counts), np.bool_) if known is None else booleans_of(known)
+    if (given & (parts < 1)).any():
+        raise ExecutionError("ntile() needs a number above zero")
+    size = partitions.end - partitions.start
+    parts = np.where(given, np.minimum(parts, size), 1)
+    small, larger = size // parts, size % parts
+    row = np.arange(partitions.rows) - partitions.start
+    in_larger = larger * (small + 1)
+    tile = np.where(row < in_larger, row // (small + 1), larger + (row - in_larger) // np.maximum(small, 1))
+    return from_values(tile + 1, pa.int64(), known)
+
+
+def neighbour(
+    partitions: Partitions,
+    value: Column,
+    offsets: Column,
+    default: Column,
+    *,
+    forward: bool,
+    ignore_nulls: bool,
+) -> Column:
+    """Of lead (`forward`) or lag: the value `offset` rows away, or the default where no row is there."""
+    rows = partitions.rows
+    given = valid(offsets)
+    away = np.clip(values_of(offsets), -rows - 1, rows + 1)
+    away = away if forward else -away
+    places, there = (_counted if ignore_nulls else _straight)(partitions, value, away)
+    found = (
+        take(value, from_values(np.where(there, places, 0), pa.int64(), flags_of(there))) if rows else value
+    )
+    result = where(flags_of(there), found, default)
+    return result if given is None else where(given, result, pa.scalar(None, value.type))
+
+
+def _straight(partitions: Partitions, value: Column, away: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+    places = np.arange(partitions.rows) + away
+    return places, (partitions.start <= places) & (places < partitions.end)
+
+
+def _counted(partitions: Partitions, value: Column, away: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+    """Only rows without null count; the row itself does at distance 0."""
+    known = booleans_of(compute("is_valid", value))
+    rows = np.flatnonzero(known)
+    before = np.concatenate([[0], np.cumsum(known)])
+    own = np.arange(partitions.rows)
+    # Forward, the first is the next one after this row; back, the last is the one before.
+    number = np.where(away > 0, before[own + 1] + away - 1, before[own] + away)
+    there = (before[partitions.start] <= number) & (number < before[partitions.end])
+    places = rows[np.where(there, number, 0)] if len(rows) else np.zeros(partitions.rows, np.int64)
+    return np.where(away == 0, own, places), there | (away == 0)
+
+
+def _row_number(p: Partitions) -> NDArray[Any]:
+    return np.arange(p.rows) - p.start + 1
+
+
+def _rank(p: Partitions) -> NDArray[Any]:
+    return p.peer_start - p.start + 1
+
+
+def _dense_rank(p: Partitions) -> NDArray[Any]:
+    return p.peers - p.peers[p.start] + 1
+
+
+def _percent_rank(p: Partitions) -> NDArray[Any]:
+    others = p.end - p.start - 1
+    return np.where(others > 0, (p.peer_start - p.start) / np.maximum(others, 1), 0.0)
+
+
+def _cume_dist(p: Partitions) -> NDArray[Any]:
+    share: NDArray[Any] = (p.peer_end - p.start) / (p.end - p.start)
+    return share
+
+
+RANKINGS: Final[Mapping[str, Callable[[Partitions], NDArray[Any]]]] = MappingProxyType(
+    {
+        "row_number": _row_number,
+        "rank": _rank,
+        "dense_rank": _dense_rank,
+        "percent_rank": _percent_rank,
+        "cume_dist": _cume_dist,
+    }
+)
+"""Functions without arguments."""

@@ -1,0 +1,71 @@
+"""Aggregates over frames in one pass, for those whose states allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cpu.kernels import Column
+from bamquery.engine.cpu.windows.frames import Ranges
+from bamquery.engine.cpu.windows.partitions import Positions
+
+_ROWS_A_START: Final = 256
+"""Rows for each start of a frame from which a pass over each start's rows beats a tree over all."""
+
+
+def by_differences(accumulator: Accumulator, rows: Column, frames: Sequence[Ranges]) -> Column:
+    """Each frame's state as the difference of two running totals: for exact states only."""
+    count = len(frames[0].start)
+    parts: list[NDArray[Any]] = []
+    for part in _states(accumulator, rows):
+        totals = np.concatenate([[0], np.cumsum(part, dtype=np.int64)])
+        own = np.zeros(count, np.int64)
+        for frame in frames:
+            own += totals[frame.end] - totals[frame.start]
+        parts.append(own > 0 if part.dtype == np.bool_ else own)
+    # Merging each with nothing brings large states into their form.
+    return accumulator.final(accumulator.merge(tuple(parts), np.arange(count), count))
+
+
+def can_run(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
+    """Whether frames grow from a few starts, and the states can be added up as they do."""
+    if not accumulator.scans or len(frames) != 1:
+        return False
+    start, end = frames[0].start, frames[0].end
+    starts = int((start[1:] != start[:-1]).sum()) + 1
+    grows = bool((start[1:] >= start[:-1]).all() and (end[1:] >= end[:-1]).all())
+    return grows and starts * _ROWS_A_START <= len(start)
+
+
+def by_running(accumulator: Accumulator, rows: Column, frame: Ranges) -> Column:
+    """Each frame's state as what its start's rows have come to so far."""
+    states = _states(accumulator, rows)
+    nothing = _states(accumulator, rows.slice(0, 0), 1)
+    filled = frame.start < frame.end
+    first = np.flatnonzero(np.append(True, frame.start[1:] != frame.start[:-1]))
+    last = np.append(first[1:], len(frame.start))
+    parts: list[NDArray[Any]] = []
+    for state, empty, scan in zip(states, nothing, accumulator.scans, strict=True):
+        own = np.empty(len(filled), state.dtype)
+        own[:] = empty[0]
+        with np.errstate(all="ignore"):
+            for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+                low, high = int(frame.start[begin]), int(frame.end[end - 1])
+                if low < high:
+                    so_far = scan.accumulate(state[low:high])
+                    inside = filled[begin:end]
+                    own[begin:end][inside] = so_far[frame.end[begin:end][inside] - 1 - low]
+        parts.append(own)
+    return accumulator.final(tuple(parts))
+
+
+def _states(accumulator: Accumulator, rows: Column, groups: int | None = None) -> list[NDArray[Any]]:
+    """The state of each row; of `groups` without rows."""
+    size = len(rows)
+    codes: Positions = np.arange(size)
+    parts: Parts = accumulator.partial(rows, codes, size if groups is None else groups)
+    return [np.asarray(part) for part in parts]

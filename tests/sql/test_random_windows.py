@@ -1,0 +1,33 @@
+"""Random calls over windows, groups and grouping sets: BamQuery's answers are DuckDB's."""
+
+from __future__ import annotations
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+
+from bamquery.connection import Connection
+from tests.sql.random_windows import group_queries, numbered_tables, window_queries
+from tests.sql.test_random_queries import QUIET, _check, database, oracle
+
+__all__ = ["database", "oracle"]
+
+
+@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@given(numbered_tables(), window_queries())
+def test_windows(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
+    _check(oracle, database, table, sql)
+
+
+@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@given(numbered_tables(), group_queries())
+def test_groups(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
+    _check(oracle, database, table, sql)
+
+
+@pytest.mark.slow
+@settings(max_examples=5_000, deadline=None, suppress_health_check=QUIET)
+@given(numbered_tables(), window_queries() | group_queries())
+def test_many(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
+    _check(oracle, database, table, sql)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from bamquery.errors import CatalogError
+from bamquery.errors import CatalogError, ConstraintError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.evolution import ColumnRule, Era, Evolution
 from bamquery.storage.fragment_entry import FragmentEntry
@@ -29,10 +29,15 @@ def with_column(shape: Shape, name: str, type_: pa.DataType, rule: ColumnRule) -
 
     Raises:
         CatalogError: there is one of this name. StorageError: tables cannot hold its type.
+        ConstraintError: it is NOT NULL and would be null in rows that are there.
     """
     _require_free(shape, name)
     added = shape.schema.append(pa.field(name, type_))
     require_stored_schema(added)
+    if rule.not_null and rule.initial is None and shape.fragments:
+        raise ConstraintError(
+            f'column "{name}" is NOT NULL, and table "{shape.table}" has rows: give it a default'
+        )
     kept: list[int | None] = [*range(len(shape.schema)), None]
     return _changed(shape, added, kept, [*_rules(shape), rule])
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bamquery.errors import CatalogError
 from bamquery.naming import fold
-from bamquery.plan.nodes import CreateTableAs, Insert, Plan, Query, Statement
+from bamquery.plan.nodes import CreateTableAs, Insert, Plan, Query
+from bamquery.plan.statements import Statement
 from bamquery.sql.statements import bind
+from bamquery.storage.evolution import ColumnRule
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,9 @@ EVERY_TYPE = SchemaOnly(
 class MemoryCatalog:
     """Tables by name; any path is a file with two columns whose names differ in case only."""
 
-    def __init__(self, *tables: SchemaOnly) -> None:
+    def __init__(self, *tables: SchemaOnly, rules: Mapping[str, Sequence[ColumnRule]] | None = None) -> None:
         self._tables = tables
+        self._rules = rules or {}
         self.looked_up: list[str] = []
 
     def table(self, name: str) -> SchemaOnly:
@@ -90,6 +93,9 @@ class MemoryCatalog:
 
     def table_names(self) -> Sequence[str]:
         return [table.name for table in self._tables]
+
+    def rules(self, name: str) -> Sequence[ColumnRule]:
+        return self._rules.get(self.table(name).name, ())
 
     def files(self, patterns: Sequence[str], file_format: str | None) -> SchemaOnly:
         self.looked_up += patterns

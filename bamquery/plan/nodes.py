@@ -195,9 +195,13 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """DESCRIBE a table or query: its columns and types."""
+    """DESCRIBE a table or query: its columns and types.
+
+    `notes`: of each column of a table whether it is NOT NULL and its default; empty where none says any.
+    """
 
     fields: tuple[Field, ...]
+    notes: tuple[tuple[bool, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bamquery.plan.nodes import Source
+from bamquery.storage.evolution import ColumnRule
 
 
 class Catalog(Protocol):
@@ -16,7 +17,15 @@ class Catalog(Protocol):
         ...
 
     def table_names(self) -> Sequence[str]:
-        """All tables, as they were written."""
+        """All tables and views, as they were written."""
+        ...
+
+    def rules(self, name: str) -> Sequence[ColumnRule]:
+        """What the columns of a stored table demand: one rule each, or none where nothing is demanded.
+
+        Raises:
+            CatalogError: there is no such table; views and registered objects are none.
+        """
         ...
 
     def files(self, patterns: Sequence[str], file_format: str | None) -> Source:

@@ -89,7 +89,11 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Array: ("expressions",),
         # Statements.
         exp.Create: ("this", "kind", "replace", "exists", "expression"),
-        exp.Insert: _BINARY,
+        exp.Insert: (*_BINARY, "by_name", "default"),
+        exp.ColumnDef: ("this", "kind", "constraints"),
+        exp.ColumnConstraint: ("kind",),
+        exp.NotNullColumnConstraint: ("allow_null",),
+        exp.DefaultColumnConstraint: ("this",),
         exp.Schema: ("this", "expressions"),
         exp.Drop: ("tables", "kind", "exists"),
         exp.Describe: ("this",),
@@ -98,6 +102,14 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         syntax.Optimize: ("this", "columns"),
         syntax.Vacuum: (),
         syntax.SetSetting: _BINARY,
+        syntax.Reset: ("this",),
+        syntax.AlterTable: ("this", "kind", "exists", "action"),
+        syntax.AddColumn: ("this", "exists"),
+        syntax.DropColumn: ("this", "exists"),
+        syntax.RenameColumn: _BINARY,
+        syntax.CopyTo: ("this", "columns", "path", "options"),
+        syntax.CopyFrom: ("this", "columns", "path", "options"),
+        syntax.Option: _BINARY,
     }
 )
 
@@ -176,14 +188,22 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.Localtime: "localtime",
         exp.Localtimestamp: "localtimestamp",
         exp.HistoricalData: "AT (VERSION or TIMESTAMP)",
-        exp.ColumnDef: "a column definition in CREATE TABLE (write CREATE TABLE AS)",
+        exp.PrimaryKey: "PRIMARY KEY",
+        exp.PrimaryKeyColumnConstraint: "PRIMARY KEY",
+        exp.UniqueColumnConstraint: "UNIQUE",
+        exp.CheckColumnConstraint: "CHECK",
+        exp.ForeignKey: "FOREIGN KEY",
+        exp.Reference: "REFERENCES",
+        exp.ComputedColumnConstraint: "a generated column",
+        exp.GeneratedAsIdentityColumnConstraint: "a generated column",
+        exp.CollateColumnConstraint: "COLLATE",
+        exp.CompressColumnConstraint: "COMPRESSION of a column",
+        syntax.RenameTable: "ALTER TABLE RENAME TO",
         exp.Returning: "RETURNING",
         exp.OnConflict: "ON CONFLICT",
         exp.Update: "UPDATE",
         exp.Delete: "DELETE",
         exp.Merge: "MERGE",
-        exp.Copy: "COPY",
-        exp.Alter: "ALTER",
         exp.TruncateTable: "TRUNCATE",
         exp.Attach: "ATTACH",
         exp.Detach: "DETACH",
@@ -225,12 +245,11 @@ _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyT
         (exp.Trim, "expression"): "TRIM of other characters than spaces",
         (exp.DataType, "nested"): "a nested type",
         (exp.Anonymous, "order"): "ORDER BY within a function call",
-        (exp.Create, "properties"): "CREATE TABLE with options (TEMPORARY, WITH NO DATA and the like)",
+        (exp.Create, "properties"): "CREATE with options (TEMPORARY, WITH NO DATA and the like)",
+        (syntax.DropColumn, "cascade"): "CASCADE",
         (exp.Create, "no_schema_binding"): "WITH NO SCHEMA BINDING",
-        (exp.Insert, "by_name"): "INSERT BY NAME",
         (exp.Insert, "alternative"): "INSERT OR REPLACE or OR IGNORE",
         (exp.Insert, "conflict"): "ON CONFLICT",
-        (exp.Insert, "default"): "DEFAULT VALUES",
         (exp.Drop, "cascade"): "CASCADE",
         (exp.Drop, "restrict"): "RESTRICT",
         (exp.Show, "from_"): "SHOW ... FROM",
@@ -325,8 +344,13 @@ def _command(node: exp.Expr) -> str:
     return f"the statement {str(node.this).upper()}"
 
 
+def _foreign(node: exp.Expr) -> str:
+    words = str(node.this)
+    return f"the statement {words}" if words.isupper() else words
+
+
 _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingProxyType(
-    {exp.Join: _join, exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _command}
+    {exp.Join: _join, exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _foreign}
 )
 
 
@@ -355,17 +379,15 @@ def _is(node: exp.Expr) -> str | None:
 
 
 def _create(node: exp.Expr) -> str | None:
-    if node.args.get("kind") != "TABLE":
+    if node.args.get("kind") not in ("TABLE", "VIEW"):
         return f"CREATE {node.args.get('kind')}"
-    if isinstance(node.this, exp.Schema) and not node.this.find(exp.ColumnDef):
-        return "CREATE TABLE with a list of names (write them as aliases)"
     return None
 
 
 def _drop(node: exp.Expr) -> str | None:
-    if node.args.get("kind") != "TABLE":
+    if node.args.get("kind") not in ("TABLE", "VIEW"):
         return f"DROP {node.args.get('kind')}"
-    return "DROP of several tables at once" if len(node.args["tables"]) > 1 else None
+    return "DROP of several at once" if len(node.args["tables"]) > 1 else None
 
 
 def _show(node: exp.Expr) -> str | None:

@@ -25,9 +25,21 @@ class StatementCatalog:
     """
 
     def __init__(
-        self, database: Database, relations: Mapping[str, Source], opened: Callable[[Snapshot], None]
+        self,
+        database: Database,
+        relations: Mapping[str, Source],
+        opened: Callable[[Snapshot], None],
+        find: Callable[[str], Source | None] = lambda name: None,
     ) -> None:
-        """`relations` are names that only exist here, and hide tables; `opened` hears of every snapshot."""
+        """Over a database.
+
+        Args:
+            database: whose tables and views there are.
+            relations: names that only exist here, and hide tables.
+            opened: hears of every snapshot.
+            find: asked for a name that nothing has.
+        """
+        self._find = find
         self._database = database
         self._relations = {fold(name): source for name, source in relations.items()}
         self._tables: dict[str, Source] = {}
@@ -41,24 +53,36 @@ class StatementCatalog:
             CatalogError: there is none; suggests the nearest name.
         """
         folded = fold(name)
-        if folded in self._relations:
+        if folded in self._relations and not self._within:
             return self._relations[folded]
         if folded not in self._tables:
             view = self._database.view(name)
             self._tables[folded] = self._stored(name) if view is None else self._view(name, view)
         return self._tables[folded]
 
+    def _other(self, name: str) -> Source | None:
+        """What else there is of that name; a view sees nothing of it."""
+        return None if self._within else self._find(name)
+
     def rules(self, name: str) -> Sequence[ColumnRule]:
         """See `Catalog.rules`."""
         if fold(name) in self._relations:
-            raise CatalogError(f'"{name}" is an object of Python, not a table')
+            raise CatalogError(f'"{name}" is a Python object, not a table')
         source = self.table(name)
         if not isinstance(source, StoredTable):
-            raise CatalogError(f'"{name}" is a view, not a table')
+            kind = "view" if isinstance(source, View) else "Python object"
+            raise CatalogError(f'"{name}" is a {kind}, not a table')
         return source.snapshot.evolution.rules
 
     def _stored(self, name: str) -> Source:
-        snapshot = self._database.table(name).snapshot()
+        try:
+            table = self._database.table(name)
+        except CatalogError:
+            other = self._other(name)
+            if other is None:
+                raise
+            return other
+        snapshot = table.snapshot()
         self._opened(snapshot)
         return StoredTable(snapshot)
 

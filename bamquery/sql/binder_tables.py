@@ -26,6 +26,7 @@ from bamquery.sql.binder_query import bind_query
 from bamquery.sql.binder_sources import bind_table
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.failures import each, placed
+from bamquery.sql.parameters import mark
 from bamquery.sql.types import from_syntax
 
 
@@ -92,7 +93,7 @@ def bind_create_view(tree: exp.Create, sql: str, catalog: Catalog) -> CreateView
     table = target.this if isinstance(target, exp.Schema) else target
     for node in tree.expression.walk():
         with placed(sql, node):
-            if "parameter" in node.meta:
+            if mark(node) is not None:
                 raise ValueError("a view cannot have parameters")
     fields = bind_query(tree.expression, sql, catalog).fields
     with placed(sql, target):

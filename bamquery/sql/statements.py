@@ -34,21 +34,25 @@ from bamquery.sql.binder_tables import bind_alter, bind_create_table, bind_creat
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce
 from bamquery.sql.failures import each, placed
+from bamquery.sql.parameters import Parameters, fill
 from bamquery.sql.parser import parse
 from bamquery.sql.scope import Scope, unique_names
 
 
-def bind(sql: str, catalog: Catalog) -> Iterator[Statement]:
+def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> Iterator[Statement]:
     """The statements of a text, each bound when it is asked for.
 
     All are parsed, and searched for what is not supported, before the first is given out: nothing has run
     when that fails. Names and types are looked up later, since a statement may make what the next one uses.
+
+    `parameters` take the places of `?`, `$1` and `$name` in all statements.
 
     Raises:
         SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
         UnsupportedError: constructs that BamQuery does not run; all of them.
     """
     trees = parse(sql)
+    fill(trees, sql, parameters)
     each(lambda tree: support.check(tree, sql), trees, sql)
     return _bound(trees, sql, catalog)
 

@@ -13,6 +13,7 @@ from bamquery.sql.statements import bind
 from bamquery.storage.database import Database
 from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.ingest.opening import open_source
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.snapshot import Snapshot
 from bamquery.storage.stored_view import StoredView
 from bamquery.views import View, renamed
@@ -110,7 +111,9 @@ class StatementCatalog:
         """All tables and views, as they were written."""
         return sorted([*self._database.table_names(), *self._database.view_names()], key=fold)
 
-    def files(self, patterns: Sequence[str], file_format: str | None) -> Source:
+    def files(
+        self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
+    ) -> Source:
         """Files as one source; their metadata is read.
 
         Raises:
@@ -118,4 +121,4 @@ class StatementCatalog:
         """
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
-        return FileSource(open_source(what, format=file_format))
+        return FileSource(open_source(what, format=file_format, options=options))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bamquery.copying import copy_to
 from bamquery.definitions import define, existing
 from bamquery.engine.explain import explain_profile
 from bamquery.engine.profile import QueryProfile
@@ -77,6 +78,9 @@ def run_statement(session: Session, statement: definitions.Statement) -> Relatio
         case nodes.Set(name=name, value=value):
             session.set(name, value)
             return _done(session, f"set {name}")
+        case definitions.CopyTo():
+            rows, profile = copy_to(session, statement, inline(statement.plan))
+            return _counted(session, rows, profile, f"wrote {statement.path}")
         case definitions.Reset(name=name):
             session.set(name, None)
             return _done(session, f"reset {name}")

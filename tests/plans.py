@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from bamquery.plan.nodes import CreateTableAs, Insert, Plan, Query
 from bamquery.plan.statements import Statement
 from bamquery.sql.statements import bind
 from bamquery.storage.evolution import ColumnRule
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,13 @@ class MemoryCatalog:
     def rules(self, name: str) -> Sequence[ColumnRule]:
         return self._rules.get(self.table(name).name, ())
 
-    def files(self, patterns: Sequence[str], file_format: str | None) -> SchemaOnly:
+    def files(
+        self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
+    ) -> SchemaOnly:
         self.looked_up += patterns
         name = ", ".join(patterns) + (f" as {file_format}" if file_format else "")
+        given = [f"{f.name}={v!r}" for f in fields(options) if (v := getattr(options, f.name)) != f.default]
+        name += f" ({', '.join(given)})" if given else ""
         return SchemaOnly(name, pa.schema([("x", pa.int32()), ("X", pa.large_string())]))
 
 

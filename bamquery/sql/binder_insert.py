@@ -53,7 +53,7 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
         with placed(sql, query):
             if by_name:
                 raise ValueError("BY NAME is for SELECT: VALUES have no names")
-        positions = _positions(source, named, sql)
+        positions = target_positions(source, named, sql)
         check_count(query, len(query.expressions[0].expressions), positions, source, sql)
         targets = [types.value_type(source.schema.field(position).type) for position in positions]
         plan = bind_values(_with_defaults(query, positions, defaults), sql, targets)
@@ -63,9 +63,9 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
             places = [exp.to_identifier(field.name) for field in plan.fields]
             for place in places:
                 place.meta.update(_place_of(query, sql))
-            positions = _positions(source, places, sql)
+            positions = target_positions(source, places, sql)
         else:
-            positions = _positions(source, named, sql)
+            positions = target_positions(source, named, sql)
         check_count(query, len(plan.fields), positions, source, sql)
     return Insert(source.name, arranged(plan, positions, query, sql, defaults))
 
@@ -88,7 +88,7 @@ def _with_defaults(query: exp.Values, positions: Sequence[int], defaults: Defaul
     return query
 
 
-def _positions(source: Source, named: Sequence[exp.Expr], sql: str) -> list[int]:
+def target_positions(source: Source, named: Sequence[exp.Expr], sql: str) -> list[int]:
     """For each column of the source, which of the table's it becomes."""
     if not named:
         return list(range(len(source.schema)))

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from bamquery.plan.nodes import Source
 from bamquery.storage.evolution import ColumnRule
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 
 
 class Catalog(Protocol):
@@ -28,11 +29,14 @@ class Catalog(Protocol):
         """
         ...
 
-    def files(self, patterns: Sequence[str], file_format: str | None) -> Source:
+    def files(
+        self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
+    ) -> Source:
         """The files that the paths or globs name, as one source.
 
         Args:
             patterns: as the statement gives them, at least one.
-            file_format: ``parquet`` or ``csv`` where the statement says so, None to go by the names.
+            file_format: ``parquet``, ``csv``, ``json`` or ``arrow`` where the statement says so, else None.
+            options: what else the statement says of them.
         """
         ...

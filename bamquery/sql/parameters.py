@@ -124,7 +124,8 @@ def _decimal(value: Decimal) -> exp.Expr:
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     scale = max(-exponent, 0)
-    width = max(len(digits) + max(exponent, 0), min(scale + 1, _MOST_DIGITS), scale)
+    width = len(digits) + max(exponent, 0)
+    width = width if width >= scale else scale + 1
     if width > _MOST_DIGITS:
         raise ValueError(f"a parameter's number cannot have more than {_MOST_DIGITS} digits")
     return _typed(format(value, "f"), f"DECIMAL({width}, {scale})")

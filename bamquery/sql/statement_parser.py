@@ -185,8 +185,9 @@ def foreign(parser: Any, words: str, token: Any = None) -> syntax.Foreign:
 
 
 def _table(parser: Any) -> exp.Table:
-    table = parser._parse_table_parts()
-    if isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier):
-        return table
-    parser.raise_error("Expecting the name of a table")
-    raise AssertionError
+    """A table's name; what is before it, and refused, included."""
+    parts = [parser._parse_name()]
+    while parser._match(TokenType.DOT):
+        parts.append(parser._parse_name())
+    name, db, catalog = [*reversed(parts), None, None][:3]
+    return exp.Table(this=name, db=db, catalog=catalog)

@@ -27,6 +27,7 @@ from bamquery.plan.nodes import (
 )
 from bamquery.plan.statements import CreateTable, CreateView, DropView, Reset, Statement
 from bamquery.sql import support, syntax
+from bamquery.sql.binder_copy import bind_copy_from, bind_copy_to
 from bamquery.sql.binder_insert import bind_insert
 from bamquery.sql.binder_query import bind_query
 from bamquery.sql.binder_sources import bind_table
@@ -203,6 +204,8 @@ _BINDERS: Final[Mapping[type[exp.Expr], Callable[[Any, str, Catalog], Statement]
         exp.Show: _show,
         syntax.AlterTable: bind_alter,
         syntax.Reset: _reset,
+        syntax.CopyTo: bind_copy_to,
+        syntax.CopyFrom: bind_copy_from,
         syntax.Explain: _explain,
         syntax.Optimize: _optimize,
         syntax.Vacuum: _vacuum,

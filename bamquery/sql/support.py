@@ -87,6 +87,8 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Anonymous: ("this", "expressions"),
         exp.Filter: _BINARY,
         exp.Array: ("expressions",),
+        exp.Struct: ("expressions",),
+        exp.PropertyEQ: _BINARY,
         # Statements.
         exp.Create: ("this", "kind", "replace", "exists", "expression"),
         exp.Insert: (*_BINARY, "by_name", "default"),
@@ -355,19 +357,38 @@ _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingP
 
 
 def _subquery(node: exp.Expr) -> str | None:
-    at_home = (exp.From, exp.Subquery, exp.Create, exp.Insert, exp.Describe, syntax.Explain, type(None))
+    at_home = (
+        *(exp.From, exp.Subquery, exp.Create, exp.Insert, exp.Describe, syntax.Explain, syntax.CopyTo),
+        type(None),
+    )
     return None if isinstance(node.parent, at_home) else "a subquery in an expression"
 
 
 def _tuple(node: exp.Expr) -> str | None:
-    return None if isinstance(node.parent, exp.Values) else "a row value"
+    at_home = isinstance(node.parent, (exp.Values, syntax.Option))
+    return None if at_home else "a row value"
 
 
 def _array(node: exp.Expr) -> str | None:
-    call = node.parent
-    if isinstance(call, exp.Anonymous) and isinstance(call.parent, exp.Table):
-        return None
-    return "a list"
+    return None if _is_option(node) else "a list"
+
+
+def _struct(node: exp.Expr) -> str | None:
+    return None if _is_option(node) else "a struct"
+
+
+def _named(node: exp.Expr) -> str | None:
+    return None if _is_option(node) else "a named argument"
+
+
+def _is_option(node: exp.Expr) -> bool:
+    """Whether it is an argument of a table function, or part of one, or of an option of COPY."""
+    parent = node.parent
+    while isinstance(parent, (exp.EQ, exp.PropertyEQ, exp.Struct)):
+        parent = parent.parent
+    return isinstance(parent, syntax.Option) or (
+        isinstance(parent, exp.Anonymous) and isinstance(parent.parent, exp.Table)
+    )
 
 
 def _is(node: exp.Expr) -> str | None:
@@ -403,6 +424,8 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Subquery: _subquery,
         exp.Tuple: _tuple,
         exp.Array: _array,
+        exp.Struct: _struct,
+        exp.PropertyEQ: _named,
         exp.Is: _is,
         exp.Create: _create,
         exp.Drop: _drop,

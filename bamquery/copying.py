@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
@@ -28,6 +29,19 @@ _Options = Mapping[str, Any]
 _Batches = Iterable[pa.RecordBatch]
 
 
+@dataclass(frozen=True, slots=True)
+class _Punctuation:
+    """What a CSV file has between and around values, and for null."""
+
+    quote: str
+    escape: str
+    delimiter: str
+    null: str
+
+
+_PUNCTUATION: Final = ("quote", "escape", "delimiter", "null")
+
+
 def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, QueryProfile]:
     """Run the plan and write its rows; the file is there once all of it is. Returns how many rows.
 
@@ -43,8 +57,9 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
 
 
 def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
-    quote, delimiter = options.get("quote", '"'), options.get("delimiter", ",")
-    null = options.get("null", "")
+    how = _Punctuation(
+        *(options.get(name, default) for name, default in zip(_PUNCTUATION, ('"', '"', ",", ""), strict=True))
+    )
     names = unique_names(schema.names)
     forced = {fold(name) for name in options.get("force_quote", ())}
     quoted = ["*" in forced or fold(name) in forced for name in names]
@@ -53,29 +68,41 @@ def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Op
         stream = _compressed(out, options, stack)
         if options.get("header", True):
             cells: list[Any] = [pa.array([name], pa.large_string()) for name in names]
-            header = [
-                _quoted(cell, quote, delimiter, null, every)
-                for cell, every in zip(cells, quoted, strict=True)
-            ]
-            stream.write(_lines(header, delimiter, null))
+            header = [_quoted(cell, how, every) for cell, every in zip(cells, quoted, strict=True)]
+            stream.write(_lines(header, how))
         for batch in batches:
             columns = [
-                _quoted(texts(column), quote, delimiter, null, every)
+                _quoted(texts(_readable(column)), how, every)
                 for column, every in zip(batch.columns, quoted, strict=True)
             ]
-            stream.write(_lines(columns, delimiter, null))
+            stream.write(_lines(columns, how))
             rows += batch.num_rows
     return rows
 
 
-def _lines(columns: Sequence[Any], delimiter: str, null: str) -> bytes:
+def _readable(column: pa.Array[Any]) -> pa.Array[Any]:
+    """A BLOB as SQL writes it, which SQL can read back; anything else as it is."""
+    if not pa.types.is_large_binary(column.type):
+        return column
+    written = [
+        None if value is None else "".join(chr(b) if _is_plain(b) else f"\\x{b:02X}" for b in value)
+        for value in column.to_pylist()
+    ]
+    return pa.array(written, pa.large_string())
+
+
+def _is_plain(byte: int) -> bool:
+    return 0x20 <= byte < 0x7F and byte not in b"\\'\""
+
+
+def _lines(columns: Sequence[Any], how: _Punctuation) -> bytes:
     """The rows as text, each with the end of its line."""
     kind = pa.large_string()
     joined: Any = pc.binary_join_element_wise(
         *(column.cast(kind) for column in columns),
-        pa.scalar(delimiter, kind),
+        pa.scalar(how.delimiter, kind),
         null_handling="replace",
-        null_replacement=null,
+        null_replacement=how.null,
     )
     ended: Any = pc.binary_join_element_wise(joined, pa.scalar("", kind), pa.scalar("\n", kind))
     return b"".join(bytes(buffer) for buffer in _characters(ended))
@@ -91,18 +118,18 @@ def _characters(column: Any) -> Iterable[memoryview]:
             yield memoryview(buffers[2])[places[first] : places[last]]
 
 
-def _quoted(column: Any, quote: str, delimiter: str, null: str, every: bool) -> Any:
+def _quoted(column: Any, how: _Punctuation, every: bool) -> Any:
     """Values in quotes where they need them: so that a value is no null, and has no end before its end."""
-    doubled = pc.replace_substring(column, quote, quote * 2)
-    inside: Any = pc.binary_join_element_wise(
-        pa.scalar(quote, doubled.type), doubled, pa.scalar(quote, doubled.type), pa.scalar("", doubled.type)
-    )
+    marked = pc.replace_substring(column, how.escape, how.escape * 2)
+    if how.quote != how.escape:
+        marked = pc.replace_substring(marked, how.quote, how.escape + how.quote)
+    quote = pa.scalar(how.quote, marked.type)
+    inside: Any = pc.binary_join_element_wise(quote, marked, quote, pa.scalar("", marked.type))
     if every:
         return inside
-    special = "".join(f"\\x{ord(character):02x}" for character in (quote, delimiter, "\n", "\r"))
-    needed = pc.or_(
-        pc.match_substring_regex(column, f"[{special}]"), pc.equal(column, pa.scalar(null, column.type))
-    )
+    special = "".join(f"\\x{ord(character):02x}" for character in (how.quote, how.delimiter, "\n", "\r"))
+    is_null_text = pc.equal(column, pa.scalar(how.null, column.type))
+    needed = pc.or_(pc.match_substring_regex(column, f"[{special}]"), is_null_text)
     return pc.if_else(needed, inside, column)
 
 
@@ -115,7 +142,7 @@ def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _O
         if array:
             stream.write(b"[")
         for batch in batches:
-            columns = [json_values(column) for column in batch.columns]
+            columns = [json_values(_readable(column)) for column in batch.columns]
             lines = [
                 "{" + ",".join(map("".join, zip(names, values, strict=True))) + "}"
                 for values in zip(*columns, strict=True)

@@ -69,6 +69,7 @@ _WRITE_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, _Read]]]] = MappingPr
             "header": ("header", boolean),
             **dict.fromkeys(("delim", "sep", "delimiter"), ("delimiter", character)),
             "quote": ("quote", character),
+            "escape": ("escape", character),
             **dict.fromkeys(("null", "nullstr"), ("null", text)),
             "force_quote": ("force_quote", _columns),
             "compression": ("compression", _one_of("auto", "none", "gzip", "zstd")),

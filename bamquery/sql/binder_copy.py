@@ -28,6 +28,7 @@ from bamquery.sql.file_options import (
     boolean,
     character,
     copy_options,
+    copy_path,
     count,
     file_request,
     text,
@@ -108,7 +109,7 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
             if not isinstance(source, (exp.Query, exp.Values)):
                 raise ValueError("COPY TO takes a table or a query")
         plan = bind_query(source, sql, catalog)
-    path = str(tree.args["path"].unnest().name)
+    path = copy_path(tree.args["path"], sql)
     named = list(copy_options(tree))
     file_format = _format(named, path, sql)
     options: dict[str, Any] = {"delimiter": "\t"} if file_format == "tsv" else {}
@@ -183,9 +184,9 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
             defaults = Defaults(target, catalog.rules(table.name), sql)
         except CatalogError as error:
             raise ValueError(str(error)) from error
-    path = tree.args["path"].unnest()
+    path, place = copy_path(tree.args["path"], sql), tree.args["path"]
     named = list(copy_options(tree))
-    said = _format(named, path.name, sql)
+    said = _format(named, path, sql)
     file_format = "csv" if said == "tsv" else said
     options = [option for option in named if option[0].lower() != "format"]
     request = file_request(file_format, options, sql, f"COPY FROM {file_format}")
@@ -193,16 +194,16 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
         request = _with(request, delimiter="\t")
     columns = tree.args.get("columns") or ()
     if file_format == "json" and not columns:
-        plan = bind_files([path.name], file_format, path, sql, catalog, request)
+        plan = bind_files([path], file_format, place, sql, catalog, request)
         columns = [exp.to_identifier(field.name) for field in plan.fields]
         positions = target_positions(target, columns, sql)
     else:
         positions = target_positions(target, columns, sql)
         if file_format == "csv":
             request = _with(request, text=_exact(target, positions))
-        plan = bind_files([path.name], file_format, path, sql, catalog, request)
-    check_count(path, len(plan.fields), positions, target, sql)
-    return Insert(target.name, arranged(plan, positions, path, sql, defaults))
+        plan = bind_files([path], file_format, place, sql, catalog, request)
+    check_count(place, len(plan.fields), positions, target, sql)
+    return Insert(target.name, arranged(plan, positions, place, sql, defaults))
 
 
 def _with(request: FileRequest, **changes: Any) -> FileRequest:

@@ -120,8 +120,8 @@ def bind_alter(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> AddColumn
         case syntax.AddColumn() as action:
             return _add_column(action, source, sql)
         case syntax.DropColumn(this=name) as action:
-            missing = source is not None and not _has(source, name.name)
-            if missing and action.args.get("exists"):
+            if_exists = bool(action.args.get("exists"))
+            if if_exists and source is not None and not _has(source, name.name):
                 return DropColumn(None, name.name)
             _require_column(source, name, sql)
             with placed(sql, name):
@@ -140,13 +140,13 @@ def bind_alter(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> AddColumn
 
 def _target(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> Source | None:
     """The table; None where there is none and IF EXISTS says that this is fine."""
-    table = tree.this
+    table, kind = tree.this, tree.args["kind"]
     known = {fold(name) for name in catalog.table_names()}
     if tree.args.get("exists") and fold(table.name) not in known:
         return None
     source = bind_table(table.name, table, sql, catalog)
     with placed(sql, table):
-        if tree.args["kind"] != "TABLE":
+        if kind != "TABLE":
             raise ValueError("of a view only the name could be changed: replace it (CREATE OR REPLACE VIEW)")
         try:
             catalog.rules(table.name)
@@ -157,10 +157,11 @@ def _target(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> Source | Non
 
 def _add_column(action: syntax.AddColumn, source: Source | None, sql: str) -> AddColumn:
     column = _definition(action.this, sql)
+    if_not_exists = bool(action.args.get("exists"))
     if source is None:
         return AddColumn(None, column)
     if _has(source, column.name):
-        if action.args.get("exists"):
+        if if_not_exists:
             return AddColumn(None, column)
         with placed(sql, action.this):
             raise ValueError(f'table "{source.name}" has a column "{column.name}" already')

@@ -51,6 +51,15 @@ def arguments(node: exp.Expr) -> tuple[list[exp.Expr], Named]:
     return plain, named
 
 
+def copy_path(node: exp.Expr, sql: str) -> str:
+    """The path of a COPY."""
+    path = node.unnest()
+    with placed(sql, path):
+        if not isinstance(path, exp.Literal) or not path.args["is_string"]:
+            raise ValueError("a path is a string")
+    return str(path.this)
+
+
 def copy_options(tree: exp.Expr) -> Named:
     """The options of a COPY."""
     return [
@@ -127,7 +136,10 @@ def texts(value: exp.Expr | None) -> tuple[str, ...]:
 
 
 def _word(value: exp.Expr | None) -> str:
-    if isinstance(value, (exp.Literal, exp.Var, exp.Column, exp.Identifier, exp.Boolean)):
+    if isinstance(value, exp.Literal):
+        # 'x' and x, '1' and 1 are the same to an option.
+        return str(value.this) if value.args["is_string"] else value.name
+    if isinstance(value, (exp.Var, exp.Column, exp.Identifier, exp.Boolean)):
         return str(value.name)
     raise ValueError("it takes a value" if value is None else "it takes a constant")
 

@@ -415,6 +415,13 @@ def _show(node: exp.Expr) -> str | None:
     return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
 
 
+def _column_def(node: exp.Expr) -> str | None:
+    at_home = isinstance(node.parent, syntax.AddColumn) or (
+        isinstance(node.parent, exp.Schema) and isinstance(node.parent.parent, exp.Create)
+    )
+    return None if at_home else "a name with a type"
+
+
 def _schema(node: exp.Expr) -> str | None:
     return None if isinstance(node.parent, (exp.Insert, exp.Create)) else "a list of columns"
 
@@ -431,6 +438,7 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Drop: _drop,
         exp.Show: _show,
         exp.Schema: _schema,
+        exp.ColumnDef: _column_def,
     }
 )
 """Nodes that are read in some places only."""

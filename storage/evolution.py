@@ -148,11 +148,11 @@ def _rule(data: Any, field: pa.Field[Any]) -> ColumnRule:
     initial: Scalar | None = None
     if "initial" in data:
         with pa.ipc.open_stream(_bytes(data["initial"])) as reader:
-            batch = reader.read_next_batch()
-        batch.validate(full=True)
-        if batch.num_rows != 1 or batch.num_columns != 1 or batch.column(0).type != field.type:
+            table = reader.read_all()
+        table.validate(full=True)
+        if table.num_rows != 1 or table.num_columns != 1 or table.column(0).type != field.type:
             raise ValueError(f'the first value of column "{field.name}" is not one of type {field.type}')
-        initial = batch.column(0)[0]
+        initial = table.column(0)[0]
     return ColumnRule(not_null, default, initial)
 
 

@@ -12,6 +12,7 @@ from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
+from bamquery.engine.operators.sample import Sample
 from bamquery.engine.operators.scan import make_scan
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.sort import Sort
@@ -98,5 +99,7 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
             return TopRows(_lower(child, settings), order, count, offset)
         case nodes.Limit(child=child, count=count, offset=offset):
             return Limit(_lower(child, settings), count, offset)
+        case nodes.Sample(child=child):
+            return Sample(_lower(child, settings), plan)
         case _:
             raise AssertionError(f"no operator for {type(plan).__name__}")

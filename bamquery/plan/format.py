@@ -15,6 +15,7 @@ from bamquery.plan.nodes import (
     Limit,
     Plan,
     Project,
+    Sample,
     Scan,
     SingleRow,
     Sort,
@@ -117,6 +118,9 @@ def _node(plan: Plan, exact: bool) -> str:
             )
         case Limit(count=count, offset=offset):
             return f"Limit{_rows(count, offset)}"
+        case Sample(count=count, percent=percent, seed=seed, by_run=by_run):
+            size = f"{count} rows" if percent is None else f"{percent:g} %"
+            return f"Sample {size}{' by run' * by_run}{'' if seed is None else f' seed {seed}'}"
 
 
 def _scan(scan: Scan, exact: bool) -> str:

@@ -157,7 +157,26 @@ class Limit:
         return self.child.fields
 
 
-Plan: TypeAlias = Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some of the child's rows, drawn at random: `percent` of them, or `count` where that is None.
+
+    With a `seed` the same ones of the same rows each time; `by_run` draws runs of rows, which costs less.
+    """
+
+    child: Plan
+    count: int = 0
+    percent: float | None = None
+    seed: int | None = None
+    by_run: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The child's."""
+        return self.child.fields
+
+
+Plan: TypeAlias = Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit | Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, transform
-from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, Sort
+from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Sample, Scan, Sort
 
 Rewrite = Callable[[Expression], Expression]
 
@@ -16,7 +16,7 @@ Rewrite = Callable[[Expression], Expression]
 def transform_plan(plan: Plan, rewrite: Callable[[Plan], Plan]) -> Plan:
     """Rebuild bottom-up, each node passed through `rewrite` after its child."""
     match plan:
-        case Filter() | Project() | Aggregate() | Sort() | Limit():
+        case Filter() | Project() | Aggregate() | Sort() | Limit() | Sample():
             child = transform_plan(plan.child, rewrite)
             return rewrite(plan if child is plan.child else replace(plan, child=child))
         case _:

@@ -18,6 +18,7 @@ from bamquery.sql import operators
 from bamquery.sql.aggregates import is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector, over_outputs
 from bamquery.sql.binder_expressions import ExpressionBinder
+from bamquery.sql.binder_sample import sampled
 from bamquery.sql.binder_sources import bind_from, bind_values
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import decode
@@ -89,6 +90,7 @@ class _SelectBinder:
         self._plan, self._scope = bind_from(
             node.args.get("from_"), sql, catalog, lambda inner: bind_query(inner, sql, catalog)
         )
+        self._plan = sampled(self._plan, node.args.get("sample"), sql)
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
         self._collector = AggregateCollector(sql, self._scope) if grouped else None

@@ -16,6 +16,7 @@ from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Plan, Scan, SingleRow, Source, Values
 from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.binder_files import bind_file_function, bind_files
+from bamquery.sql.binder_sample import sampled
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce, common_type
 from bamquery.sql.failures import each, placed
@@ -47,6 +48,7 @@ def bind_from(node: exp.Expr | None, sql: str, catalog: Catalog, bind_query: Bin
         case _:
             with placed(sql, source):
                 raise ValueError(f"{type(source).__name__} cannot stand in FROM")
+    plan = sampled(plan, source.args.get("sample"), sql)
     return plan, _aliased(Scope.of(name, plan.fields), source.args.get("alias"), sql)
 
 

@@ -32,7 +32,7 @@ _FOREIGN_STATEMENTS = (
 
 _QUERY_STARTS = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "(")
 _FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
-_CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "order", "limit", "offset", "sample")
+_CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
 
 _RESERVED = frozenset(
     {

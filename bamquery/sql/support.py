@@ -25,11 +25,13 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         # Queries.
         exp.Select: (
             *("expressions", "distinct", "from_", "where", "group", "having", "order", "limit", "offset"),
+            "sample",
         ),
         exp.From: ("this",),
-        exp.Table: ("this", "alias"),
+        exp.Table: ("this", "alias", "sample"),
+        exp.TableSample: ("method", "percent", "size", "seed"),
         exp.TableAlias: ("this", "columns"),
-        exp.Subquery: ("this", "alias"),
+        exp.Subquery: ("this", "alias", "sample"),
         exp.Values: ("expressions", "alias"),
         exp.Tuple: ("expressions",),
         exp.Where: ("this",),

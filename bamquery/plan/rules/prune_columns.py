@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
-from bamquery.plan.nodes import Aggregate, Filter, Limit, Plan, Project, Scan, SingleRow, Sort, Values
+from bamquery.plan.nodes import (
+    Aggregate,
+    Filter,
+    Limit,
+    Plan,
+    Project,
+    Sample,
+    Scan,
+    SingleRow,
+    Sort,
+    Values,
+)
 from bamquery.plan.rewriting import map_arguments, renumber
 
 
@@ -43,7 +54,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
             below, positions = _prune(child, needed | referenced_columns(*(k.expression for k in keys)))
             moved = tuple(replace(k, expression=renumber(k.expression, positions)) for k in keys)
             return replace(plan, child=below, keys=moved), positions
-        case Limit(child=child):
+        case Limit(child=child) | Sample(child=child):
             below, positions = _prune(child, needed)
             return replace(plan, child=below), positions
         case Project():

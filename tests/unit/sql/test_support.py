@@ -92,7 +92,7 @@ FROM trips EXCEPT ALL FROM trips
 FROM trips INTERSECT FROM trips
 WITH RECURSIVE x AS (SELECT 1) FROM x
 FROM trips LIMIT 5 BY id
-FROM trips t(a, b) TABLESAMPLE reservoir(10 ROWS)
+FROM trips TABLESAMPLE reservoir(10%)
 FROM trips PIVOT (sum(id) FOR zone IN ('a'))
 FROM trips UNPIVOT (x FOR y IN (id, vendor))
 FROM trips MATCH_RECOGNIZE (PARTITION BY id)

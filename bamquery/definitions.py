@@ -12,12 +12,13 @@ from bamquery.plan.statements import (
     DropColumn,
     DropView,
     RenameColumn,
+    RenameTable,
 )
 from bamquery.storage.database import Database
 from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.stored_view import StoredView
 
-Definition = CreateTable | CreateView | DropView | AddColumn | DropColumn | RenameColumn
+Definition = CreateTable | CreateView | DropView | AddColumn | DropColumn | RenameColumn | RenameTable
 
 
 def define(database: Database, statement: Definition) -> str:
@@ -40,7 +41,12 @@ def define(database: Database, statement: Definition) -> str:
                 return f'there is no view "{name}"'
             database.drop_view(name)
             return f'dropped view "{name}"'
-        case AddColumn(table=None) | DropColumn(table=None) | RenameColumn(table=None):
+        case (
+            AddColumn(table=None)
+            | DropColumn(table=None)
+            | RenameColumn(table=None)
+            | RenameTable(table=None)
+        ):
             return "there was nothing to change"
         case AddColumn(table=str(table), column=column, initial=initial):
             rule = ColumnRule(column.not_null, column.default, initial)
@@ -52,6 +58,9 @@ def define(database: Database, statement: Definition) -> str:
         case RenameColumn(table=str(table), name=name, new=new):
             database.table(table).rename_column(name, new)
             return f'renamed column "{name}" of table "{table}" to "{new}"'
+        case RenameTable(table=str(table), new=new):
+            database.rename(table, new)
+            return f'renamed "{table}" to "{new}"'
         case _:
             raise AssertionError(f"nothing defines by {type(statement).__name__}")
 

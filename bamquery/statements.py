@@ -43,6 +43,7 @@ def run_statement(session: Session, statement: definitions.Statement) -> Relatio
             | definitions.AddColumn()
             | definitions.DropColumn()
             | definitions.RenameColumn()
+            | definitions.RenameTable()
         ):
             return _done(session, define(session.database, statement))
         case nodes.Insert():

@@ -25,6 +25,7 @@ from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
 from bamquery.storage.locks import TOKEN_BITS, LockFile
 from bamquery.storage.manifest import Manifest, Operation, read_small_file
+from bamquery.storage.renaming import rename_table
 from bamquery.storage.snapshot import FragmentCache
 from bamquery.storage.stored_view import StoredView
 from bamquery.storage.table import Table
@@ -214,6 +215,55 @@ class Database:
         table.drop()
         with self._lock:
             self._caches.pop(table.folder.path, None)
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a table or view another name, in one step; snapshots that are open stay readable.
+
+        Raises:
+            CatalogError: there is nothing of that name, or something of the new one.
+            ConflictError: another writer committed at the same time; nothing was changed.
+            StorageError: a table is being made all the while, or the file system failed.
+        """
+        source, target = self._folder(name), self._folder(new)
+        manifest = source.read_latest()
+        if manifest is None or manifest.dropped:
+            raise self._missing(name, source, _KIND_TABLE)
+        if source.path == target.path:
+            if manifest.table != new:
+                self._respell(source, new)
+            return
+        self._require_free(target, None)
+        try:
+            with LockFile(self.path / MARKER, exclusive=True) as making:
+                making.wait_exclusive(0, "rename while tables are being made")
+                self._require_free(target, None)
+                self._make_folders(target)
+                rename_table(self._filesystem, source, target, new)
+        except BaseException:
+            self._tidy(target)
+            raise
+        with self._lock:
+            self._caches.pop(source.path, None)
+
+    def _respell(self, folder: TableFolder, name: str) -> None:
+        """The same name in other letters: a version like the one before."""
+        pin = pin_latest(folder)
+        manifest = None if pin is None else pin.manifest
+        if pin is None or manifest is None or manifest.dropped:
+            raise CatalogError(f'table "{name}" does not exist (any more)')
+        transaction = Transaction(self._filesystem, folder, pin)
+        try:
+            transaction.publish(
+                name,
+                "rename",
+                manifest.schema,
+                manifest.fragments,
+                evolution=manifest.evolution,
+                view=manifest.view,
+            )
+        finally:
+            transaction.rollback()
+            transaction.close()
 
     def vacuum(self) -> VacuumReport:
         """Remove versions that are neither the latest nor in use, and files that no version needs.

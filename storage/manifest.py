@@ -14,7 +14,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -31,7 +31,7 @@ from bamquery.storage.locks import MAX_VERSION, TOKEN_BITS
 from bamquery.storage.stored_view import StoredView
 from bamquery.storage.types import require_stored_schema
 
-Operation: TypeAlias = Literal["create", "replace", "append", "optimize", "alter", "view", "drop"]
+Operation: TypeAlias = Literal["create", "replace", "append", "optimize", "alter", "rename", "view", "drop"]
 
 FORMAT: Final = "bamquery table version"
 FORMAT_VERSION: Final = 2
@@ -47,8 +47,30 @@ _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
 _MEMBERS: Final = frozenset(
     {"format", "format_version", "version", "table", "operation", "created_at", "schema", "rows", "fragments"}
 )
-_LATER_MEMBERS: Final = frozenset({"columns", "eras", "view"})
+_LATER_MEMBERS: Final = frozenset({"columns", "eras", "view", "origin", "heir"})
 """Members of format 2, each only where there is something to say."""
+_LATER_OPERATIONS: Final = frozenset({"alter", "rename", "view"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A version of a table, by the name of its folder."""
+
+    folder: str
+    version: int
+
+    @classmethod
+    def from_json(cls, data: Any) -> Place:
+        """What is in a manifest.
+
+        Raises:
+            ValueError: it is no such thing.
+        """
+        if not isinstance(data, dict) or set(data) != {"folder", "version"}:
+            raise ValueError("a place must have a folder and a version")
+        if not isinstance(data["folder"], str) or table_name.decode(data["folder"]) is None:
+            raise ValueError(f"{data['folder']!r} is not a table's folder")
+        return cls(data["folder"], _integer(data, "version", 1, MAX_VERSION))
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,10 @@ class Manifest:
     fragments: tuple[FragmentEntry, ...]
     evolution: Evolution = NO_EVOLUTION
     view: StoredView | None = None
+    origin: Place | None = None
+    """Which version of another table must say that it has become this one, for this one to count."""
+    heir: Place | None = None
+    """Of a table that ended by a new name: the version that follows on it."""
 
     @property
     def is_table(self) -> bool:
@@ -86,10 +112,15 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """The file's content."""
         schema = None if self.schema is None else base64.b64encode(self.schema.serialize()).decode()
-        later = {**self.evolution.to_json(), **({} if self.view is None else {"view": self.view.to_json()})}
+        later = self.evolution.to_json()
+        if self.view is not None:
+            later["view"] = self.view.to_json()
+        for name, place in (("origin", self.origin), ("heir", self.heir)):
+            if place is not None:
+                later[name] = asdict(place)
         members = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION if later or self.operation in ("alter", "view") else 1,
+            "format_version": FORMAT_VERSION if later or self.operation in _LATER_OPERATIONS else 1,
             "version": self.version,
             "table": self.table,
             "operation": self.operation,
@@ -211,7 +242,11 @@ def _parse(members: Any, path: Path) -> Manifest:
     if not isinstance(entries, list):
         raise ValueError("its fragments are not a list")
     view = StoredView.from_json(members["view"]) if "view" in members else None
-    if (view is not None) != (operation == "view"):
+    origin = Place.from_json(members["origin"]) if "origin" in members else None
+    heir = Place.from_json(members["heir"]) if "heir" in members else None
+    if (origin is not None and operation != "rename") or (heir is not None and operation != "drop"):
+        raise ValueError(f"operation {operation!r} does not go with its members")
+    if (operation == "view" and view is None) or (view is not None and operation not in ("view", "rename")):
         raise ValueError(f"operation {operation!r} does not go with its members")
     schema = None if operation == "drop" or view is not None else _schema(members["schema"])
     manifest = Manifest(
@@ -223,6 +258,8 @@ def _parse(members: Any, path: Path) -> Manifest:
         fragments=_fragments(entries),
         evolution=NO_EVOLUTION if schema is None else Evolution.from_json(members, schema),
         view=view,
+        origin=origin,
+        heir=heir,
     )
     if schema is None and (manifest.fragments or members["schema"] is not None):
         raise ValueError("a dropped table or a view has neither schema nor fragments")

@@ -77,6 +77,14 @@ class RenameColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameTable:
+    """ALTER TABLE or VIEW RENAME TO."""
+
+    table: str | None
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
 class CopyTo:
     """COPY TO: a plan's rows into one file; `options` by their names, as `bamquery.copying` takes them."""
 
@@ -101,6 +109,7 @@ Statement: TypeAlias = (
     | AddColumn
     | DropColumn
     | RenameColumn
+    | RenameTable
     | CopyTo
     | Reset
 )

@@ -19,6 +19,7 @@ from bamquery.plan.statements import (
     CreateView,
     DropColumn,
     RenameColumn,
+    RenameTable,
 )
 from bamquery.sql import syntax
 from bamquery.sql.binder_defaults import bind_default, parse_default
@@ -109,12 +110,16 @@ def bind_create_view(tree: exp.Create, sql: str, catalog: Catalog) -> CreateView
     )
 
 
-def bind_alter(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> AddColumn | DropColumn | RenameColumn:
+def bind_alter(
+    tree: syntax.AlterTable, sql: str, catalog: Catalog
+) -> AddColumn | DropColumn | RenameColumn | RenameTable:
     """ALTER TABLE, one change.
 
     Raises:
         SqlError: there is no such table or column, or there is one where there must not be.
     """
+    if isinstance(tree.args["action"], syntax.RenameTable):
+        return _rename_table(tree, sql, catalog)
     source = _target(tree, sql, catalog)
     match tree.args["action"]:
         case syntax.AddColumn() as action:
@@ -136,6 +141,33 @@ def bind_alter(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> AddColumn
             return RenameColumn(source.name if source else None, name.name, new.name)
         case other:
             raise AssertionError(f"no ALTER is {type(other).__name__}")
+
+
+def _rename_table(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> RenameTable:
+    table, new, kind = tree.this, tree.args["action"].this, tree.args["kind"]
+    known = {fold(name): name for name in catalog.table_names()}
+    exists = bool(tree.args.get("exists"))
+    if fold(table.name) not in known:
+        if exists:
+            return RenameTable(None, new.name)
+        bind_table(table.name, table, sql, catalog)  # an object of Python at best
+        with placed(sql, table):
+            raise ValueError(f'"{table.name}" is a Python object, not a table')
+    with placed(sql, table):
+        if kind == "VIEW" and _is_stored(table.name, catalog):
+            raise ValueError(f'"{table.name}" is a table, not a view')
+    with placed(sql, new):
+        if fold(new.name) != fold(table.name) and fold(new.name) in known:
+            raise ValueError(f'there is a table or view "{known[fold(new.name)]}" already')
+    return RenameTable(known[fold(table.name)], new.name)
+
+
+def _is_stored(name: str, catalog: Catalog) -> bool:
+    try:
+        catalog.rules(name)
+    except CatalogError:
+        return False
+    return True
 
 
 def _target(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> Source | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
@@ -40,9 +40,10 @@ def caller_tables(session: Session) -> Callable[[str], Source | None]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == "bamquery":
         frame = frame.f_back
-    scopes: tuple[Mapping[str, Any], ...] = (frame.f_locals, frame.f_globals) if frame is not None else ()
 
     def find(name: str) -> Source | None:
+        # Not before a name is asked for: a frame keeps what it once gave out as its variables.
+        scopes = (frame.f_locals, frame.f_globals) if frame is not None else ()
         what = next((scope[name] for scope in scopes if name in scope), _NOTHING)
         if what is _NOTHING:
             return None

@@ -26,6 +26,9 @@ FRAGMENT_BYTES = 24_000
 VIEW = "view"
 """What the content of a view is called, whose value is its SQL."""
 
+OLD, NEW = "old", "new"
+"""Names of one table, before and after."""
+
 Content = dict[str, list[object]] | None
 """Columns of a table by name; None: there is no such table."""
 
@@ -138,6 +141,33 @@ def define(history: History, database: Database) -> None:
     history.commit("d", None, lambda: database.drop_view("d"))
 
 
+def run_renames(history: History, base: Path) -> None:
+    """Another workload: a table and a view under other names, and a table anew under the old one."""
+    history.filesystem.make_directory(base / "outer")
+    with Database.open(base / "outer" / "inner" / "db", history.filesystem) as database:
+        first, last = rows(0, 50), rows(50, 60)
+        write(history, database, OLD, [first])
+        rename(history, database, OLD, NEW, content_of(first))
+        append(history, database, NEW, content_of(first, last), last)
+        write(history, database, "c", [last])
+        database.vacuum()
+        rename(history, database, NEW, OLD, content_of(first, last))
+        make = partial(database.create_view, "d", StoredView("SELECT 1"))
+        history.commit("d", {VIEW: ["SELECT 1"]}, make)
+        rename(history, database, "d", "e", {VIEW: ["SELECT 1"]})
+        database.vacuum()
+
+
+def rename(history: History, database: Database, old: str, new: str, content: Content) -> None:
+    """RENAME: one name ends and the other begins at once."""
+    begin = len(history.filesystem.operations)
+    changes = [Change(old, None, begin), Change(new, content, begin)]
+    history.changes += changes
+    database.rename(old, new)
+    for change in changes:
+        change.end = len(history.filesystem.operations)
+
+
 def go_on(history: History, path: Path, *, vacuum_first: bool) -> None:
     """What another process does with whatever a killed one has left."""
     with Database.open(path, history.filesystem) as database:
@@ -239,6 +269,8 @@ def contents(database: Database, allowed: Mapping[str, list[Content] | None]) ->
         assert view is not None
         found[name] = {VIEW: [view.sql]}
     assert found.keys() == allowed.keys(), "a table that never was"
+    if len(allowed.get(OLD) or []) + len(allowed.get(NEW) or []) == 4:  # amid a rename
+        assert (found[OLD] is None) != (found[NEW] is None), "a table under both names, or under none"
     for name, is_now in found.items():
         wanted = allowed[name]
         assert wanted is None or is_now in wanted, f"table {name} was never {str(is_now)[:200]}"

@@ -21,6 +21,7 @@ from bamquery.relation import Relation
 from bamquery.session import Session
 from bamquery.storage.table_writer import TableWriter
 from bamquery.storage.types import normalize_schema, settle_nulls
+from bamquery.summarizing import summarize
 from bamquery.type_names import type_name
 from bamquery.views import inline
 
@@ -82,6 +83,8 @@ def run_statement(session: Session, statement: definitions.Statement) -> Relatio
         case definitions.CopyTo():
             rows, profile = copy_to(session, statement, inline(statement.plan))
             return _counted(session, rows, profile, f"wrote {statement.path}")
+        case definitions.Summarize():
+            return Relation(session, nodes.Values(summarize(session, statement, inline(statement.plan))))
         case definitions.Reset(name=name):
             session.set(name, None)
             return _done(session, f"reset {name}")

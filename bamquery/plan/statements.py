@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from bamquery.plan import nodes
-from bamquery.plan.nodes import Plan
+from bamquery.plan.nodes import Field, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,18 @@ class CopyTo:
 
 
 @dataclass(frozen=True, slots=True)
+class Summarize:
+    """SUMMARIZE: the columns, and a plan of one row.
+
+    It begins with the number of rows; `figures` says of each column what follows in which order.
+    """
+
+    columns: tuple[Field, ...]
+    figures: tuple[tuple[str, ...], ...]
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
 class Reset:
     """RESET name: a setting back to its default."""
 
@@ -112,4 +124,5 @@ Statement: TypeAlias = (
     | RenameTable
     | CopyTo
     | Reset
+    | Summarize
 )

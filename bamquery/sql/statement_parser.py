@@ -135,6 +135,13 @@ def parse_show(parser: Any) -> exp.Expr:
     return exp.Describe(this=_table(parser))
 
 
+def parse_summarize(parser: Any) -> exp.Expr:
+    """SUMMARIZE, after its first word."""
+    word = parser._curr.text.upper() if parser._curr else ""
+    is_query = word in ("SELECT", "FROM", "VALUES", "WITH", "(")
+    return syntax.Summarize(this=parser._parse_statement() if is_query else _table(parser))
+
+
 def parse_reset(parser: Any) -> exp.Expr:
     """RESET, after its first word."""
     _scope(parser)

@@ -31,6 +31,7 @@ from bamquery.sql.binder_copy import bind_copy_from, bind_copy_to
 from bamquery.sql.binder_insert import bind_insert
 from bamquery.sql.binder_query import bind_query
 from bamquery.sql.binder_sources import bind_table
+from bamquery.sql.binder_summarize import bind_summarize
 from bamquery.sql.binder_tables import bind_alter, bind_create_table, bind_create_view
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce
@@ -204,6 +205,7 @@ _BINDERS: Final[Mapping[type[exp.Expr], Callable[[Any, str, Catalog], Statement]
         exp.Show: _show,
         syntax.AlterTable: bind_alter,
         syntax.Reset: _reset,
+        syntax.Summarize: bind_summarize,
         syntax.CopyTo: bind_copy_to,
         syntax.CopyFrom: bind_copy_from,
         syntax.Explain: _explain,

@@ -20,13 +20,13 @@ from bamquery.sql.positions import start
 
 STATEMENT_KEYWORDS = (
     *("SELECT", "FROM", "VALUES", "CREATE", "INSERT", "DROP", "DESCRIBE", "SHOW", "EXPLAIN", "SET"),
-    *("OPTIMIZE", "VACUUM", "ALTER", "COPY", "RESET"),
+    *("OPTIMIZE", "VACUUM", "ALTER", "COPY", "RESET", "SUMMARIZE"),
 )
 """What statements that BamQuery runs begin with."""
 
 _FOREIGN_STATEMENTS = (
     *("CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "FORCE", "IMPORT", "INSTALL", "LOAD"),
-    *("PREPARE", "SUMMARIZE", "USE"),
+    *("PREPARE", "USE"),
 )
 """Statements of DuckDB that sqlglot knows poorly or not at all."""
 
@@ -264,4 +264,5 @@ _STATEMENTS: dict[str, Callable[[StrictParser], exp.Expr]] = {
     "PRAGMA": statement_parser.parse_pragma,
     "RESET": statement_parser.parse_reset,
     "SHOW": statement_parser.parse_show,
+    "SUMMARIZE": statement_parser.parse_summarize,
 }

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.sql import syntax
+from bamquery.sql.aggregates import is_aggregate
 from bamquery.sql.positions import reason, start
 
 _BINARY: Final = ("this", "expression")
@@ -107,6 +108,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         syntax.Vacuum: (),
         syntax.SetSetting: _BINARY,
         syntax.Reset: ("this",),
+        syntax.Summarize: ("this",),
         syntax.AlterTable: ("this", "kind", "exists", "action"),
         syntax.AddColumn: ("this", "exists"),
         syntax.DropColumn: ("this", "exists"),
@@ -361,6 +363,7 @@ _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingP
 def _subquery(node: exp.Expr) -> str | None:
     at_home = (
         *(exp.From, exp.Subquery, exp.Create, exp.Insert, exp.Describe, syntax.Explain, syntax.CopyTo),
+        syntax.Summarize,
         type(None),
     )
     return None if isinstance(node.parent, at_home) else "a subquery in an expression"
@@ -417,6 +420,10 @@ def _show(node: exp.Expr) -> str | None:
     return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
 
 
+def _summarize(node: exp.Expr) -> str | None:
+    return None if is_aggregate("quantile_disc") else "SUMMARIZE"
+
+
 def _column_def(node: exp.Expr) -> str | None:
     at_home = isinstance(node.parent, syntax.AddColumn) or (
         isinstance(node.parent, exp.Schema) and isinstance(node.parent.parent, exp.Create)
@@ -441,6 +448,7 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Show: _show,
         exp.Schema: _schema,
         exp.ColumnDef: _column_def,
+        syntax.Summarize: _summarize,
     }
 )
 """Nodes that are read in some places only."""

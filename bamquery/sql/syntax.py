@@ -79,6 +79,12 @@ class Option(exp.Expression):
     arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": False}
 
 
+class Summarize(exp.Expression):
+    """SUMMARIZE `this`: a table or a query."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
 class Reset(exp.Expression):
     """RESET `this`: an identifier."""
 

@@ -98,12 +98,14 @@ class CopyTo:
 class Summarize:
     """SUMMARIZE: the columns, and a plan of one row.
 
-    It begins with the number of rows; `figures` says of each column what follows in which order.
+    It begins with the number of rows; `figures` says of each column what follows in which order. `ordered`
+    has plans of the columns that have quartiles, by name: their values in order, without nulls.
     """
 
     columns: tuple[Field, ...]
     figures: tuple[tuple[str, ...], ...]
     plan: Plan
+    ordered: tuple[tuple[str, Plan], ...]
 
 
 @dataclass(frozen=True, slots=True)

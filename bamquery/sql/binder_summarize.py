@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import pyarrow as pa
 from sqlglot import exp
 
@@ -14,8 +12,6 @@ from bamquery.sql import syntax
 from bamquery.sql.binder_query import bind_query
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.scope import unique_names
-
-_QUARTILES: Final = (("q25", "0.25"), ("q50", "0.5"), ("q75", "0.75"))
 
 
 def bind_summarize(tree: syntax.Summarize, sql: str, catalog: Catalog) -> Summarize:
@@ -34,13 +30,40 @@ def bind_summarize(tree: syntax.Summarize, sql: str, catalog: Catalog) -> Summar
     )
     calls = [_call("count")]
     figures = []
+    ordered = []
     for field in fields:
         column = exp.Column(this=exp.to_identifier(field.name, quoted=True))
         named = _figures(column, types.value_type(field.type))
         figures.append(tuple(named))
         calls += named.values()
-    summary = exp.Select(expressions=calls, from_=exp.From(this=exp.Subquery(this=query.copy(), alias=None)))
-    return Summarize(fields, tuple(figures), bind_query(summary, sql, catalog))
+        if _is_measured(types.value_type(field.type)):
+            ordered.append((field.name, bind_query(_in_order(column, query), sql, catalog)))
+    summary = exp.Select(expressions=calls, from_=_from(query))
+    return Summarize(fields, tuple(figures), bind_query(summary, sql, catalog), tuple(ordered))
+
+
+def _from(query: exp.Expr) -> exp.From:
+    return exp.From(this=exp.Subquery(this=query.copy()))
+
+
+def _in_order(column: exp.Column, query: exp.Expr) -> exp.Select:
+    """The column's values without nulls, the least first."""
+    present = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
+    return exp.Select(
+        expressions=[column.copy()],
+        from_=_from(query),
+        where=exp.Where(this=present),
+        order=exp.Order(expressions=[exp.Ordered(this=column.copy(), nulls_first=False)]),
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_measured(kind: pa.DataType) -> bool:
+    """Whether values of the type have quartiles: numbers, dates and times."""
+    return _is_number(kind) or pa.types.is_temporal(kind)
 
 
 def _figures(column: exp.Column, kind: pa.DataType) -> dict[str, exp.Expr]:
@@ -50,12 +73,8 @@ def _figures(column: exp.Column, kind: pa.DataType) -> dict[str, exp.Expr]:
     # Of truth values the greatest is whether any is true.
     least, most = ("bool_and", "bool_or") if pa.types.is_boolean(kind) else ("min", "max")
     found["min"], found["max"] = _call(least, column), _call(most, column)
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if is_number:
+    if _is_number(kind):
         found["avg"], found["std"] = _call("avg", column), _call("stddev", column)
-    if is_number or pa.types.is_temporal(kind):
-        for name, share in _QUARTILES:
-            found[name] = _call("quantile_disc", column, exp.Literal.number(share))
     return found
 
 

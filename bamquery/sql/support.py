@@ -16,7 +16,6 @@ from sqlglot import exp
 
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.sql import syntax
-from bamquery.sql.aggregates import is_aggregate
 from bamquery.sql.positions import reason, start
 
 _BINARY: Final = ("this", "expression")
@@ -420,10 +419,6 @@ def _show(node: exp.Expr) -> str | None:
     return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
 
 
-def _summarize(node: exp.Expr) -> str | None:
-    return None if is_aggregate("quantile_disc") else "SUMMARIZE"
-
-
 def _column_def(node: exp.Expr) -> str | None:
     at_home = isinstance(node.parent, syntax.AddColumn) or (
         isinstance(node.parent, exp.Schema) and isinstance(node.parent.parent, exp.Create)
@@ -448,7 +443,6 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Show: _show,
         exp.Schema: _schema,
         exp.ColumnDef: _column_def,
-        syntax.Summarize: _summarize,
     }
 )
 """Nodes that are read in some places only."""

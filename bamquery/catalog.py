@@ -75,6 +75,10 @@ class StatementCatalog:
             raise CatalogError(f'"{name}" is a {kind}, not a table')
         return source.snapshot.evolution.rules
 
+    def stored(self) -> StatementCatalog:
+        """See `Catalog.stored`."""
+        return StatementCatalog(self._database, {}, self._opened)
+
     def _stored(self, name: str) -> Source:
         try:
             table = self._database.table(name)

@@ -98,6 +98,9 @@ class MemoryCatalog:
     def rules(self, name: str) -> Sequence[ColumnRule]:
         return self._rules.get(self.table(name).name, ())
 
+    def stored(self) -> MemoryCatalog:
+        return self
+
     def files(
         self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
     ) -> SchemaOnly:

@@ -66,7 +66,7 @@ def _definition(node: exp.Expr, sql: str) -> ColumnDefinition:
             case exp.NotNullColumnConstraint() as null:
                 not_null = not null.args.get("allow_null")
             case exp.DefaultColumnConstraint(this=value):
-                default = value.sql("duckdb")
+                default = value.unnest().sql("duckdb")
                 with placed(sql, value):
                     bind_default(value, sql, kind)
             case other:
@@ -96,7 +96,7 @@ def bind_create_view(tree: exp.Create, sql: str, catalog: Catalog) -> CreateView
         with placed(sql, node):
             if mark(node) is not None:
                 raise ValueError("a view cannot have parameters")
-    fields = bind_query(tree.expression, sql, catalog).fields
+    fields = bind_query(tree.expression, sql, catalog.stored()).fields
     with placed(sql, target):
         if len(named) > len(fields):
             raise ValueError(f"the query has {len(fields)} columns, not {len(named)}")

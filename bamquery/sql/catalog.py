@@ -29,6 +29,10 @@ class Catalog(Protocol):
         """
         ...
 
+    def stored(self) -> Catalog:
+        """The same without what only this connection knows, such as objects of Python."""
+        ...
+
     def files(
         self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
     ) -> Source:

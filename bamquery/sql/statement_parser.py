@@ -85,7 +85,7 @@ def parse_copy(parser: Any) -> exp.Expr:
     into = isinstance(source, exp.Table) and parser._match(TokenType.FROM)
     if not into and not parser._match_text_seq("TO"):
         parser.raise_error("Expecting TO" if not isinstance(source, exp.Table) else "Expecting TO or FROM")
-    path = parser._parse_primary()
+    path = parser._parse_primary() or parser._parse_placeholder()
     if not isinstance(path, (exp.Literal, exp.Placeholder)) or (
         isinstance(path, exp.Literal) and not path.args["is_string"]
     ):

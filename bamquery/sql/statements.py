@@ -183,6 +183,8 @@ def _setting(node: exp.Expr) -> bool | int | float | str | None:
             if node.args["is_string"]:
                 return text
             return int(text) if text.isdigit() else float(text)
+        case exp.Paren(this=inner):  # a parameter's value
+            return _setting(inner)
         case exp.Boolean():
             return bool(node.this)
         case exp.Null():

@@ -70,7 +70,19 @@ def test_values_of_numpy_and_pyarrow(ours):
     assert ours.sql("SELECT ?, ?, ?, ?, ?", values).fetchall() == [(5, 1.5, True, "x", "y")]
 
 
-def test_parameters_in_other_statements(ours):
+def test_parameters_in_other_statements(ours, tmp_path):
+    path = str(tmp_path / "x.parquet")
+    ours.sql("CREATE OR REPLACE TABLE given (a INTEGER DEFAULT ?, b VARCHAR)", [7])
+    ours.sql("INSERT INTO given (b) VALUES ($b)", {"b": "x"})
+    ours.sql("COPY given TO ?", [path])
+    ours.sql("COPY given FROM $path", {"path": path})
+    assert ours.sql("SELECT * FROM read_parquet(?)", [path]).fetchall() == [(7, "x")]
+    assert ours.sql("SELECT count(*) FROM given").fetchall() == [(2,)]
+    assert ours.sql("DESCRIBE given").fetchall()[0][4] == "7"
+    ours.sql("SET threads = ?", [2])
+    assert ours.settings.threads == 2
+    with pytest.raises(SqlError, match="a path is a string"):
+        ours.sql("COPY given TO ?", [5])
     ours.sql("CREATE OR REPLACE TABLE made AS SELECT $x AS a", {"x": 1})
     ours.sql("INSERT INTO made VALUES (?), (?)", ["7", 8])
     assert ours.sql("SELECT * FROM made WHERE a > $1 ORDER BY a", [1]).fetchall() == [(7,), (8,)]

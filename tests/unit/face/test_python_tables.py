@@ -66,6 +66,15 @@ def test_a_view_sees_no_variables(connection):
     assert connection.sql("FROM named").columns == ["i", "s"]
 
 
+def test_a_view_cannot_be_made_of_an_object(connection):
+    mine = everywhere
+    connection.register("named", mine)
+    for name in ("mine", "named"):
+        with pytest.raises(SqlError, match=f'there is no table "{name}"'):
+            connection.sql(f"CREATE VIEW v AS FROM {name}")
+    assert connection.views == []
+
+
 def test_relations_are_tables_of_their_connection(connection):
     first = connection.sql("SELECT i, i * 2 AS d FROM everywhere WHERE i <> ?", [2])  # noqa: F841
     second = connection.sql("SELECT sum(d) AS total FROM first")  # noqa: F841

@@ -34,7 +34,7 @@ class SnapshotPart:
     name: str
     version: int
     schema: pa.Schema
-    fragments: Sequence[Fragment]
+    fragments: tuple[Fragment, ...]
     evolution: Evolution = Evolution()  # noqa: RUF009 (immutable)
 
     @property
@@ -92,7 +92,7 @@ def _part(scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment]) -> Part
         predicates.append(moved)
     outputs = [present(column) for column in scan.columns]
     read = list(dict.fromkeys(output.index for output in outputs if isinstance(output, ColumnRef)))
-    source = StoredTable(SnapshotPart(snapshot.name, snapshot.version, schema, fragments))
+    source = StoredTable(SnapshotPart(snapshot.name, snapshot.version, schema, tuple(fragments)))
     inner = Scan(source, tuple(read), tuple(predicates))
     if len(read) == len(outputs):
         return Part(inner, None)

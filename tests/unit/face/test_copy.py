@@ -209,6 +209,17 @@ def test_readers_take_options(ours: Connection, theirs: duckdb.DuckDBPyConnectio
 
 
 @pytest.mark.usefixtures("files")
+def test_files_are_described_like_tables(ours: Connection, theirs: duckdb.DuckDBPyConnection) -> None:
+    for sql in (
+        "DESCRIBE 'a.csv'",
+        "DESCRIBE FROM 'n.json'",
+        "DESCRIBE SELECT * FROM read_parquet('x.parquet')",
+    ):
+        assert rendered(ours.sql(sql).to_arrow()) == rendered(theirs.sql(sql).to_arrow_table())
+    assert ours.sql("SUMMARIZE 'a.csv'").to_arrow().num_rows == 4
+
+
+@pytest.mark.usefixtures("files")
 def test_the_name_of_a_rows_file(ours: Connection) -> None:
     query = "SELECT filename, count(*) FROM read_csv(['a.csv', 'a.csv'], filename=true) GROUP BY 1"
     assert ours.sql(query).fetchall() == [("a.csv", 6)]

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from bamquery.engine.sources import FileSource, StoredTable
+from bamquery.errors import BamQueryError, CatalogError, SqlError
 from bamquery.naming import fold
-from bamquery.plan.nodes import Source
+from bamquery.plan.nodes import Query, Source
+from bamquery.sql.scope import unique_names
+from bamquery.sql.statements import bind
 from bamquery.storage.database import Database
+from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.ingest.opening import open_source
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.stored_view import StoredView
+from bamquery.views import View, renamed
 
 
 class StatementCatalog:
@@ -19,13 +26,26 @@ class StatementCatalog:
     """
 
     def __init__(
-        self, database: Database, relations: Mapping[str, Source], opened: Callable[[Snapshot], None]
+        self,
+        database: Database,
+        relations: Mapping[str, Source],
+        opened: Callable[[Snapshot], None],
+        find: Callable[[str], Source | None] = lambda name: None,
     ) -> None:
-        """`relations` are names that only exist here, and hide tables; `opened` hears of every snapshot."""
+        """Over a database.
+
+        Args:
+            database: whose tables and views there are.
+            relations: names that only exist here, and hide tables.
+            opened: hears of every snapshot.
+            find: asked for a name that nothing has.
+        """
+        self._find = find
         self._database = database
         self._relations = {fold(name): source for name, source in relations.items()}
         self._tables: dict[str, Source] = {}
         self._opened = opened
+        self._within: list[str] = []  # views that are being bound
 
     def table(self, name: str) -> Source:
         """The table's latest version, held.
@@ -34,23 +54,70 @@ class StatementCatalog:
             CatalogError: there is none; suggests the nearest name.
         """
         folded = fold(name)
-        if folded in self._relations:
+        if folded in self._relations and not self._within:
             return self._relations[folded]
         if folded not in self._tables:
-            snapshot = self._database.table(name).snapshot()
-            self._opened(snapshot)
-            self._tables[folded] = StoredTable(snapshot)
+            view = self._database.view(name)
+            self._tables[folded] = self._stored(name) if view is None else self._view(name, view)
         return self._tables[folded]
+
+    def _other(self, name: str) -> Source | None:
+        """What else there is of that name; a view sees nothing of it."""
+        return None if self._within else self._find(name)
+
+    def rules(self, name: str) -> Sequence[ColumnRule]:
+        """See `Catalog.rules`."""
+        if fold(name) in self._relations:
+            raise CatalogError(f'"{name}" is a Python object, not a table')
+        source = self.table(name)
+        if not isinstance(source, StoredTable):
+            kind = "view" if isinstance(source, View) else "Python object"
+            raise CatalogError(f'"{name}" is a {kind}, not a table')
+        return source.snapshot.evolution.rules
+
+    def stored(self) -> StatementCatalog:
+        """See `Catalog.stored`."""
+        return StatementCatalog(self._database, {}, self._opened)
+
+    def _stored(self, name: str) -> Source:
+        try:
+            table = self._database.table(name)
+        except CatalogError:
+            other = self._other(name)
+            if other is None:
+                raise
+            return other
+        snapshot = table.snapshot()
+        self._opened(snapshot)
+        return StoredTable(snapshot)
+
+    def _view(self, name: str, view: StoredView) -> Source:
+        """The view's query, bound over the tables of this moment."""
+        folded = fold(name)
+        if folded in self._within:
+            raise SqlError(f'view "{name}" is defined by itself')
+        self._within.append(folded)
+        try:
+            (statement,) = bind(view.sql, self)
+        except BamQueryError as error:
+            raise SqlError(f'view "{name}" cannot be used: {error}') from error
+        finally:
+            self._within.pop()
+        assert isinstance(statement, Query)
+        names = [*view.columns, *(field.name for field in statement.plan.fields[len(view.columns) :])]
+        return View(name, renamed(statement.plan, unique_names(names)))
 
     def next_statement(self) -> None:
         """Look at the tables anew."""
         self._tables.clear()
 
     def table_names(self) -> Sequence[str]:
-        """All tables, as they were written."""
-        return self._database.table_names()
+        """All tables and views, as they were written."""
+        return sorted([*self._database.table_names(), *self._database.view_names()], key=fold)
 
-    def files(self, patterns: Sequence[str], file_format: str | None) -> Source:
+    def files(
+        self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
+    ) -> Source:
         """Files as one source; their metadata is read.
 
         Raises:
@@ -58,4 +125,4 @@ class StatementCatalog:
         """
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
-        return FileSource(open_source(what, format=file_format))
+        return FileSource(open_source(what, format=file_format, options=options))

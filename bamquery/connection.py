@@ -7,13 +7,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from bamquery.catalog import StatementCatalog
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
 from bamquery.errors import SqlError
-from bamquery.plan.nodes import Scan
+from bamquery.naming import fold
+from bamquery.plan.nodes import Scan, Source
 from bamquery.progress import progress_bar
+from bamquery.python_tables import caller_tables, python_source
 from bamquery.relation import Relation
 from bamquery.session import Cancellation, Session
+from bamquery.sql.parameters import Parameters
 from bamquery.sql.statements import bind
 from bamquery.statements import run_statement
 from bamquery.storage.check import CheckReport
@@ -22,6 +26,7 @@ from bamquery.storage.ingest import ingest, open_source
 from bamquery.storage.optimize import OptimizeReport
 from bamquery.storage.types import settle_nulls
 from bamquery.storage.vacuum import VacuumReport
+from bamquery.views import inline
 
 
 def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: object) -> Connection:
@@ -50,11 +55,19 @@ class Connection:
     def __init__(self, session: Session) -> None:
         """Use `connect`."""
         self._session = session
+        self._registered: dict[str, Source] = {}
 
     # SQL.
 
-    def sql(self, text: str) -> Relation:
+    def sql(self, text: str, params: Parameters | None = None) -> Relation:
         """Run one or more statements; the answer of the last one.
+
+        In place of a table a query may name what was registered, or where there is no such table, a variable
+        of the caller: a pyarrow, pandas or polars object or a relation.
+
+        Args:
+            text: the statements.
+            params: values for `?` and `$1` as a list, for `$name` as a dict.
 
         A query is not run until its rows are asked for, but sees the tables as they are now. Everything
         else is done, and committed, when this returns.
@@ -65,35 +78,68 @@ class Connection:
             BamQueryError: a statement failed: it changed nothing, those before it are done.
         """
         relation = None
-        for relation in self.statements(text):  # noqa: B007 (the last one is the answer)
+        for relation in self.statements(text, params):  # noqa: B007 (the last one is the answer)
             pass
         if relation is None:
             raise SqlError("there is no statement", text)
         return relation
 
-    def statements(self, text: str) -> Iterator[Relation]:
+    def statements(self, text: str, params: Parameters | None = None) -> Iterator[Relation]:
         """Run statements one by one, each when its answer is asked for; see `sql`."""
-        catalog = self._session.catalog({})
-        for statement in bind(text, catalog):
+        # Not a generator itself: whose variables count is known only while it is called.
+        return self._statements(
+            text, params, self._session.catalog(self._registered, caller_tables(self._session))
+        )
+
+    def _statements(
+        self, text: str, params: Parameters | None, catalog: StatementCatalog
+    ) -> Iterator[Relation]:
+        for statement in bind(text, catalog, params):
             yield run_statement(self._session, statement)
             # The next one sees what this one did.
             catalog.next_statement()
+
+    def register(self, name: str, what: Any) -> None:
+        """Let statements name a Python object as if it were a table; it hides a table of that name.
+
+        Args:
+            name: compared without regard to case.
+            what: a pyarrow table, batch, reader or dataset, a pandas or polars frame, a relation of this
+                connection, or anything with `__arrow_c_stream__`. Nothing is copied before it is read.
+
+        Raises:
+            IngestError: it is none of these, or has columns that no type holds.
+        """
+        source = python_source(self._session, name, what)
+        self._registered = {**self._unregistered(name), name: source}
+
+    def unregister(self, name: str) -> None:
+        """Undo `register`; a name that is not registered is no error."""
+        self._registered = self._unregistered(name)
+
+    def _unregistered(self, name: str) -> dict[str, Source]:
+        return {other: source for other, source in self._registered.items() if fold(other) != fold(name)}
 
     # Tables.
 
     @property
     def tables(self) -> list[str]:
-        """Names of all tables."""
+        """Names of all tables; of views, see `views`."""
         return list(self._session.database.table_names())
 
+    @property
+    def views(self) -> list[str]:
+        """Names of all views."""
+        return list(self._session.database.view_names())
+
     def table(self, name: str) -> Relation:
-        """All rows of a table, as it is now.
+        """All rows of a table or view, as it is now.
 
         Raises:
             CatalogError: there is no such table; suggests the nearest name.
         """
-        source = self._session.catalog({}).table(name)
-        return Relation(self._session, Scan(source, tuple(range(len(source.schema)))))
+        source = self._session.catalog(self._registered).table(name)
+        return Relation(self._session, inline(Scan(source, tuple(range(len(source.schema))))))
 
     def load(
         self,

@@ -51,6 +51,10 @@ class CatalogError(BamQueryError):
     """A table or column that does not exist, exists already, or has an impossible name."""
 
 
+class ConstraintError(BamQueryError):
+    """A row that its table does not take: a null where the column is NOT NULL."""
+
+
 class ExecutionError(BamQueryError):
     """A value that an expression cannot compute with: overflow, a failed cast."""
 

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -44,7 +44,7 @@ def write_json(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: Binary
     rows = 0
     out.write(b"[")
     for batch in batches:
-        columns = [_json_values(column) for column in batch.columns]
+        columns = [json_values(column) for column in batch.columns]
         for values in zip(*columns, strict=True):
             row = ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
             out.write(f"{',' if rows else ''}\n{{{row}}}".encode())
@@ -67,21 +67,21 @@ def write_markdown(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: Bi
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryIO) -> int:
     """A Parquet file, compressed with zstd."""
-    target = _plain_schema(schema)
+    target = plain_schema(schema)
     with parquet.ParquetWriter(out, target, compression="zstd") as writer:
         return _write_batches(batches, target, writer.write_batch)
 
 
 def write_arrow_stream(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryIO) -> int:
     """An Arrow IPC stream, for pipes."""
-    target = _plain_schema(schema)
+    target = plain_schema(schema)
     with ipc.new_stream(_sink(out), target) as writer:
         return _write_batches(batches, target, writer.write_batch)
 
 
 def write_arrow_file(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryIO) -> int:
     """An Arrow IPC file, which readers can map."""
-    target = _plain_schema(schema)
+    target = plain_schema(schema)
     with ipc.new_file(_sink(out), target) as writer:
         return _write_batches(batches, target, writer.write_batch)
 
@@ -96,10 +96,16 @@ def _write_batches(
     batches: Iterable[pa.RecordBatch], target: pa.Schema, write: Callable[[pa.RecordBatch], Any]
 ) -> int:
     rows = 0
-    for batch in batches:
-        write(pa.RecordBatch.from_arrays([_plain(column) for column in batch.columns], schema=target))
+    for batch in plain_batches(batches, target):
+        write(batch)
         rows += batch.num_rows
     return rows
+
+
+def plain_batches(batches: Iterable[pa.RecordBatch], target: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The batches with a `plain_schema`."""
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([_plain(column) for column in batch.columns], schema=target)
 
 
 def _sink(out: BinaryIO) -> Any:
@@ -107,7 +113,7 @@ def _sink(out: BinaryIO) -> Any:
     return out
 
 
-def _plain_schema(schema: pa.Schema) -> pa.Schema:
+def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Without dictionaries, which may differ from batch to batch, and with every name once."""
     names = unique_names(schema.names)
     return pa.schema([pa.field(n, _decoded(f.type)) for n, f in zip(names, schema, strict=True)])
@@ -121,7 +127,8 @@ def _plain(column: pa.Array[Any]) -> pa.Array[Any]:
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
-def _json_values(column: pa.Array[Any]) -> list[str]:
+def json_values(column: pa.Array[Any]) -> list[str]:
+    """Each value as JSON; NaN and infinities, which JSON has not, as null."""
     column = _plain(column)
     if pa.types.is_floating(column.type):
         return [repr(v) if v is not None and math.isfinite(v) else "null" for v in column.to_pylist()]

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from bamquery.display import DEFAULT_WIDTH, render
 from bamquery.engine.units import human_seconds, plural
-from bamquery.errors import BamQueryError, StorageError
+from bamquery.errors import BamQueryError
 from bamquery.formats import TEXT_FORMATS, Writer, write_arrow_file, write_arrow_stream, write_parquet
 from bamquery.relation import Relation
+from bamquery.whole_file import whole_file
 
 
 class Output(Protocol):
@@ -133,20 +134,5 @@ def _stream(path: str | None) -> Iterator[BinaryIO]:
     if path is None:
         yield sys.stdout.buffer
         return
-    target = Path(path)
-    # Devices and pipes are written in place; a file replaces what is there once it is complete.
-    in_place = target.exists() and not target.is_file()
-    draft = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("wb") as file:
-            yield file
-        if not in_place:
-            draft.replace(target)
-    except OSError as error:
-        if isinstance(error, BrokenPipeError):
-            raise
-        raise StorageError(f"the output cannot be written: {error.strerror}", target) from error
-    finally:
-        if not in_place:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
+    with whole_file(Path(path)) as file:
+        yield file

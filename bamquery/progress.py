@@ -35,11 +35,12 @@ def watched(result: Result, plan: Plan, description: str, bar: Progress) -> Iter
                     rows += batch.num_rows
                     report(rows, files.bytes_read)
         case StoredTable(snapshot=snapshot):
-            (scan,) = (p for p in result.profile.root.walk() if isinstance(p, ScanProfile))
+            scans = [p for p in result.profile.root.walk() if isinstance(p, ScanProfile)]
             with bar.show(description, snapshot.rows) as report:
                 for batch in result:
                     yield batch
-                    report(scan.rows_scanned, scan.counters.bytes)
+                    rows = sum(scan.rows_scanned for scan in scans)
+                    report(rows, sum(scan.counters.bytes for scan in scans))
         case _:
             yield from result
 

@@ -115,6 +115,16 @@ class Relation:
             raise ValueError("count and offset cannot be negative")
         return Relation(self._session, Limit(self._plan, count, offset))
 
+    def plan_of(self, session: Session) -> Plan:
+        """What it runs, for a statement of its connection that names it.
+
+        Raises:
+            SqlError: the statement is another connection's.
+        """
+        if session is not self._session:
+            raise SqlError("a relation can only be used by the connection that it is of: pass its to_arrow()")
+        return self._plan
+
     # Its rows.
 
     def execute(self) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -89,9 +89,13 @@ class Session:
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
-    def catalog(self, relations: Mapping[str, Source]) -> StatementCatalog:
-        """For the statements of one text."""
-        return StatementCatalog(self.database, relations, self._opened)
+    def catalog(
+        self,
+        relations: Mapping[str, Source],
+        find: Callable[[str], Source | None] = lambda name: None,
+    ) -> StatementCatalog:
+        """For the statements of one text; see `StatementCatalog`."""
+        return StatementCatalog(self.database, relations, self._opened, find)
 
     def run(self, plan: Plan) -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.

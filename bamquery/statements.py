@@ -7,21 +7,26 @@ from typing import Any
 
 import pyarrow as pa
 
+from bamquery.copying import copy_to
+from bamquery.definitions import define, existing
 from bamquery.engine.explain import explain_profile
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.units import human_bytes, plural
 from bamquery.errors import ConflictError
+from bamquery.naming import fold
 from bamquery.plan import nodes
+from bamquery.plan import statements as definitions
 from bamquery.progress import progress_bar, watched
 from bamquery.relation import Relation
 from bamquery.session import Session
 from bamquery.storage.table_writer import TableWriter
 from bamquery.storage.types import normalize_schema, settle_nulls
+from bamquery.summarizing import summarize
 from bamquery.type_names import type_name
 from bamquery.views import inline
 
 
-def run_statement(session: Session, statement: nodes.Statement) -> Relation:
+def run_statement(session: Session, statement: definitions.Statement) -> Relation:
     """The statement's answer; what it changes is committed when this returns.
 
     Raises:
@@ -31,17 +36,28 @@ def run_statement(session: Session, statement: nodes.Statement) -> Relation:
         case nodes.Query(plan=plan):
             return Relation(session, inline(plan))
         case nodes.CreateTableAs():
-            return _create_table(session, statement)
+            return _create_table_as(session, statement)
+        case (
+            definitions.CreateTable()
+            | definitions.CreateView()
+            | definitions.DropView()
+            | definitions.AddColumn()
+            | definitions.DropColumn()
+            | definitions.RenameColumn()
+            | definitions.RenameTable()
+        ):
+            return _done(session, define(session.database, statement))
         case nodes.Insert():
             return _insert(session, statement)
         case nodes.DropTable(name=name, if_exists=if_exists):
-            if not if_exists or session.database.has_table(name):
+            if not if_exists or existing(session.database, name):
                 session.database.drop_table(name)
             return _done(session, f'dropped table "{name}"')
-        case nodes.Describe(fields=fields):
-            return _describe(session, fields)
+        case nodes.Describe(fields=fields, notes=notes):
+            return _describe(session, fields, notes)
         case nodes.ShowTables():
-            return _rows(session, {"name": pa.array(session.database.table_names(), pa.large_string())})
+            names = [*session.database.table_names(), *session.database.view_names()]
+            return _rows(session, {"name": pa.array(sorted(names, key=fold), pa.large_string())})
         case nodes.Explain():
             text = _explain(session, statement)
             return _rows(session, {"plan": pa.array(text.splitlines(), pa.large_string())}, text)
@@ -64,11 +80,21 @@ def run_statement(session: Session, statement: nodes.Statement) -> Relation:
         case nodes.Set(name=name, value=value):
             session.set(name, value)
             return _done(session, f"set {name}")
+        case definitions.CopyTo():
+            rows, profile = copy_to(session, statement, inline(statement.plan))
+            return _counted(session, rows, profile, f"wrote {statement.path}")
+        case definitions.Summarize():
+            return Relation(session, nodes.Values(summarize(session, statement, inline(statement.plan))))
+        case definitions.Reset(name=name):
+            session.set(name, None)
+            return _done(session, f"reset {name}")
+        case _:
+            raise AssertionError(f"nothing runs {type(statement).__name__}")
 
 
-def _create_table(session: Session, statement: nodes.CreateTableAs) -> Relation:
-    if statement.if_not_exists and session.database.has_table(statement.name):
-        return _done(session, f'table "{statement.name}" exists already')
+def _create_table_as(session: Session, statement: nodes.CreateTableAs) -> Relation:
+    if statement.if_not_exists and (there := existing(session.database, statement.name)):
+        return _done(session, there)
     plan = inline(statement.plan)
     wanted = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
     schema = settle_nulls(normalize_schema(wanted))
@@ -114,17 +140,20 @@ def _explain(session: Session, statement: nodes.Explain) -> str:
     return "\n".join([done.message, *([explain_profile(done.profile)] if done.has_run else [])])
 
 
-def _describe(session: Session, fields: Sequence[nodes.Field]) -> Relation:
+def _describe(
+    session: Session, fields: Sequence[nodes.Field], notes: Sequence[tuple[bool, str | None]]
+) -> Relation:
     text = pa.large_string()
     nothing = pa.nulls(len(fields), text)
+    notes = notes or [(False, None)] * len(fields)
     return _rows(
         session,
         {
             "column_name": pa.array([field.name for field in fields], text),
             "column_type": pa.array([type_name(field.type) for field in fields], text),
-            "null": pa.array(["YES"] * len(fields), text),
+            "null": pa.array(["NO" if not_null else "YES" for not_null, _ in notes], text),
             "key": nothing,
-            "default": nothing,
+            "default": pa.array([default for _, default in notes], text),
             "extra": nothing,
         },
     )

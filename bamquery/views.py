@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -24,10 +25,19 @@ class View:
         return pa.schema([pa.field(field.name, field.type) for field in self.plan.fields])
 
 
+def renamed(plan: Plan, names: Sequence[str]) -> Plan:
+    """The plan with other names for its columns."""
+    if [field.name for field in plan.fields] == list(names):
+        return plan
+    columns = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
+    return Project(plan, columns, tuple(names))
+
+
 def inline(plan: Plan) -> Plan:
     """The same plan without scans of views."""
     match plan:
         case Scan(source=View(plan=inner), columns=columns, predicates=predicates):
+            inner = inline(inner)  # a view may be of views
             for predicate in predicates:
                 inner = Filter(inner, predicate)
             fields = [inner.fields[column] for column in columns]

@@ -16,6 +16,7 @@ from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.repeat import Repeat
+from bamquery.engine.operators.sample import Sample
 from bamquery.engine.operators.scan import make_scan
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.sort import Sort
@@ -122,6 +123,8 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
             rows = _lower(child, settings)
             sorting = (*(nodes.SortKey(key) for key in partition), *order)
             return Window(Sort(rows, sorting) if sorting else rows, plan)
+        case nodes.Sample(child=child):
+            return Sample(_lower(child, settings), plan)
         case _:
             raise AssertionError(f"no operator for {type(plan).__name__}")
 

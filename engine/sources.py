@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from bamquery.engine.operators.evolved_scan import SnapshotPart
     from bamquery.storage.ingest.source import IngestSource
     from bamquery.storage.snapshot import Snapshot
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 class StoredTable:
     """A version of a table; the snapshot's owner closes it."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot | SnapshotPart) -> None:
         self.snapshot = snapshot
 
     @property

@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.errors import CancelledError, StorageError
+from bamquery.storage.evolution import Evolution
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.fragment_writer import RowSource
 from bamquery.storage.manifest import Operation
@@ -31,10 +32,16 @@ class BackgroundTransaction:
     """
 
     def __init__(
-        self, transaction: Transaction, schema: pa.Schema, finished: Callable[[], None] = lambda: None
+        self,
+        transaction: Transaction,
+        schema: pa.Schema,
+        finished: Callable[[], None] = lambda: None,
+        evolution: Evolution | None = None,
     ) -> None:
+        """`evolution`: of the version to be published; None for what `Transaction.publish` takes then."""
         self.transaction = transaction
         self.schema = schema
+        self._evolution = evolution
         self.entries: list[FragmentEntry] = []
         """Fragments written so far, in order; complete after `settle`."""
         self._finished = finished
@@ -119,7 +126,9 @@ class BackgroundTransaction:
     def _publish(self, table: str, operation: Operation, fragments: tuple[FragmentEntry, ...]) -> int:
         if self.is_cancelled():
             raise CancelledError("the change was cancelled")
-        version = self.transaction.publish(table, operation, self.schema, fragments)
+        version = self.transaction.publish(
+            table, operation, self.schema, fragments, evolution=self._evolution
+        )
         self.transaction.close()
         return version
 

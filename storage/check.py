@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ def check_database(path: Path, progress: Callable[[int, int], None]) -> CheckRep
 
 @dataclass(frozen=True)
 class _Stored:
-    """A fragment, and the schema under which a version names it."""
+    """A fragment, and the schema that it was written with."""
 
     folder: TableFolder
     entry: FragmentEntry
@@ -159,8 +159,10 @@ class _Check:
         for manifest in versions:
             for entry in manifest.fragments:
                 assert manifest.schema is not None
-                other = known.setdefault(entry.id, _Stored(folder, entry, manifest.schema))
-                if other.entry != entry or not other.schema.equals(manifest.schema):
+                written = manifest.evolution.columns(manifest.schema, entry).written
+                one = _Stored(folder, replace(entry, era=None), written)
+                other = known.setdefault(entry.id, one)
+                if other.entry != one.entry or not other.schema.equals(written):
                     path = folder.manifest(manifest.version)
                     self._error(f"damaged: another version describes fragment {entry.id} otherwise", path)
         self._stored += known.values()

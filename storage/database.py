@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -21,10 +21,13 @@ from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage import table_name
 from bamquery.storage.check import CheckReport, check_database
+from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
 from bamquery.storage.locks import TOKEN_BITS, LockFile
-from bamquery.storage.manifest import Operation, read_small_file
+from bamquery.storage.manifest import Manifest, Operation, read_small_file
+from bamquery.storage.renaming import rename_table
 from bamquery.storage.snapshot import FragmentCache
+from bamquery.storage.stored_view import StoredView
 from bamquery.storage.table import Table
 from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, table_folders
 from bamquery.storage.table_writer import TableWriter
@@ -36,6 +39,8 @@ MARKER: Final = "bamquery.json"
 FORMAT: Final = "bamquery database"
 FORMAT_VERSION: Final = 1
 _LARGEST_MARKER: Final = 1 << 16
+_KIND_TABLE: Final = "table"
+_KIND_VIEW: Final = "view"
 
 
 class Database:
@@ -89,17 +94,11 @@ class Database:
         A table whose manifest is damaged is listed (in lower case): it is there, and using it says what is
         wrong.
         """
-        self._require_open()
-        names = []
-        for folded, folder in table_folders(self.path):
-            try:
-                manifest = folder.read_latest()
-            except StorageError:
-                names.append(folded)
-                continue
-            if manifest is not None and not manifest.dropped:
-                names.append(manifest.table)
-        return sorted(names, key=lambda name: (fold(name), name))
+        return self._names(lambda manifest: manifest.is_table, damaged=True)
+
+    def view_names(self) -> list[str]:
+        """Names of all views, as written, sorted without regard to case."""
+        return self._names(lambda manifest: manifest.view is not None, damaged=False)
 
     def has_table(self, name: str) -> bool:
         """True if there is a table of this name.
@@ -108,7 +107,59 @@ class Database:
             CatalogError: no table can have such a name. CorruptionError: its manifest is damaged.
         """
         manifest = self._folder(name).read_latest()
-        return manifest is not None and not manifest.dropped
+        return manifest is not None and manifest.is_table
+
+    def view(self, name: str) -> StoredView | None:
+        """The view of this name, without regard to case; None where there is none.
+
+        Raises:
+            CatalogError: nothing can have such a name. CorruptionError: its manifest is damaged.
+        """
+        manifest = self._folder(name).read_latest()
+        return None if manifest is None else manifest.view
+
+    def create_view(self, name: str, view: StoredView, *, or_replace: bool = False) -> None:
+        """Put a view under a name; with `or_replace`, in place of the view that has it.
+
+        Raises:
+            CatalogError: there is a table of this name, or a view and it is not to be replaced.
+            ConflictError: another writer committed at the same time.
+        """
+        folder = self._folder(name)
+        replaced = _KIND_VIEW if or_replace else None
+        self._require_free(folder, replaced)
+        transaction, _ = self._make(folder, replaced)
+        try:
+            transaction.publish(name, "view", None, (), view=view)
+        except BaseException:
+            transaction.rollback()
+            transaction.close()
+            self._tidy(folder)
+            raise
+        transaction.close()
+
+    def drop_view(self, name: str) -> None:
+        """End a view.
+
+        Raises:
+            CatalogError: there is none of this name; suggests the nearest one.
+            ConflictError: another writer committed at the same time.
+        """
+        folder = self._folder(name)
+        pin = pin_latest(folder)
+        manifest = None if pin is None else pin.manifest
+        if pin is None or manifest is None or manifest.view is None:
+            if pin is not None:
+                pin.close()
+            raise self._missing(name, folder, "view")
+        transaction = Transaction(self._filesystem, folder, pin)
+        try:
+            transaction.publish(manifest.table, "drop", None, ())
+        except BaseException:
+            transaction.rollback()
+            raise
+        finally:
+            transaction.close()
 
     def table(self, name: str) -> Table:
         """The table of this name, without regard to case.
@@ -118,16 +169,24 @@ class Database:
         """
         folder = self._folder(name)
         manifest = folder.read_latest()
-        if manifest is None or manifest.dropped:
-            raise CatalogError(f'table "{name}" does not exist.{suggestion(name, self.table_names())}')
+        if manifest is None or not manifest.is_table:
+            raise self._missing(name, folder, "table")
         with self._lock:
             cache = self._caches.setdefault(folder.path, FragmentCache())
         return Table(manifest.table, folder, self._filesystem, cache)
 
-    def create_table(self, name: str, schema: pa.Schema, *, or_replace: bool = False) -> TableWriter:
+    def create_table(
+        self,
+        name: str,
+        schema: pa.Schema,
+        *,
+        or_replace: bool = False,
+        rules: Sequence[ColumnRule] = (),
+    ) -> TableWriter:
         """A writer for a new table's rows; nothing can be seen before its commit.
 
-        With `or_replace`, the commit replaces a table of this name as it is now, in one step.
+        With `or_replace`, the commit replaces a table of this name as it is now, in one step. `rules` has
+        one for each column, or none at all.
 
         Raises:
             CatalogError: there is a table of this name, or no table can be called so.
@@ -138,18 +197,12 @@ class Database:
         schema = pa.schema([pa.field(field.name, field.type) for field in schema])  # metadata stays behind
         if not len(schema):
             raise StorageError(f'table "{name}" needs at least one column')
-        if not or_replace:
-            self._require_free(name, folder)
-        making = LockFile(self.path / MARKER)
-        try:
-            making.wait_shared(0, "create a table while the folders of a dropped one are removed")
-            self._make_folders(folder)
-            transaction, operation = self._begin(name, folder, or_replace, making)
-        except BaseException:
-            making.close()
-            self._tidy(folder)
-            raise
-        return TableWriter(transaction, name, operation, schema, aborted=lambda: self._tidy(folder))
+        replaced = _KIND_TABLE if or_replace else None
+        self._require_free(folder, replaced)
+        transaction, operation = self._make(folder, replaced)
+        return TableWriter(
+            transaction, name, operation, schema, aborted=lambda: self._tidy(folder), rules=rules
+        )
 
     def drop_table(self, name: str) -> None:
         """End a table; snapshots that are open stay readable, vacuum removes the files after them.
@@ -162,6 +215,55 @@ class Database:
         table.drop()
         with self._lock:
             self._caches.pop(table.folder.path, None)
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a table or view another name, in one step; snapshots that are open stay readable.
+
+        Raises:
+            CatalogError: there is nothing of that name, or something of the new one.
+            ConflictError: another writer committed at the same time; nothing was changed.
+            StorageError: a table is being made all the while, or the file system failed.
+        """
+        source, target = self._folder(name), self._folder(new)
+        manifest = source.read_latest()
+        if manifest is None or manifest.dropped:
+            raise self._missing(name, source, _KIND_TABLE)
+        if source.path == target.path:
+            if manifest.table != new:
+                self._respell(source, new)
+            return
+        self._require_free(target, None)
+        try:
+            with LockFile(self.path / MARKER, exclusive=True) as making:
+                making.wait_exclusive(0, "rename while tables are being made")
+                self._require_free(target, None)
+                self._make_folders(target)
+                rename_table(self._filesystem, source, target, new)
+        except BaseException:
+            self._tidy(target)
+            raise
+        with self._lock:
+            self._caches.pop(source.path, None)
+
+    def _respell(self, folder: TableFolder, name: str) -> None:
+        """The same name in other letters: a version like the one before."""
+        pin = pin_latest(folder)
+        manifest = None if pin is None else pin.manifest
+        if pin is None or manifest is None or manifest.dropped:
+            raise CatalogError(f'table "{name}" does not exist (any more)')
+        transaction = Transaction(self._filesystem, folder, pin)
+        try:
+            transaction.publish(
+                name,
+                "rename",
+                manifest.schema,
+                manifest.fragments,
+                evolution=manifest.evolution,
+                view=manifest.view,
+            )
+        finally:
+            transaction.rollback()
+            transaction.close()
 
     def vacuum(self) -> VacuumReport:
         """Remove versions that are neither the latest nor in use, and files that no version needs.
@@ -201,12 +303,53 @@ class Database:
         self._require_open()
         return TableFolder(self.path / "tables" / table_name.encode(name))
 
-    def _require_free(self, name: str, folder: TableFolder) -> None:
+    def _names(self, wanted: Callable[[Manifest], bool], *, damaged: bool) -> list[str]:
+        self._require_open()
+        names = []
+        for folded, folder in table_folders(self.path):
+            try:
+                manifest = folder.read_latest()
+            except StorageError:
+                if damaged:
+                    names.append(folded)
+                continue
+            if manifest is not None and wanted(manifest):
+                names.append(manifest.table)
+        return sorted(names, key=lambda name: (fold(name), name))
+
+    def _missing(self, name: str, folder: TableFolder, kind: str) -> CatalogError:
+        """Why there is no table, or no view, of this name."""
         manifest = folder.read_latest()
         if manifest is not None and not manifest.dropped:
+            found = _kind(manifest)
+            return CatalogError(f'"{manifest.table}" is a {found}, not a {kind}')
+        names = self.table_names() if kind == _KIND_TABLE else self.view_names()
+        return CatalogError(f'{kind} "{name}" does not exist.{suggestion(name, names)}')
+
+    def _require_free(self, folder: TableFolder, replaced: str | None) -> None:
+        """See that the name is free, or taken by a thing of the kind that is to be replaced."""
+        manifest = folder.read_latest()
+        if manifest is None or manifest.dropped or _kind(manifest) == replaced:
+            return
+        if replaced is not None:
             raise CatalogError(
-                f'table "{manifest.table}" exists already: drop or replace it, or name another'
+                f'"{manifest.table}" is a {_kind(manifest)}, which no {replaced} can replace: drop it'
             )
+        raise CatalogError(
+            f'{_kind(manifest)} "{manifest.table}" exists already: drop or replace it, or name another'
+        )
+
+    def _make(self, folder: TableFolder, replaced: str | None) -> tuple[Transaction, Operation]:
+        """Folders, and a transaction that makes a first version or one in place of another."""
+        making = LockFile(self.path / MARKER)
+        try:
+            making.wait_shared(0, "create a table while the folders of a dropped one are removed")
+            self._make_folders(folder)
+            return self._begin(folder, replaced, making)
+        except BaseException:
+            making.close()
+            self._tidy(folder)
+            raise
 
     def _make_folders(self, folder: TableFolder) -> None:
         """Folders and lock of a table, each on stable storage before anything is put into it."""
@@ -227,15 +370,15 @@ class Database:
         self._filesystem.sync_directory(folder.path)
 
     def _begin(
-        self, name: str, folder: TableFolder, or_replace: bool, making: LockFile
+        self, folder: TableFolder, replaced: str | None, making: LockFile
     ) -> tuple[Transaction, Operation]:
         pin = pin_latest(folder)
         if pin is None:
             raise CorruptionError("missing: it was removed while the table was being created", folder.lock)
         try:
             exists = pin.manifest is not None and not pin.manifest.dropped
-            if exists and not or_replace:
-                self._require_free(name, folder)
+            if exists:
+                self._require_free(folder, replaced)
             return Transaction(self._filesystem, folder, pin, making), "replace" if exists else "create"
         except BaseException:
             pin.close()
@@ -245,6 +388,10 @@ class Database:
         """Remove the folders of a table that did not come to be, where nobody else uses them."""
         with suppress(StorageError):
             remove_dead_folder(self._filesystem, self.path / MARKER, folder)
+
+
+def _kind(manifest: Manifest) -> str:
+    return _KIND_TABLE if manifest.view is None else _KIND_VIEW
 
 
 def _read_marker(folder: Path) -> None:

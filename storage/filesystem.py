@@ -60,6 +60,10 @@ class FileSystem(Protocol):
         """
         ...
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a second name; one that it has already is no error."""
+        ...
+
     def remove(self, path: Path) -> None:
         """Remove a file; one that is already gone is no error."""
         ...
@@ -165,6 +169,16 @@ class PosixFileSystem:
             if error.errno not in _NO_HARD_LINKS:
                 raise storage_error(error, target, "publish") from error
             _rename_noreplace(source, target)
+
+    def link(self, source: Path, target: Path) -> None:
+        """See `FileSystem.link`."""
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            if not os.path.samestat(os.lstat(source), os.lstat(target)):
+                raise StorageError("cannot link: another file has this name", target) from None
+        except OSError as error:
+            raise storage_error(error, target, "link") from error
 
     def remove(self, path: Path) -> None:
         """See `FileSystem.remove`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from bamquery.storage.block_reader import BlockReader, RangeMismatchError, ReadC
 from bamquery.storage.encodings.encoding import StoredColumn, VectorChecksums
 from bamquery.storage.encodings.plain import ColumnPlace, PlainColumn
 from bamquery.storage.encodings.plain_strings import PlainStrings
+from bamquery.storage.evolution import FragmentColumns
 from bamquery.storage.fragment_check import check_fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import FragmentLayout, vector_count
@@ -29,7 +31,7 @@ class Fragment:
     Attributes:
         entry: what the manifest says of it.
         path: file one, the columns.
-        schema: its columns, which are the table's.
+        schema: its columns, which are the table's but for those that are younger than it.
         layout: where their buffers are.
         zone_map: statistics of its vectors.
     """
@@ -55,8 +57,12 @@ class Fragment:
         self._lock = threading.Lock()
 
     @classmethod
-    def open(cls, folder: Path, entry: FragmentEntry, schema: pa.Schema) -> Fragment:
+    def open(
+        cls, folder: Path, entry: FragmentEntry, schema: pa.Schema, columns: FragmentColumns | None = None
+    ) -> Fragment:
         """Read the vectors file and see that the columns' file is there; its bytes are checked when read.
+
+        `schema` is that of its files; with `columns`, it offers only those, under their names there.
 
         Raises:
             CorruptionError: a file is missing, or is not the one that was written.
@@ -72,6 +78,14 @@ class Fragment:
             raise StorageError(f"cannot be examined: {error.strerror or error}", path) from error
         if size != entry.data_bytes:
             raise CorruptionError(f"{size} bytes instead of {entry.data_bytes}", path)
+        if columns is not None and columns.schema != schema:
+            positions = list(columns.positions)
+            layout = replace(layout, columns=tuple(layout.columns[position] for position in positions))
+            arrays = [statistics.column(position) for position in positions]
+            # Of a batch without columns nobody asks for more than the number of its rows.
+            if arrays:
+                statistics = pa.RecordBatch.from_arrays(arrays, names=columns.schema.names)
+            schema = columns.schema
         return cls(path, entry, schema, layout, statistics)
 
     @property

@@ -24,6 +24,8 @@ class FragmentEntry:
     """Size of `<id>.vectors.arrow`."""
     vectors_crc: int
     """CRC-32C of the whole of `<id>.vectors.arrow`, which in turn holds those of `<id>.arrow`."""
+    era: int | None = None
+    """Which of the version's eras its columns are from; None: they are the table's own."""
 
     @property
     def data_name(self) -> str:
@@ -37,7 +39,7 @@ class FragmentEntry:
 
     def to_json(self) -> dict[str, Any]:
         """For the manifest."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if name != "era" or value is not None}
 
     @classmethod
     def from_json(cls, data: Any) -> FragmentEntry:
@@ -47,11 +49,11 @@ class FragmentEntry:
             CorruptionError: anything else.
         """
         names = {field.name for field in fields(cls)}
-        if not isinstance(data, Mapping) or set(data) != names:
-            raise CorruptionError(f"a fragment's entry must have exactly the keys {sorted(names)}")
+        if not isinstance(data, Mapping) or {*data, "era"} != names:
+            raise CorruptionError(f"a fragment's entry must have exactly the keys {sorted(names - {'era'})}")
         if not isinstance(data["id"], str) or _ID.fullmatch(data["id"]) is None:
             raise CorruptionError(f"{data['id']!r} is not a fragment id")
-        for name in names - {"id"}:
+        for name in names & set(data) - {"id"}:
             value = data[name]
             if type(value) is not int or not 0 <= value < (1 << 32 if name == "vectors_crc" else 1 << 63):
                 raise CorruptionError(f"fragment {data['id']}: {name} cannot be {value!r}")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bamquery.errors import CancelledError
 from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.evolution import Evolution
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_reader import FragmentReader
 from bamquery.storage.fragment_writer import RowSource
@@ -69,6 +70,56 @@ class FragmentRows:
                 _check(self.cancelled)
                 vectors = np.arange(start, min(start + step, vector_count(self.rows)))
                 yield reader.stream(name, vectors, ReadCounters())
+
+
+@dataclass(frozen=True)
+class AgedRows:
+    """The rows of a fragment that is older than some of the table's columns: those have their first value.
+
+    `places` has for each column of the table its place in the fragment, or the value that it has throughout.
+    """
+
+    stored: FragmentRows
+    places: Sequence[int | pa.Scalar[Any]]
+
+    @property
+    def rows(self) -> int:
+        """The fragment's."""
+        return self.stored.rows
+
+    def column(self, index: int) -> Iterator[pa.Array[Any]]:
+        """As `FragmentRows.column`, by position in the table."""
+        place = self.places[index]
+        if isinstance(place, int):
+            yield from self.stored.column(place)
+            return
+        step = PIECE_BYTES // 16
+        for start in range(0, self.rows, step):
+            _check(self.stored.cancelled)
+            value: Any = place
+            yield pa.repeat(value, min(step, self.rows - start))
+
+
+def table_rows(
+    fragment: Fragment,
+    schema: pa.Schema,
+    evolution: Evolution,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> FragmentRows | AgedRows:
+    """The fragment's rows with the columns of its table, which has `schema`."""
+    stored = FragmentRows(fragment, cancelled)
+    if fragment.schema.names == schema.names:
+        return stored
+    known = {name: place for place, name in enumerate(fragment.schema.names)}
+
+    def place(index: int) -> int | pa.Scalar[Any]:
+        field = schema.field(index)
+        if field.name in known:
+            return known[field.name]
+        initial = evolution.rule(index).initial
+        return pa.scalar(None, field.type) if initial is None else initial
+
+    return AgedRows(stored, [place(index) for index in range(len(schema))])
 
 
 class PermutedRows:

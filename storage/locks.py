@@ -81,6 +81,18 @@ class LockFile:
                 raise StorageError(f"cannot {purpose}: another process held it for {seconds:g} s", self.path)
             time.sleep(0.005)
 
+    def wait_exclusive(self, start: int, purpose: str, seconds: float = WAIT_SECONDS) -> None:
+        """Take an exclusive lock of one byte, waiting for all who hold it.
+
+        Raises:
+            StorageError: it is still held after `seconds`; says what it was wanted for.
+        """
+        deadline = time.monotonic() + seconds
+        while not self.try_exclusive(start):
+            if time.monotonic() > deadline:
+                raise StorageError(f"cannot {purpose}: others held it for {seconds:g} s", self.path)
+            time.sleep(0.005)
+
     def unlock(self, start: int, length: int = 1) -> None:
         """Let go of what this object holds there."""
         self._set(fcntl.F_UNLCK, start, length)

@@ -14,7 +14,7 @@ import os
 import re
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -24,15 +24,18 @@ import pyarrow as pa
 from bamquery._native import crc32c
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage import table_name
+from bamquery.storage.evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.filesystem import storage_error
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import MAX_VERSION, TOKEN_BITS
+from bamquery.storage.stored_view import StoredView
 from bamquery.storage.types import require_stored_schema
 
-Operation: TypeAlias = Literal["create", "replace", "append", "optimize", "drop"]
+Operation: TypeAlias = Literal["create", "replace", "append", "optimize", "alter", "rename", "view", "drop"]
 
 FORMAT: Final = "bamquery table version"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""Written only where a version needs it, so that an earlier BamQuery reads all it can."""
 MAX_FRAGMENT_ROWS: Final = 64 << 20
 
 _LARGEST: Final = 1 << 30  # bytes; some 5 M fragments
@@ -44,11 +47,38 @@ _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
 _MEMBERS: Final = frozenset(
     {"format", "format_version", "version", "table", "operation", "created_at", "schema", "rows", "fragments"}
 )
+_LATER_MEMBERS: Final = frozenset({"columns", "eras", "view", "origin", "heir"})
+"""Members of format 2, each only where there is something to say."""
+_LATER_OPERATIONS: Final = frozenset({"alter", "rename", "view"})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A version of a table, by the name of its folder."""
+
+    folder: str
+    version: int
+
+    @classmethod
+    def from_json(cls, data: Any) -> Place:
+        """What is in a manifest.
+
+        Raises:
+            ValueError: it is no such thing.
+        """
+        if not isinstance(data, dict) or set(data) != {"folder", "version"}:
+            raise ValueError("a place must have a folder and a version")
+        if not isinstance(data["folder"], str) or table_name.decode(data["folder"]) is None:
+            raise ValueError(f"{data['folder']!r} is not a table's folder")
+        return cls(data["folder"], _integer(data, "version", 1, MAX_VERSION))
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """One version of one table; `schema` is None, and there are no fragments, where it was dropped."""
+    """One version of one table; `schema` is None, and there are no fragments, where it was dropped.
+
+    A view is a table that has SQL in place of schema and fragments.
+    """
 
     version: int
     table: str
@@ -57,6 +87,17 @@ class Manifest:
     created_at: datetime
     schema: pa.Schema | None
     fragments: tuple[FragmentEntry, ...]
+    evolution: Evolution = NO_EVOLUTION
+    view: StoredView | None = None
+    origin: Place | None = None
+    """Which version of another table must say that it has become this one, for this one to count."""
+    heir: Place | None = None
+    """Of a table that ended by a new name: the version that follows on it."""
+
+    @property
+    def is_table(self) -> bool:
+        """True for a version that has rows, be they none."""
+        return not self.dropped and self.view is None
 
     @property
     def dropped(self) -> bool:
@@ -71,9 +112,15 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """The file's content."""
         schema = None if self.schema is None else base64.b64encode(self.schema.serialize()).decode()
+        later = self.evolution.to_json()
+        if self.view is not None:
+            later["view"] = self.view.to_json()
+        for name, place in (("origin", self.origin), ("heir", self.heir)):
+            if place is not None:
+                later[name] = asdict(place)
         members = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION,
+            "format_version": FORMAT_VERSION if later or self.operation in _LATER_OPERATIONS else 1,
             "version": self.version,
             "table": self.table,
             "operation": self.operation,
@@ -81,6 +128,7 @@ class Manifest:
             "schema": schema,
             "rows": self.rows,
             "fragments": [entry.to_json() for entry in self.fragments],
+            **later,
         }
         covered = json.dumps(members, indent=1, allow_nan=False).encode()[: -len("\n}")]
         return covered + b',\n "crc32c": "%08x"\n}\n' % crc32c(covered)
@@ -182,7 +230,7 @@ def _parse(members: Any, path: Path) -> Manifest:
             f"of a later BamQuery (format {format_version}, this one knows {FORMAT_VERSION}): upgrade",
             path,
         )
-    if set(members) != _MEMBERS:
+    if set(members) - (_LATER_MEMBERS if format_version > 1 else set()) != _MEMBERS:
         raise ValueError(f"its members are {sorted(members)}, not {sorted(_MEMBERS)}")
     version = _integer(members, "version", 1, MAX_VERSION)
     if path.name != file_name(version):
@@ -193,16 +241,33 @@ def _parse(members: Any, path: Path) -> Manifest:
     entries = members["fragments"]
     if not isinstance(entries, list):
         raise ValueError("its fragments are not a list")
+    view = StoredView.from_json(members["view"]) if "view" in members else None
+    origin = Place.from_json(members["origin"]) if "origin" in members else None
+    heir = Place.from_json(members["heir"]) if "heir" in members else None
+    if (origin is not None and operation != "rename") or (heir is not None and operation != "drop"):
+        raise ValueError(f"operation {operation!r} does not go with its members")
+    if (operation == "view" and view is None) or (view is not None and operation not in ("view", "rename")):
+        raise ValueError(f"operation {operation!r} does not go with its members")
+    schema = None if operation == "drop" or view is not None else _schema(members["schema"])
     manifest = Manifest(
         version=version,
         table=_table(members["table"], path),
         operation=operation,
         created_at=_moment(members["created_at"]),
-        schema=None if operation == "drop" else _schema(members["schema"]),
+        schema=schema,
         fragments=_fragments(entries),
+        evolution=NO_EVOLUTION if schema is None else Evolution.from_json(members, schema),
+        view=view,
+        origin=origin,
+        heir=heir,
     )
-    if manifest.dropped and (manifest.fragments or members["schema"] is not None):
-        raise ValueError("a dropped table has neither schema nor fragments")
+    if schema is None and (manifest.fragments or members["schema"] is not None):
+        raise ValueError("a dropped table or a view has neither schema nor fragments")
+    if schema is None and not {"columns", "eras"}.isdisjoint(members):
+        raise ValueError("a dropped table or a view has no columns")
+    for entry in manifest.fragments:
+        if entry.era is not None and entry.era >= len(manifest.evolution.eras):
+            raise ValueError(f"fragment {entry.id} is from an era that is not there")
     if manifest.rows != _integer(members, "rows", 0, 1 << 62):
         raise ValueError(f"it promises {members['rows']} rows, its fragments have {manifest.rows}")
     return manifest

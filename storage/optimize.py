@@ -15,7 +15,7 @@ from bamquery.storage.background import BackgroundTransaction
 from bamquery.storage.clustering import rows_a_fragment, sort_order
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
-from bamquery.storage.fragment_rows import ConcatenatedRows, FragmentRows, PermutedRows
+from bamquery.storage.fragment_rows import ConcatenatedRows, PermutedRows, table_rows
 from bamquery.storage.fragment_writer import RowSource
 from bamquery.storage.snapshot import Snapshot
 from bamquery.storage.transaction import Transaction
@@ -81,23 +81,25 @@ def _plan(
             group.append((entry, fragment))
             if sum(member.rows for member, _ in group) < COMPACT_ROWS:
                 continue
-            yield _merged(group, cancelled)
+            yield _merged(group, snapshot, cancelled)
         else:
             if group:
-                yield _merged(group, cancelled)
-            yield entry
+                yield _merged(group, snapshot, cancelled)
+            yield _merged([(entry, fragment)], snapshot, cancelled)
         group = []
     if group:
-        yield _merged(group, cancelled)
+        yield _merged(group, snapshot, cancelled)
 
 
 def _merged(
-    group: Sequence[tuple[FragmentEntry, Fragment]], cancelled: Callable[[], bool]
+    group: Sequence[tuple[FragmentEntry, Fragment]], snapshot: Snapshot, cancelled: Callable[[], bool]
 ) -> FragmentEntry | RowSource:
-    """One fragment in place of these neighbours, each below COMPACT_ROWS."""
-    if len(group) == 1:
+    """One fragment in place of these neighbours; one alone stays unless its columns are not the table's."""
+    if len(group) == 1 and group[0][0].era is None:
         return group[0][0]
-    return ConcatenatedRows([FragmentRows(fragment, cancelled) for _, fragment in group])
+    return ConcatenatedRows(
+        [table_rows(fragment, snapshot.schema, snapshot.evolution, cancelled) for _, fragment in group]
+    )
 
 
 def _column(snapshot: Snapshot, name: str) -> int:

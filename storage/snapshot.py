@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
+from typing import TypeAlias
 from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
 from bamquery.errors import StorageError
+from bamquery.storage.evolution import NO_EVOLUTION, Evolution, FragmentColumns
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.table_folder import Pin, TableFolder
+
+_Key: TypeAlias = tuple[str, tuple[int, ...], tuple[str, ...]]
 
 
 class FragmentCache:
@@ -23,11 +27,15 @@ class FragmentCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: WeakValueDictionary[str, Fragment] = WeakValueDictionary()
+        self._known: WeakValueDictionary[_Key, Fragment] = WeakValueDictionary()
         self._latest: tuple[Fragment, ...] = ()
 
     def open(
-        self, folder: TableFolder, entries: tuple[FragmentEntry, ...], schema: pa.Schema
+        self,
+        folder: TableFolder,
+        entries: tuple[FragmentEntry, ...],
+        schema: pa.Schema,
+        evolution: Evolution = NO_EVOLUTION,
     ) -> tuple[Fragment, ...]:
         """The fragments of a version, in order.
 
@@ -35,13 +43,18 @@ class FragmentCache:
             CorruptionError, StorageError: one cannot be opened; names the file.
         """
         with self._lock:
-            self._latest = tuple(self._open(folder, entry, schema) for entry in entries)
+            self._latest = tuple(
+                self._open(folder, entry, evolution.columns(schema, entry)) for entry in entries
+            )
             return self._latest
 
-    def _open(self, folder: TableFolder, entry: FragmentEntry, schema: pa.Schema) -> Fragment:
-        fragment = self._known.get(entry.id)
+    def _open(self, folder: TableFolder, entry: FragmentEntry, columns: FragmentColumns) -> Fragment:
+        # A fragment's columns may have other names in another version of the table.
+        key = (entry.id, columns.positions, tuple(columns.schema.names))
+        fragment = self._known.get(key)
         if fragment is None:
-            fragment = self._known[entry.id] = Fragment.open(folder.fragments, entry, schema)
+            fragment = Fragment.open(folder.fragments, entry, columns.written, columns)
+            self._known[key] = fragment
         return fragment
 
 
@@ -59,6 +72,7 @@ class Snapshot:
         self.schema = pin.manifest.schema
         self.rows = pin.manifest.rows
         self.entries = pin.manifest.fragments
+        self.evolution = pin.manifest.evolution
         self._folder = folder
         self._pin = pin
         self._cache = cache
@@ -67,7 +81,7 @@ class Snapshot:
 
     @property
     def fragments(self) -> tuple[Fragment, ...]:
-        """The version's fragments in row order, opened at first use.
+        """The version's fragments in row order, opened at first use; old ones may lack columns of `schema`.
 
         Raises:
             CorruptionError, StorageError: one cannot be opened; names the file.
@@ -77,7 +91,7 @@ class Snapshot:
                 f"version {self.version} is no longer held: the snapshot is closed", self._folder.path
             )
         if self._fragments is None:
-            self._fragments = self._cache.open(self._folder, self.entries, self.schema)
+            self._fragments = self._cache.open(self._folder, self.entries, self.schema, self.evolution)
         return self._fragments
 
     def close(self) -> None:

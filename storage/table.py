@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import pyarrow as pa
+
 from bamquery.errors import CatalogError
+from bamquery.storage.alteration import Shape, with_column, with_name, without_column
+from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.manifest import Operation
 from bamquery.storage.optimize import OptimizeReport, optimize
@@ -46,7 +50,7 @@ class Table:
         if version is None:
             return Snapshot(self.folder, self._pin_latest(), self.cache)
         pin = pin_version(self.folder, version)
-        if pin is None or pin.manifest is None or pin.manifest.dropped:
+        if pin is None or pin.manifest is None or not pin.manifest.is_table:
             if pin is not None:
                 pin.close()
             stored = ", ".join(map(str, self.folder.versions())) or "none"
@@ -109,6 +113,9 @@ class Table:
             ConflictError: another writer committed meanwhile; nothing was changed, nothing is lost.
             CorruptionError: a fragment is damaged; nothing was changed.
         """
+        if cluster_by and self._is_aged():
+            # Sorting goes by columns that all fragments have, so those that are older are written anew first.
+            self.optimize()
         transaction = self._begin()
         try:
             snapshot = self.snapshot(transaction.base.version)
@@ -117,6 +124,59 @@ class Table:
             raise
         with snapshot:
             return optimize(snapshot, transaction, cluster_by, memory_limit)
+
+    def add_column(
+        self,
+        name: str,
+        type_: pa.DataType,
+        rule: ColumnRule = ColumnRule(),  # noqa: B008 (immutable)
+    ) -> None:
+        """Add a column behind the others; in the rows that are there it has `rule.initial`.
+
+        Raises:
+            CatalogError: the table was dropped, or has such a column. StorageError: no column can have that
+                type. ConflictError: another writer committed at the same time.
+        """
+        self._alter(lambda shape: with_column(shape, name, type_, rule))
+
+    def drop_column(self, name: str) -> None:
+        """Take a column away; what it held stays in old fragments until OPTIMIZE.
+
+        Raises:
+            CatalogError: the table was dropped, has no such column, or no other one.
+            ConflictError: another writer committed at the same time.
+        """
+        self._alter(lambda shape: without_column(shape, name))
+
+    def rename_column(self, name: str, new: str) -> None:
+        """Give a column another name.
+
+        Raises:
+            CatalogError: the table was dropped, has no such column, or one of the new name.
+            ConflictError: another writer committed at the same time.
+        """
+        self._alter(lambda shape: with_name(shape, name, new))
+
+    def _alter(self, change: Callable[[Shape], Shape]) -> None:
+        transaction = self._begin()
+        try:
+            manifest = transaction.base.manifest
+            assert manifest is not None
+            assert manifest.schema is not None
+            shape = change(Shape(self.name, manifest.schema, manifest.evolution, manifest.fragments))
+            if shape.schema != manifest.schema:
+                transaction.publish(
+                    self.name, "alter", shape.schema, shape.fragments, evolution=shape.evolution
+                )
+        except BaseException:
+            transaction.rollback()
+            raise
+        finally:
+            transaction.close()
+
+    def _is_aged(self) -> bool:
+        with self.snapshot() as snapshot:
+            return any(entry.era is not None for entry in snapshot.entries)
 
     def _begin(self) -> Transaction:
         pin = self._pin_latest()
@@ -128,7 +188,7 @@ class Table:
 
     def _pin_latest(self) -> Pin:
         pin = pin_latest(self.folder)
-        if pin is None or pin.manifest is None or pin.manifest.dropped:
+        if pin is None or pin.manifest is None or not pin.manifest.is_table:
             if pin is not None:
                 pin.close()
             raise CatalogError(f'table "{self.name}" does not exist (any more)')

@@ -12,7 +12,7 @@ from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage import table_name
 from bamquery.storage.filesystem import storage_error
 from bamquery.storage.locks import WAIT_SECONDS, LockFile
-from bamquery.storage.manifest import Manifest, file_name, parse_file_name, read_manifest
+from bamquery.storage.manifest import Manifest, Place, file_name, parse_file_name, read_manifest
 
 NO_VERSION: Final = 0
 """What the first writer of a table bases its commit on."""
@@ -53,23 +53,39 @@ class TableFolder:
         return max(self.versions(), default=NO_VERSION)
 
     def read(self, version: int) -> Manifest:
-        """The manifest of a version.
+        """The manifest of a version; one that has not arrived from elsewhere is as one that was dropped.
 
         Raises:
             FileNotFoundError: it is not stored (any more).
             CorruptionError, StorageError: it cannot be read; names the file.
         """
-        return read_manifest(self.manifest(version))
+        manifest = read_manifest(self.manifest(version))
+        if manifest.origin is None or self._has_arrived(manifest, manifest.origin):
+            return manifest
+        return Manifest(version, manifest.table, "drop", manifest.created_at, None, ())
+
+    def _has_arrived(self, manifest: Manifest, origin: Place) -> bool:
+        """Whether the table that this version comes from has ended in favour of it."""
+        before = TableFolder(self.path.parent / origin.folder)
+        try:
+            left = read_manifest(before.manifest(origin.version))
+        except FileNotFoundError:
+            return False
+        return left.heir == Place(self.path.name, manifest.version)
 
     def read_latest(self) -> Manifest | None:
         """The latest version, dropped or not; None where there is none."""
         deadline = time.monotonic() + WAIT_SECONDS
         while (version := self.latest()) != NO_VERSION:
             try:
-                return self.read(version)
+                manifest = self.read(version)
             except FileNotFoundError:
                 # Vacuum took it: there is a later one by now.
                 give_up(deadline, self.manifest(version))
+                continue
+            # What tells that it has arrived may go once a later version does without.
+            if not manifest.dropped or self.latest() == version:
+                return manifest
         return None
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.errors import CorruptionError, StorageError
+from bamquery.errors import ConstraintError, CorruptionError, StorageError
 from bamquery.storage.background import BackgroundTransaction
+from bamquery.storage.evolution import ColumnRule, Evolution
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
-from bamquery.storage.fragment_rows import ConcatenatedRows, FragmentRows
-from bamquery.storage.fragment_writer import BatchRows, PassingRows
+from bamquery.storage.fragment_rows import ConcatenatedRows, table_rows
+from bamquery.storage.fragment_writer import BatchRows, PassingRows, RowSource
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.manifest import MAX_FRAGMENT_ROWS, Operation
 from bamquery.storage.transaction import Transaction
@@ -46,14 +48,22 @@ class TableWriter:
         schema: pa.Schema,
         *,
         aborted: Callable[[], None] = lambda: None,
+        rules: Sequence[ColumnRule] = (),
     ) -> None:
-        """Made by `Database.create_table` and `Table.append`; `aborted` tidies up after an abort."""
+        """Made by `Database.create_table` and `Table.append`; `aborted` tidies up after an abort.
+
+        `rules` are those of a new table; one that is appended to has its own.
+        """
         self.table = table
         self.schema = schema
         self.rows = 0
         """Rows written so far."""
         self._operation: Operation = operation
-        self._background = BackgroundTransaction(transaction, schema, aborted)
+        base = transaction.base.manifest
+        follows = operation == "append" and base is not None
+        self._evolution = base.evolution if follows and base is not None else Evolution(tuple(rules))
+        self._required = [i for i in range(len(schema)) if self._evolution.rule(i).not_null]
+        self._background = BackgroundTransaction(transaction, schema, aborted, self._evolution)
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
@@ -63,6 +73,7 @@ class TableWriter:
 
         Raises:
             StorageError: the schema differs, an earlier fragment could not be written, or this is closed.
+            ConstraintError: a null in a column that takes none.
         """
         if not batch.schema.equals(self.schema):
             raise StorageError(
@@ -70,6 +81,12 @@ class TableWriter:
                 f"not ({_brief(self.schema)})"
             )
         self._background.require_open()
+        for column in self._required:
+            if batch.column(column).null_count:
+                name = self.schema.field(column).name
+                raise ConstraintError(
+                    f'column "{name}" of table "{self.table}" is NOT NULL, and a value is null'
+                )
         self.rows += batch.num_rows
         while batch.num_rows:
             taken = min(batch.num_rows, self._room(batch))
@@ -141,13 +158,18 @@ class TableWriter:
             return fragments
         try:
             folder = self._background.transaction.folder.fragments
-            old = [FragmentRows(Fragment.open(folder, entry, self.schema)) for entry in tail]
+            old = [self._stored(folder, entry) for entry in tail]
             self._background.write_now(ConcatenatedRows([*old, BatchRows(self._batches)]))
         except CorruptionError:
             # Rows can be added beside damaged ones; queries and `check` say what is damaged.
             return fragments
         self._batches = []
         return fragments[: -len(tail)]
+
+    def _stored(self, folder: Path, entry: FragmentEntry) -> RowSource:
+        columns = self._evolution.columns(self.schema, entry)
+        fragment = Fragment.open(folder, entry, columns.written, columns)
+        return table_rows(fragment, self.schema, self._evolution)
 
     def _flush(self) -> None:
         if self._batches:

@@ -16,11 +16,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from bamquery.errors import ConflictError, StorageError
+from bamquery.storage.evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.fragment_writer import RowSource, write_fragment
 from bamquery.storage.locks import TOKEN_BITS, WRITERS, LockFile
-from bamquery.storage.manifest import Manifest, Operation, fragment_id
+from bamquery.storage.manifest import Manifest, Operation, Place, fragment_id, writer_token
+from bamquery.storage.stored_view import StoredView
 from bamquery.storage.table_folder import Pin, TableFolder
 
 
@@ -62,10 +64,39 @@ class Transaction:
             self._discard(files)
             raise
 
+    def adopt(self, folder: TableFolder, fragments: Sequence[FragmentEntry]) -> None:
+        """Link the files of another table's fragments, under the names that they have.
+
+        Raises:
+            StorageError: the file system failed, or knows no links.
+        """
+        for entry in fragments:
+            # Vacuum takes files of writers that are gone for litter until a version names them.
+            token = writer_token(entry.data_name)
+            assert token is not None
+            self.base.lock.wait_shared(WRITERS + token, "announce a writer")
+            for name in (entry.data_name, entry.vectors_name):
+                target = self.folder.fragments / name
+                if not target.exists():  # otherwise it is an older version's, and not ours to remove
+                    self._files.append(target)
+                self._filesystem.link(folder.fragments / name, target)
+                self._fragments += 1
+
     def publish(
-        self, table: str, operation: Operation, schema: pa.Schema | None, fragments: Sequence[FragmentEntry]
+        self,
+        table: str,
+        operation: Operation,
+        schema: pa.Schema | None,
+        fragments: Sequence[FragmentEntry],
+        *,
+        evolution: Evolution | None = None,
+        view: StoredView | None = None,
+        origin: Place | None = None,
+        heir: Place | None = None,
     ) -> int:
         """Make the next version of the table from `fragments`, in this order; returns its number.
+
+        Without `evolution`, versions that follow on one keep its.
 
         Raises:
             ConflictError: another writer made that version first.
@@ -73,7 +104,13 @@ class Transaction:
                 may not survive a power failure.
         """
         version = self.base.version + 1
-        manifest = Manifest(version, table, operation, datetime.now(UTC), schema, tuple(fragments))
+        if evolution is None:
+            base = self.base.manifest
+            follows = operation in ("append", "optimize") and base is not None
+            evolution = base.evolution if follows and base is not None else NO_EVOLUTION
+        evolution, entries = evolution.settled(fragments)
+        now = datetime.now(UTC)
+        manifest = Manifest(version, table, operation, now, schema, entries, evolution, view, origin, heir)
         if self._fragments:
             self._filesystem.sync_directory(self.folder.fragments)
         draft = self.folder.manifests / f"{self._token:0{TOKEN_BITS // 4}x}.{version}.tmp"

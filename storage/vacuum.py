@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bamquery.errors import CorruptionError
+from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import VACUUM, WRITERS, LockFile
 from bamquery.storage.manifest import parse_file_name, writer_token
+from bamquery.storage.renaming import is_awaited, settle
 from bamquery.storage.table_folder import TableFolder, list_names, table_folders
 
 _FRAGMENT_FILE: Final = re.compile(r"[0-9a-f]{15}-[0-9a-f]{4,8}(\.vectors)?\.arrow")
@@ -44,6 +45,9 @@ def vacuum_database(filesystem: FileSystem, path: Path) -> VacuumReport:
     for name in list_names(path):
         if is_marker_draft(name):
             _remove(filesystem, path / name, report)
+    for _, folder in table_folders(path):
+        with suppress(StorageError):
+            settle(filesystem, folder)
     for name, folder in table_folders(path):
         try:
             complete = vacuum_table(filesystem, folder, report)
@@ -93,6 +97,8 @@ def remove_dead_folder(
                 return False
             if _is_alive(folder) or len(folder.versions()) > 1:
                 return False
+            if any(is_awaited(folder, version) for version in folder.versions()):
+                return False
             _remove_folder(filesystem, folder, report)
             report.tables += 1
             return True
@@ -128,7 +134,7 @@ def _remove_versions(
     for version in older:
         # The version before it must be free as well. A writer based on that one will try to publish this one,
         # and must find the name taken.
-        if not lock.try_exclusive(version - 1, 2):
+        if is_awaited(folder, version) or not lock.try_exclusive(version - 1, 2):
             complete = False
             continue
         filesystem.remove(folder.manifest(version))

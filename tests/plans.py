@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import pyarrow as pa
 
 from bamquery.errors import CatalogError
 from bamquery.naming import fold
-from bamquery.plan.nodes import CreateTableAs, Insert, Plan, Query, Statement
+from bamquery.plan.nodes import CreateTableAs, Insert, Plan, Query
+from bamquery.plan.statements import Statement
 from bamquery.sql.statements import bind
+from bamquery.storage.evolution import ColumnRule
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,9 @@ EVERY_TYPE = SchemaOnly(
 class MemoryCatalog:
     """Tables by name; any path is a file with two columns whose names differ in case only."""
 
-    def __init__(self, *tables: SchemaOnly) -> None:
+    def __init__(self, *tables: SchemaOnly, rules: Mapping[str, Sequence[ColumnRule]] | None = None) -> None:
         self._tables = tables
+        self._rules = rules or {}
         self.looked_up: list[str] = []
 
     def table(self, name: str) -> SchemaOnly:
@@ -91,9 +95,19 @@ class MemoryCatalog:
     def table_names(self) -> Sequence[str]:
         return [table.name for table in self._tables]
 
-    def files(self, patterns: Sequence[str], file_format: str | None) -> SchemaOnly:
+    def rules(self, name: str) -> Sequence[ColumnRule]:
+        return self._rules.get(self.table(name).name, ())
+
+    def stored(self) -> MemoryCatalog:
+        return self
+
+    def files(
+        self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
+    ) -> SchemaOnly:
         self.looked_up += patterns
         name = ", ".join(patterns) + (f" as {file_format}" if file_format else "")
+        given = [f"{f.name}={v!r}" for f in fields(options) if (v := getattr(options, f.name)) != f.default]
+        name += f" ({', '.join(given)})" if given else ""
         return SchemaOnly(name, pa.schema([("x", pa.int32()), ("X", pa.large_string())]))
 
 

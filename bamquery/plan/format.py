@@ -18,6 +18,7 @@ from bamquery.plan.nodes import (
     Plan,
     Project,
     Repeat,
+    Sample,
     Scan,
     SingleRow,
     Sort,
@@ -163,6 +164,9 @@ def _node(plan: Plan, exact: bool) -> str:
             return "Union"
         case Repeat(count=repeats):
             return f"Repeat {format_expression(repeats, exact=exact)}"
+        case Sample(count=count, percent=percent, seed=seed, by_run=by_run):
+            size = f"{count} rows" if percent is None else f"{percent:g} %"
+            return f"Sample {size}{' by run' * by_run}{'' if seed is None else f' seed {seed}'}"
 
 
 def _scan(scan: Scan, exact: bool) -> str:

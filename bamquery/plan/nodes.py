@@ -217,6 +217,25 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Sample:
+    """Some of the child's rows, drawn at random: `percent` of them, or `count` where that is None.
+
+    With a `seed` the same ones of the same rows each time; `by_run` draws runs of rows, which costs less.
+    """
+
+    child: Plan
+    count: int = 0
+    percent: float | None = None
+    seed: int | None = None
+    by_run: bool = False
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The child's."""
+        return self.child.fields
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """The child's columns, then the calls' values for each row, in any order of rows.
 
@@ -238,7 +257,19 @@ class Window:
 
 
 Plan: TypeAlias = (
-    Scan | SingleRow | Values | Filter | Project | Aggregate | Sort | Limit | Join | Union | Repeat | Window
+    Scan
+    | SingleRow
+    | Values
+    | Filter
+    | Project
+    | Aggregate
+    | Sort
+    | Limit
+    | Join
+    | Union
+    | Repeat
+    | Window
+    | Sample
 )
 
 
@@ -277,9 +308,13 @@ class DropTable:
 
 @dataclass(frozen=True, slots=True)
 class Describe:
-    """DESCRIBE a table or query: its columns and types."""
+    """DESCRIBE a table or query: its columns and types.
+
+    `notes`: of each column of a table whether it is NOT NULL and its default; empty where none says any.
+    """
 
     fields: tuple[Field, ...]
+    notes: tuple[tuple[bool, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,22 +7,27 @@ from typing import Final
 
 from sqlglot import exp
 
+from bamquery.errors import CatalogError
 from bamquery.naming import fold, suggestion
 from bamquery.plan import types
 from bamquery.plan.expressions import ColumnRef, Expression
-from bamquery.plan.nodes import Insert, Plan, Project, Source
+from bamquery.plan.nodes import Insert, Plan, Project, SingleRow, Source
+from bamquery.sql.binder_defaults import Defaults
 from bamquery.sql.binder_query import bind_query
 from bamquery.sql.binder_sources import bind_table, bind_values
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.failures import each, placed
-from bamquery.sql.operators import explicit_cast, literal
+from bamquery.sql.operators import explicit_cast
+from bamquery.sql.positions import start
 
 _CLAUSES: Final = ("with_", "order", "limit", "offset")
 """What a query in parentheses may have of its own."""
 
 
 def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
-    """INSERT INTO table [(columns)] SELECT or VALUES; columns not named get null.
+    """INSERT INTO table [(columns) | BY NAME] SELECT, VALUES or DEFAULT VALUES.
+
+    Columns that are not named get their default.
 
     Raises:
         SqlError: unknown table or columns, a wrong number of values, types that cannot be cast.
@@ -31,21 +36,63 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
     named = list(target.expressions) if isinstance(target, exp.Schema) else []
     table = target.this if isinstance(target, exp.Schema) else target
     source = bind_table(table.name, table, sql, catalog)
-    positions = _positions(source, named, sql)
+    with placed(sql, table):
+        try:
+            defaults = Defaults(source, catalog.rules(table.name), sql)
+        except CatalogError as error:
+            raise ValueError(str(error)) from error
+    by_name = bool(tree.args.get("by_name"))
     query = tree.expression
+    with placed(sql, target):
+        if by_name and named:
+            raise ValueError("BY NAME takes no columns: the query names them")
+    if tree.args.get("default"):
+        with placed(sql, target):
+            if named:
+                raise ValueError("DEFAULT VALUES takes no columns")
+        return Insert(source.name, arranged(SingleRow(), [], target, sql, defaults))
     while isinstance(query, exp.Subquery) and not any(query.args.get(part) for part in _CLAUSES):
         query = query.this
     if isinstance(query, exp.Values):
-        _check_count(query, len(query.expressions[0].expressions), positions, source, sql)
+        with placed(sql, query):
+            if by_name:
+                raise ValueError("BY NAME is for SELECT: VALUES have no names")
+        positions = target_positions(source, named, sql)
+        check_count(query, len(query.expressions[0].expressions), positions, source, sql)
         targets = [types.value_type(source.schema.field(position).type) for position in positions]
-        plan = bind_values(query, sql, targets)
+        plan = bind_values(_with_defaults(query, positions, defaults), sql, targets)
     else:
         plan = bind_query(query, sql, catalog)
-        _check_count(query, len(plan.fields), positions, source, sql)
-    return Insert(source.name, _arranged(plan, positions, source, query, sql))
+        if by_name:
+            places = [exp.to_identifier(field.name) for field in plan.fields]
+            for place in places:
+                place.meta.update(_place_of(query, sql))
+            positions = target_positions(source, places, sql)
+        else:
+            positions = target_positions(source, named, sql)
+        check_count(query, len(plan.fields), positions, source, sql)
+    return Insert(source.name, arranged(plan, positions, query, sql, defaults))
 
 
-def _positions(source: Source, named: Sequence[exp.Expr], sql: str) -> list[int]:
+def _place_of(query: exp.Expr, sql: str) -> dict[str, int]:
+    offset = start(query)
+    return {} if offset is None else {"start": offset}
+
+
+def _with_defaults(query: exp.Values, positions: Sequence[int], defaults: Defaults) -> exp.Values:
+    """VALUES with what DEFAULT stands for."""
+    for row in query.expressions:
+        if not isinstance(row, exp.Tuple):
+            continue
+        for position, cell in zip(positions, list(row.expressions), strict=False):
+            if isinstance(cell, exp.Var) and cell.name.upper() == "DEFAULT":
+                value = defaults.node(position)
+                value.meta.update({k: v for k, v in cell.meta.items() if k == "start"})
+                cell.replace(exp.Paren(this=value))
+    return query
+
+
+def target_positions(source: Source, named: Sequence[exp.Expr], sql: str) -> list[int]:
     """For each column of the source, which of the table's it becomes."""
     if not named:
         return list(range(len(source.schema)))
@@ -66,21 +113,24 @@ def _positions(source: Source, named: Sequence[exp.Expr], sql: str) -> list[int]
     return positions
 
 
-def _check_count(node: exp.Expr, given: int, positions: Sequence[int], source: Source, sql: str) -> None:
+def check_count(node: exp.Expr, given: int, positions: Sequence[int], source: Source, sql: str) -> None:
+    """Refuse another number of columns than the table takes."""
     with placed(sql, node):
         if given != len(positions):
             wanted = f"{len(positions)} column{'s' * (len(positions) != 1)}"
             raise ValueError(f'table "{source.name}" takes {wanted} here, not {given}')
 
 
-def _arranged(plan: Plan, positions: Sequence[int], source: Source, node: exp.Expr, sql: str) -> Plan:
+def arranged(plan: Plan, positions: Sequence[int], node: exp.Expr, sql: str, defaults: Defaults) -> Plan:
+    """The plan's columns, of which number i becomes the table's number `positions[i]`, in its types."""
+    source = defaults.source
     fields = [(field.name, field.type) for field in source.schema]
     given = {position: index for index, position in enumerate(positions)}
 
     def column(position: int) -> Expression:
         name, kind = fields[position]
         if position not in given:
-            return literal(None, kind)
+            return defaults.value(position)
         field = plan.fields[given[position]]
         column = ColumnRef(given[position], field.name, field.type)
         if field.type == kind:

@@ -20,6 +20,7 @@ from bamquery.sql import operators
 from bamquery.sql.binder_aggregates import AggregateCollector, Sets, has_aggregate, has_window, over_outputs
 from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.binder_grouping import Terms, has_sets, plain_terms, terms_of_sets
+from bamquery.sql.binder_sample import sampled
 from bamquery.sql.binder_set_operations import bind_set_operation, ordered_output
 from bamquery.sql.binder_sources import SourceBinder, bind_values
 from bamquery.sql.binder_windows import WindowCollector
@@ -154,6 +155,7 @@ class _SelectBinder:
             self._environment,
         )
         self._plan, self._scope = sources.bind(node.args.get("from_"), node.args.get("joins") or ())
+        self._plan = sampled(self._plan, node.args.get("sample"), sql)
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
         self._collector = AggregateCollector(sql, self._scope) if grouped else None

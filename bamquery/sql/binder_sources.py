@@ -10,13 +10,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.engine.folding import fold_expression
-from bamquery.errors import BamQueryError, CatalogError, Reason, SqlError
+from bamquery.errors import CatalogError, SqlError
 from bamquery.naming import fold as fold_name
 from bamquery.naming import suggestion
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Plan, Project, Scan, SingleRow, Source, Values
 from bamquery.sql.binder_expressions import ExpressionBinder
+from bamquery.sql.binder_files import bind_file_function, bind_files
 from bamquery.sql.binder_joins import JoinBinder
+from bamquery.sql.binder_sample import sampled
 from bamquery.sql.binder_with import named_query
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce, common_type
@@ -27,12 +29,6 @@ from bamquery.sql.positions import reason, start
 from bamquery.sql.scope import Scope
 from bamquery.sql.types import type_name
 
-_FILE_FUNCTIONS: Final = {
-    "read_parquet": "parquet",
-    "parquet_scan": "parquet",
-    "read_csv": "csv",
-    "read_csv_auto": "csv",
-}
 _NOTHING: Final = Scope()
 
 
@@ -67,18 +63,21 @@ class SourceBinder:
         match source:
             case exp.Table():
                 plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
+                plan = sampled(plan, source.args.get("sample"), self.sql)
                 scope = _aliased(Scope.of(name, plan.fields), alias, self.sql)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
             case exp.Values():
                 plan, name = bind_values(source, self.sql), ""
             case exp.Subquery(this=exp.Table() | exp.Values() as inner):
                 plan, scope = self._bind_source(inner)
+                plan = sampled(plan, source.args.get("sample"), self.sql)
                 return (plan, scope) if alias is None else self._as_table(plan, scope, alias)
             case exp.Subquery(this=inner):
                 plan, name = self.bind_query(inner), ""
             case _:
                 with placed(self.sql, source):
                     raise ValueError(f"{type(source).__name__} cannot stand in FROM")
+        plan = sampled(plan, source.args.get("sample"), self.sql)
         return plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
 
     def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
@@ -164,12 +163,10 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
             return named, name.this
     if isinstance(name, exp.Identifier):
         if _is_single_quoted(name, sql):
-            source, called = _files([name.this], None, name, sql, catalog), _stem(name.this)
-        else:
-            source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
+            return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
+        source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     else:
-        patterns, file_format = _file_function(name, sql)
-        source, called = _files(patterns, file_format, name, sql, catalog), name.name
+        return bind_file_function(name, sql, catalog), name.name
     return Scan(source, tuple(range(len(source.schema)))), called
 
 
@@ -180,32 +177,6 @@ def _is_single_quoted(name: exp.Identifier, sql: str) -> bool:
 
 def _stem(path: str) -> str:
     return path.rpartition("/")[2].partition(".")[0]
-
-
-def _file_function(node: exp.Expr, sql: str) -> tuple[list[str], str]:
-    with placed(sql, node):
-        name = node.name.lower()
-        if not isinstance(node, exp.Anonymous) or name not in _FILE_FUNCTIONS:
-            raise ValueError(f"there is no table function {name}().{suggestion(name, _FILE_FUNCTIONS)}")
-        arguments = node.expressions
-        if len(arguments) != 1:
-            raise ValueError(f"{name}() takes one path or list of paths, and no options")
-        paths = arguments[0].expressions if isinstance(arguments[0], exp.Array) else arguments
-        if not paths or not all(isinstance(path, exp.Literal) and path.args["is_string"] for path in paths):
-            raise ValueError(f"{name}() needs paths as strings in the statement")
-        return [path.this for path in paths], _FILE_FUNCTIONS[name]
-
-
-def _files(
-    patterns: Sequence[str], file_format: str | None, node: exp.Expr, sql: str, catalog: Catalog
-) -> Source:
-    try:
-        return catalog.files(patterns, file_format)
-    except SqlError:
-        raise
-    except BamQueryError as error:
-        place = reason("", sql, node)
-        raise SqlError(Reason(str(error), place.line, place.column), sql) from error
 
 
 def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bamquery.plan.nodes import Source
+from bamquery.storage.evolution import ColumnRule
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 
 
 class Catalog(Protocol):
@@ -16,14 +18,29 @@ class Catalog(Protocol):
         ...
 
     def table_names(self) -> Sequence[str]:
-        """All tables, as they were written."""
+        """All tables and views, as they were written."""
         ...
 
-    def files(self, patterns: Sequence[str], file_format: str | None) -> Source:
+    def rules(self, name: str) -> Sequence[ColumnRule]:
+        """What the columns of a stored table demand: one rule each, or none where nothing is demanded.
+
+        Raises:
+            CatalogError: there is no such table; views and registered objects are none.
+        """
+        ...
+
+    def stored(self) -> Catalog:
+        """The same without what only this connection knows, such as objects of Python."""
+        ...
+
+    def files(
+        self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
+    ) -> Source:
         """The files that the paths or globs name, as one source.
 
         Args:
             patterns: as the statement gives them, at least one.
-            file_format: ``parquet`` or ``csv`` where the statement says so, None to go by the names.
+            file_format: ``parquet``, ``csv``, ``json`` or ``arrow`` where the statement says so, else None.
+            options: what else the statement says of them.
         """
         ...

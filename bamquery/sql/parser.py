@@ -20,6 +20,10 @@ class _Dialect(DuckDB):
 
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
+        # In `?::INTEGER` a parameter is cast; no operator of DuckDB begins so.
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            text: kind for text, kind in DuckDB.Tokenizer.KEYWORDS.items() if text != "?::"
+        }
 
     Parser = StrictParser
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from bamquery.sql.parameters import mark
 from bamquery.sql.positions import number_text
 from bamquery.sql.scalar.intervals import AMOUNTS, UNITS
 from bamquery.sql.types import from_syntax, type_name
@@ -66,6 +67,9 @@ def column_name(node: exp.Expr, sql: str) -> str:
 
 def spell(node: exp.Expr, sql: str) -> str:
     """The expression as DuckDB writes it; `sql` is the text that the tree was parsed from."""
+    parameter = mark(node)
+    if parameter is not None:
+        return parameter
     symbol = _INFIX.get(type(node))
     if symbol is not None:
         return f"({spell(node.this, sql)} {symbol} {spell(node.expression, sql)})"

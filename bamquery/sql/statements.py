@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.errors import SqlError
+from bamquery.errors import CatalogError, SqlError
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import (
     CreateTableAs,
@@ -23,31 +23,38 @@ from bamquery.plan.nodes import (
     Query,
     Set,
     ShowTables,
-    Statement,
     Vacuum,
 )
+from bamquery.plan.statements import CreateTable, CreateView, DropView, Reset, Statement
 from bamquery.sql import support, syntax
+from bamquery.sql.binder_copy import bind_copy_from, bind_copy_to
 from bamquery.sql.binder_insert import bind_insert
 from bamquery.sql.binder_query import bind_query
-from bamquery.sql.binder_sources import bind_table
+from bamquery.sql.binder_sources import bind_from, bind_table
+from bamquery.sql.binder_summarize import bind_summarize
+from bamquery.sql.binder_tables import bind_alter, bind_create_table, bind_create_view
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce
 from bamquery.sql.failures import each, placed
+from bamquery.sql.parameters import Parameters, fill
 from bamquery.sql.parser import parse
 from bamquery.sql.scope import Scope, unique_names
 
 
-def bind(sql: str, catalog: Catalog) -> Iterator[Statement]:
+def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> Iterator[Statement]:
     """The statements of a text, each bound when it is asked for.
 
     All are parsed, and searched for what is not supported, before the first is given out: nothing has run
     when that fails. Names and types are looked up later, since a statement may make what the next one uses.
+
+    `parameters` take the places of `?`, `$1` and `$name` in all statements.
 
     Raises:
         SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
         UnsupportedError: constructs that BamQuery does not run; all of them.
     """
     trees = parse(sql)
+    fill(trees, sql, parameters)
     each(lambda tree: support.check(tree, sql), trees, sql)
     return _bound(trees, sql, catalog)
 
@@ -79,30 +86,56 @@ def _settled(plan: Plan) -> Plan:
     return Project(plan, tuple(settled), tuple(field.name for field in plan.fields))
 
 
-def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTableAs:
-    assert tree.args["kind"] == "TABLE"
+def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | CreateTableAs | CreateView:
+    if tree.args["kind"] == "VIEW":
+        return bind_create_view(tree, sql, catalog)
+    if tree.args.get("expression") is None:
+        return bind_create_table(tree, sql)
     plan = _settled(bind_query(tree.expression, sql, catalog))
     names = [field.name for field in plan.fields]
+    target = tree.this
+    if isinstance(target, exp.Schema):
+        with placed(sql, target):
+            if len(target.expressions) > len(names):
+                raise ValueError(f"the query has {len(names)} columns, not {len(target.expressions)}")
+        for node in target.expressions:
+            with placed(sql, node):
+                if not isinstance(node, exp.Identifier):
+                    raise ValueError("CREATE TABLE AS takes names of columns, and the query's types")
+        names[: len(target.expressions)] = [node.name for node in target.expressions]
+        target = target.this
     unique = unique_names(names)
-    if unique != names:
+    if unique != [field.name for field in plan.fields]:
         columns = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
         plan = Project(plan, columns, tuple(unique))
-    return CreateTableAs(tree.this.name, plan, bool(tree.args.get("replace")), bool(tree.args.get("exists")))
+    return CreateTableAs(target.name, plan, bool(tree.args.get("replace")), bool(tree.args.get("exists")))
 
 
-def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable:
-    assert tree.args["kind"] == "TABLE"
-    return DropTable(tree.args["tables"][0].name, bool(tree.args.get("exists")))
+def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable | DropView:
+    kind = DropTable if tree.args["kind"] == "TABLE" else DropView
+    return kind(tree.args["tables"][0].name, bool(tree.args.get("exists")))
 
 
 def _describe(tree: exp.Describe, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
-        schema = bind_table(tree.this.name, tree.this, sql, catalog).schema
-        return Describe(tuple(Field(field.name, field.type) for field in schema))
+        plan, _ = bind_from(tree.this, sql, catalog, lambda inner: bind_query(inner, sql, catalog))
+        return Describe(_settled(plan).fields, tuple(_column_notes(tree.this.name, catalog)))
     if not isinstance(tree.this, (exp.Query, exp.Values)):
         with placed(sql, tree.this):
             raise ValueError("DESCRIBE is for tables and queries")
     return Describe(_query(tree.this, sql, catalog).plan.fields)
+
+
+def _column_notes(name: str, catalog: Catalog) -> Sequence[tuple[bool, str | None]]:
+    try:
+        rules = catalog.rules(name)
+    except CatalogError:  # no table of the database's own
+        rules = ()
+    return [(rule.not_null, rule.default) for rule in rules]
+
+
+def _reset(tree: syntax.Reset, sql: str, catalog: Catalog) -> Reset:
+    return Reset(tree.this.name.lower())
 
 
 def _show(tree: exp.Show, sql: str, catalog: Catalog) -> ShowTables:
@@ -149,6 +182,8 @@ def _setting(node: exp.Expr) -> bool | int | float | str | None:
             if node.args["is_string"]:
                 return text
             return int(text) if text.isdigit() else float(text)
+        case exp.Paren(this=inner):  # a parameter's value
+            return _setting(inner)
         case exp.Boolean():
             return bool(node.this)
         case exp.Null():
@@ -169,6 +204,11 @@ _BINDERS: Final[Mapping[type[exp.Expr], Callable[[Any, str, Catalog], Statement]
         exp.Drop: _drop,
         exp.Describe: _describe,
         exp.Show: _show,
+        syntax.AlterTable: bind_alter,
+        syntax.Reset: _reset,
+        syntax.Summarize: bind_summarize,
+        syntax.CopyTo: bind_copy_to,
+        syntax.CopyFrom: bind_copy_from,
         syntax.Explain: _explain,
         syntax.Optimize: _optimize,
         syntax.Vacuum: _vacuum,

@@ -14,25 +14,25 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from bamquery.naming import suggestion
-from bamquery.sql import syntax
+from bamquery.sql import statement_parser, syntax
 from bamquery.sql.placing_parser import PlacingParser
 from bamquery.sql.positions import start
 
 STATEMENT_KEYWORDS = (
     *("SELECT", "FROM", "VALUES", "CREATE", "INSERT", "DROP", "DESCRIBE", "SHOW", "EXPLAIN", "SET"),
-    *("OPTIMIZE", "VACUUM"),
+    *("OPTIMIZE", "VACUUM", "ALTER", "COPY", "RESET", "SUMMARIZE"),
 )
 """What statements that BamQuery runs begin with."""
 
 _FOREIGN_STATEMENTS = (
     *("CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "FORCE", "IMPORT", "INSTALL", "LOAD"),
-    *("PREPARE", "RESET", "SUMMARIZE", "USE"),
+    *("PREPARE", "USE"),
 )
 """Statements of DuckDB that sqlglot knows poorly or not at all."""
 
 _QUERY_STARTS = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "(")
 _FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
-_CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "order", "limit", "offset", "sample")
+_CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
 
 _RESERVED = frozenset(
     {
@@ -236,6 +236,8 @@ class StrictParser(PlacingParser):
     def _check_source(self, statement: exp.Expr | None) -> None:
         """Hold CREATE TABLE to AS, INSERT to INTO, both to a query: to sqlglot they are optional."""
         words = [token.text.upper() for token in self._tokens[: self._index]]
+        if isinstance(statement, exp.Create) and statement.args.get("kind") == "VIEW":
+            self._keep_text(statement)
         if isinstance(statement, exp.Create) and statement.args.get("kind") == "TABLE":
             query = statement.args.get("expression")
             if query is not None and "AS" not in words:
@@ -247,6 +249,14 @@ class StrictParser(PlacingParser):
                 self.raise_error("Expecting INTO", self._first(statement.this))
             if statement.args.get("expression") is None and not statement.args.get("default"):
                 self.raise_error("Expecting VALUES or a query")
+
+    def _keep_text(self, view: exp.Create) -> None:
+        """Note the text of a view's query: it is what the database keeps of it."""
+        tokens = self._tokens[: self._index]
+        start = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.ALIAS), None)
+        if view.args.get("expression") is None or start is None or start + 1 >= len(tokens):
+            self.raise_error("Expecting AS and a query")
+        view.meta["query"] = self.sql[tokens[start + 1].start : tokens[-1].end + 1]
 
     def _first(self, node: exp.Expr) -> Token | None:
         offset = start(node)
@@ -273,17 +283,6 @@ class StrictParser(PlacingParser):
     def _parse_vacuum(self) -> syntax.Vacuum:
         return syntax.Vacuum()
 
-    def _parse_setting(self) -> syntax.SetSetting:
-        name = self._parse_name()
-        if not (self._match(TokenType.EQ) or self._match_text_seq("TO")):
-            self.raise_error("Expecting = or TO")
-        value = self._parse_unary()
-        if value is None:
-            value = self._parse_var(any_token=True)
-        if value is None:
-            self.raise_error("Expecting a value")
-        return syntax.SetSetting(this=name, expression=value)
-
     def _parse_name(self) -> exp.Identifier:
         name = self._parse_id_var()
         if not isinstance(name, exp.Identifier):
@@ -295,5 +294,11 @@ _STATEMENTS: dict[str, Callable[[StrictParser], exp.Expr]] = {
     "EXPLAIN": StrictParser._parse_explain,
     "OPTIMIZE": StrictParser._parse_optimize,
     "VACUUM": StrictParser._parse_vacuum,
-    "SET": StrictParser._parse_setting,
+    "SET": statement_parser.parse_setting,
+    "ALTER": statement_parser.parse_alter,
+    "COPY": statement_parser.parse_copy,
+    "PRAGMA": statement_parser.parse_pragma,
+    "RESET": statement_parser.parse_reset,
+    "SHOW": statement_parser.parse_show,
+    "SUMMARIZE": statement_parser.parse_summarize,
 }

@@ -28,7 +28,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Select: (
             *("expressions", "distinct", "from_", "where", "group", "having", "order", "limit", "offset"),
             *("joins", "with_"),
-            *("windows", "qualify"),
+            *("windows", "qualify", "sample"),
         ),
         exp.Window: ("this", "partition_by", "order", "spec", "alias"),
         exp.WindowSpec: ("kind", "start", "start_side", "end", "end_side", "exclude"),
@@ -36,9 +36,10 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.IgnoreNulls: ("this",),
         exp.RespectNulls: ("this",),
         exp.From: ("this",),
-        exp.Table: ("this", "alias", "joins"),
+        exp.Table: ("this", "alias", "joins", "sample"),
+        exp.TableSample: ("method", "percent", "size", "seed"),
         exp.TableAlias: ("this", "columns"),
-        exp.Subquery: ("this", "alias", "with_", "order", "limit", "offset"),
+        exp.Subquery: ("this", "alias", "sample", "with_", "order", "limit", "offset"),
         exp.Join: ("this", "kind", "side", "method", "on", "using"),
         exp.With: ("expressions",),
         exp.CTE: ("this", "alias"),
@@ -128,9 +129,15 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Filter: _BINARY,
         exp.WithinGroup: _BINARY,
         exp.Array: ("expressions",),
+        exp.Struct: ("expressions",),
+        exp.PropertyEQ: _BINARY,
         # Statements.
         exp.Create: ("this", "kind", "replace", "exists", "expression"),
-        exp.Insert: _BINARY,
+        exp.Insert: (*_BINARY, "by_name", "default"),
+        exp.ColumnDef: ("this", "kind", "constraints"),
+        exp.ColumnConstraint: ("kind",),
+        exp.NotNullColumnConstraint: ("allow_null",),
+        exp.DefaultColumnConstraint: ("this",),
         exp.Schema: ("this", "expressions"),
         exp.Drop: ("tables", "kind", "exists"),
         exp.Describe: ("this",),
@@ -139,6 +146,16 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         syntax.Optimize: ("this", "columns"),
         syntax.Vacuum: (),
         syntax.SetSetting: _BINARY,
+        syntax.Reset: ("this",),
+        syntax.Summarize: ("this",),
+        syntax.AlterTable: ("this", "kind", "exists", "action"),
+        syntax.AddColumn: ("this", "exists"),
+        syntax.DropColumn: ("this", "exists"),
+        syntax.RenameColumn: _BINARY,
+        syntax.RenameTable: ("this",),
+        syntax.CopyTo: ("this", "columns", "path", "options"),
+        syntax.CopyFrom: ("this", "columns", "path", "options"),
+        syntax.Option: _BINARY,
     }
 )
 
@@ -188,14 +205,21 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.PropertyEQ: "a named argument",
         exp.CurrentTime: "current_time",
         exp.HistoricalData: "AT (VERSION or TIMESTAMP)",
-        exp.ColumnDef: "a column definition in CREATE TABLE (write CREATE TABLE AS)",
+        exp.PrimaryKey: "PRIMARY KEY",
+        exp.PrimaryKeyColumnConstraint: "PRIMARY KEY",
+        exp.UniqueColumnConstraint: "UNIQUE",
+        exp.CheckColumnConstraint: "CHECK",
+        exp.ForeignKey: "FOREIGN KEY",
+        exp.Reference: "REFERENCES",
+        exp.ComputedColumnConstraint: "a generated column",
+        exp.GeneratedAsIdentityColumnConstraint: "a generated column",
+        exp.CollateColumnConstraint: "COLLATE",
+        exp.CompressColumnConstraint: "COMPRESSION of a column",
         exp.Returning: "RETURNING",
         exp.OnConflict: "ON CONFLICT",
         exp.Update: "UPDATE",
         exp.Delete: "DELETE",
         exp.Merge: "MERGE",
-        exp.Copy: "COPY",
-        exp.Alter: "ALTER",
         exp.TruncateTable: "TRUNCATE",
         exp.Attach: "ATTACH",
         exp.Detach: "DETACH",
@@ -232,12 +256,11 @@ _ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyT
         (exp.Cast, "format"): "CAST ... FORMAT",
         (exp.DataType, "nested"): "a nested type",
         (exp.Anonymous, "order"): "ORDER BY within a function call",
-        (exp.Create, "properties"): "CREATE TABLE with options (TEMPORARY, WITH NO DATA and the like)",
+        (exp.Create, "properties"): "CREATE with options (TEMPORARY, WITH NO DATA and the like)",
+        (syntax.DropColumn, "cascade"): "CASCADE",
         (exp.Create, "no_schema_binding"): "WITH NO SCHEMA BINDING",
-        (exp.Insert, "by_name"): "INSERT BY NAME",
         (exp.Insert, "alternative"): "INSERT OR REPLACE or OR IGNORE",
         (exp.Insert, "conflict"): "ON CONFLICT",
-        (exp.Insert, "default"): "DEFAULT VALUES",
         (exp.Drop, "cascade"): "CASCADE",
         (exp.Drop, "restrict"): "RESTRICT",
         (exp.Show, "from_"): "SHOW ... FROM",
@@ -324,8 +347,13 @@ def _command(node: exp.Expr) -> str:
     return f"the statement {str(node.this).upper()}"
 
 
+def _foreign(node: exp.Expr) -> str:
+    words = str(node.this)
+    return f"the statement {words}" if words.isupper() else words
+
+
 _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingProxyType(
-    {exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _command}
+    {exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _foreign}
 )
 
 
@@ -359,16 +387,33 @@ def _quantified(node: exp.Expr) -> str | None:
 
 def _tuple(node: exp.Expr) -> str | None:
     around = node.parent
-    at_home = isinstance(around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct))
+    at_home = isinstance(
+        around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct, syntax.Option)
+    )
     nothing = isinstance(around, exp.Group) and not node.expressions
     return None if at_home or nothing else "a row value"
 
 
 def _array(node: exp.Expr) -> str | None:
-    call = node.parent
-    if isinstance(call, exp.Anonymous) and isinstance(call.parent, exp.Table):
-        return None
-    return "a list"
+    return None if _is_option(node) else "a list"
+
+
+def _struct(node: exp.Expr) -> str | None:
+    return None if _is_option(node) else "a struct"
+
+
+def _named(node: exp.Expr) -> str | None:
+    return None if _is_option(node) else "a named argument"
+
+
+def _is_option(node: exp.Expr) -> bool:
+    """Whether it is an argument of a table function, or part of one, or of an option of COPY."""
+    parent = node.parent
+    while isinstance(parent, (exp.EQ, exp.PropertyEQ, exp.Struct)):
+        parent = parent.parent
+    return isinstance(parent, syntax.Option) or (
+        isinstance(parent, exp.Anonymous) and isinstance(parent.parent, exp.Table)
+    )
 
 
 def _is(node: exp.Expr) -> str | None:
@@ -401,21 +446,26 @@ def _nulls(node: exp.Expr) -> str | None:
 
 
 def _create(node: exp.Expr) -> str | None:
-    if node.args.get("kind") != "TABLE":
+    if node.args.get("kind") not in ("TABLE", "VIEW"):
         return f"CREATE {node.args.get('kind')}"
-    if isinstance(node.this, exp.Schema) and not node.this.find(exp.ColumnDef):
-        return "CREATE TABLE with a list of names (write them as aliases)"
     return None
 
 
 def _drop(node: exp.Expr) -> str | None:
-    if node.args.get("kind") != "TABLE":
+    if node.args.get("kind") not in ("TABLE", "VIEW"):
         return f"DROP {node.args.get('kind')}"
-    return "DROP of several tables at once" if len(node.args["tables"]) > 1 else None
+    return "DROP of several at once" if len(node.args["tables"]) > 1 else None
 
 
 def _show(node: exp.Expr) -> str | None:
     return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
+
+
+def _column_def(node: exp.Expr) -> str | None:
+    at_home = isinstance(node.parent, syntax.AddColumn) or (
+        isinstance(node.parent, exp.Schema) and isinstance(node.parent.parent, exp.Create)
+    )
+    return None if at_home else "a name with a type"
 
 
 def _schema(node: exp.Expr) -> str | None:
@@ -430,6 +480,8 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.All: _quantified,
         exp.Tuple: _tuple,
         exp.Array: _array,
+        exp.Struct: _struct,
+        exp.PropertyEQ: _named,
         exp.Is: _is,
         exp.Order: _order,
         exp.Window: _window,
@@ -439,6 +491,7 @@ _PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mapp
         exp.Drop: _drop,
         exp.Show: _show,
         exp.Schema: _schema,
+        exp.ColumnDef: _column_def,
     }
 )
 """Nodes that are read in some places only."""

@@ -40,6 +40,66 @@ class SetSetting(exp.Expression):
     arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": True}
 
 
+class AlterTable(exp.Expression):
+    """ALTER `kind` [IF EXISTS] `this` `action`: one of the four below."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "kind": True, "exists": False, "action": True}
+
+
+class AddColumn(exp.Expression):
+    """ADD COLUMN [IF NOT EXISTS] `this`: a column's definition."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "exists": False}
+
+
+class DropColumn(exp.Expression):
+    """DROP COLUMN [IF EXISTS] `this`: an identifier."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "exists": False, "cascade": False}
+
+
+class RenameColumn(exp.Expression):
+    """RENAME COLUMN `this` TO `expression`: identifiers."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": True}
+
+
+class RenameTable(exp.Expression):
+    """RENAME TO `this`: an identifier."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
+class CopyTo(exp.Expression):
+    """COPY `this` [(`columns`)] TO `path` [(`options`)]: a table or a query."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "columns": False, "path": True, "options": False}
+
+
+class CopyFrom(exp.Expression):
+    """COPY `this` [(`columns`)] FROM `path` [(`options`)]: a table."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "columns": False, "path": True, "options": False}
+
+
+class Option(exp.Expression):
+    """`this` `expression`: one option of COPY, whose value may be left out."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": False}
+
+
+class Summarize(exp.Expression):
+    """SUMMARIZE `this`: a table or a query."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
+class Reset(exp.Expression):
+    """RESET `this`: an identifier."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
 class Foreign(exp.Expression):
     """A statement of DuckDB that begins with the keyword `this` and that BamQuery does not run."""
 

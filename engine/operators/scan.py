@@ -11,8 +11,10 @@ import numpy as np
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.operators.evolved_scan import EvolvedScan, is_evolved, parts
 from bamquery.engine.operators.file_scan import FileScan
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.scan_chunks import Chunk, chunks
 from bamquery.engine.operators.scan_columns import ColumnReads
 from bamquery.engine.operators.scan_device import ScanningDevice, ScanWork
@@ -30,6 +32,7 @@ from bamquery.errors import CancelledError
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.storage.fragment import Fragment
+from bamquery.storage.snapshot import Snapshot
 
 _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
 """Rows of a frame without columns: few frames for count(*), little memory where a constant is computed."""
@@ -38,12 +41,24 @@ _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
 def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
     """The operator that reads the scan's kind of source."""
     match scan.source:
+        case StoredTable(snapshot=Snapshot() as snapshot) if is_evolved(scan, snapshot):
+            return _evolved(scan, snapshot, settings)
         case StoredTable() as table:
             return StoredScan(scan, table, settings)
         case FileSource() as files:
             return FileScan(scan, files)
         case other:
             raise AssertionError(f"no operator scans {type(other).__name__}")
+
+
+def _evolved(scan: Scan, snapshot: Snapshot, settings: Settings) -> Operator[Frame]:
+    children: list[Operator[Frame]] = []
+    for part in parts(scan, snapshot):
+        child: Operator[Frame] = make_scan(part.scan, settings)
+        if part.columns is not None:
+            child = Project(child, part.columns, scan.fields)
+        children.append(child)
+    return children[0] if len(children) == 1 else EvolvedScan(scan.fields, children)
 
 
 class StoredScan(Operator[Frame], Generic[Frame]):

@@ -6,20 +6,22 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 
 from bamquery.errors import IngestError
+from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.csv_blocks import Block, TextFile, find_bad_text, read_blocks, whole_records
 from bamquery.storage.ingest.csv_dialect import Dialect, sniff
 from bamquery.storage.ingest.csv_parse import Misfit, parse
 from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading, interpret
 from bamquery.storage.ingest.csv_types import infer
 from bamquery.storage.ingest.failures import unreadable
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.ingest.source import Chunk
 from bamquery.storage.types import DataType
 
@@ -55,6 +57,7 @@ class CsvPart:
         name: str,
         *,
         delimiter: str | None = None,
+        options: FileOptions = NO_OPTIONS,
         on_bytes: Callable[[int], None] = lambda position: None,
     ) -> None:
         """Look through the file.
@@ -63,6 +66,7 @@ class CsvPart:
             path: the file.
             name: for messages.
             delimiter: if it is known; otherwise comma, tab, semicolon or bar, whichever fits best.
+            options: what else is known of it; its delimiter comes before `delimiter`.
             on_bytes: told how many bytes of it were looked through, again and again.
 
         Raises:
@@ -75,7 +79,9 @@ class CsvPart:
         except OSError as error:
             raise unreadable(path, error) from error
         self.bytes = status.st_size
-        known = _look_through(path, status, delimiter, on_bytes)
+        if options.delimiter is None:
+            options = replace(options, delimiter=delimiter)
+        known = _look_through(path, status, options, on_bytes)
         self.rows = known.rows
         self._dialect = known.dialect
         self._readings = list(known.readings)
@@ -83,6 +89,8 @@ class CsvPart:
             if self._readings[-1] is not NOTHING:
                 break
             self._readings.pop()
+        for place in _text_places(options, known.dialect.names[: len(self._readings)], path):
+            self._readings[place] = TEXT
         self.schema: pa.Schema = pa.schema(
             [pa.field(name, r.type) for name, r in zip(known.dialect.names, self._readings, strict=False)]
         )
@@ -119,8 +127,24 @@ _known_files: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
 _known_files_lock: Final = threading.Lock()
 
 
+def _text_places(options: FileOptions, names: Sequence[str], path: Path) -> Iterable[int]:
+    """Positions of the columns that are taken as text."""
+    if options.all_text:
+        return range(len(names))
+    places = []
+    folded = [fold(name) for name in names]
+    for column in options.text:
+        if isinstance(column, str):
+            if fold(column) not in folded:
+                raise IngestError(f'has no column "{column}".{suggestion(column, names)}', path)
+            places.append(folded.index(fold(column)))
+        elif column < len(names):
+            places.append(column)
+    return places
+
+
 def _look_through(
-    path: Path, status: os.stat_result, delimiter: str | None, on_bytes: Callable[[int], None]
+    path: Path, status: os.stat_result, options: FileOptions, on_bytes: Callable[[int], None]
 ) -> _Known:
     key = (
         os.fspath(path.absolute()),
@@ -128,14 +152,14 @@ def _look_through(
         status.st_ino,
         status.st_size,
         status.st_mtime_ns,
-        delimiter,
+        replace(options, text=(), all_text=False),
     )
     with _known_files_lock:
         if key in _known_files:
             _known_files.move_to_end(key)
             return _known_files[key]
     settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
-    dialect, head = _sniff(path, delimiter)
+    dialect, head = _sniff(path, options)
     inferred = infer(path, dialect, head, on_bytes)
     known = _Known(dialect, inferred.readings, inferred.rows)
     if settled:
@@ -146,15 +170,28 @@ def _look_through(
     return known
 
 
-def _sniff(path: Path, delimiter: str | None) -> tuple[Dialect, Block]:
+def _sniff(path: Path, options: FileOptions) -> tuple[Dialect, Block]:
     """The dialect, and the first records behind the header."""
     size = _HEAD_BYTES
     while True:
         with TextFile(path) as file:
             head = file.read(size)
         is_all = len(head) < size
-        dialect = sniff(head, path, is_all=is_all, delimiter=delimiter)
+        skipped = _skipped(head, options.skip, path, is_all=is_all)
+        dialect = sniff(
+            head[skipped:], path, is_all=is_all, delimiter=options.delimiter, header=options.header
+        )
         if dialect is not None:
+            if len(options.names) > len(dialect.names):
+                raise IngestError(f"has {len(dialect.names)} columns, not {len(options.names)}", path)
+            dialect = replace(
+                dialect,
+                start=dialect.start + skipped,
+                first_line=dialect.first_line + options.skip,
+                nulls=options.nulls,
+                names=(*options.names, *dialect.names[len(options.names) :]),
+                unnamed=min(dialect.unnamed, len(dialect.names) - len(options.names)),
+            )
             data = whole_records(head[dialect.start :], dialect, is_all=is_all)
             lines = data.count(dialect.newline)
             return dialect, Block(data, dialect.first_line, dialect.first_line + lines - 1, 0)
@@ -164,3 +201,16 @@ def _sniff(path: Path, delimiter: str | None) -> tuple[Dialect, Block]:
                 path,
             )
         size *= 16
+
+
+def _skipped(head: bytes, lines: int, path: Path, *, is_all: bool) -> int:
+    """Bytes of the first `lines` lines."""
+    position = 0
+    for _ in range(lines):
+        end = head.find(b"\n", position)
+        if end < 0:
+            if is_all:
+                raise IngestError(f"has fewer than {lines + 1} lines", path)
+            return 0
+        position = end + 1
+    return position

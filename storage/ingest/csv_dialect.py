@@ -38,9 +38,18 @@ class Dialect:
     """Offset of the first byte behind byte order mark and header."""
     first_line: int
     """Number of the line there, from 1."""
+    nulls: tuple[str, ...] = ("",)
+    """Texts that are null."""
 
 
-def sniff(head: bytes, path: Path, *, is_all: bool, delimiter: str | None = None) -> Dialect | None:
+def sniff(
+    head: bytes,
+    path: Path,
+    *,
+    is_all: bool,
+    delimiter: str | None = None,
+    header: bool | None = None,
+) -> Dialect | None:
     """The dialect of a file that starts with `head`; None where that is too little to end the first record.
 
     The delimiter is the one that gives most records the same number of fields, of which there are more than
@@ -52,6 +61,7 @@ def sniff(head: bytes, path: Path, *, is_all: bool, delimiter: str | None = None
         path: for messages.
         is_all: `head` is the whole file.
         delimiter: if it is known.
+        header: whether the first record is one, if that is known.
 
     Raises:
         IngestError: the file is not UTF-8 text, or has nothing but blank lines.
@@ -73,7 +83,9 @@ def sniff(head: bytes, path: Path, *, is_all: bool, delimiter: str | None = None
     if first is None or (consumed.ended and not is_all):
         return None
     header_bytes, header_lines = consumed.bytes, consumed.lines
-    is_header = any(cell.strip() for cell in first) and not any(_VALUE.fullmatch(cell) for cell in first)
+    is_header = header
+    if is_header is None:
+        is_header = any(cell.strip() for cell in first) and not any(_VALUE.fullmatch(cell) for cell in first)
     rows = [] if is_header else [first]
     rows += [record for record, _ in zip(records, range(_SAMPLE_RECORDS), strict=False)]
     if len(rows) > 1 and not is_all:

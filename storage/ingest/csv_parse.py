@@ -60,7 +60,7 @@ def parse(
             convert_options=csv.ConvertOptions(
                 include_columns=[names[i] for i in columns],
                 column_types={names[i]: type_ for i, type_ in types.items()},
-                null_values=[""],
+                null_values=list(dialect.nulls),
                 strings_can_be_null=True,
                 true_values=_TRUE,
                 false_values=_FALSE,

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.failures import unreadable
 
-Format: TypeAlias = Literal["parquet", "csv", "tsv", "arrow"]
+Format: TypeAlias = Literal["parquet", "csv", "tsv", "json", "arrow"]
 
 _BY_SUFFIX: Final[dict[str, Format]] = {
     ".parquet": "parquet",
@@ -18,6 +18,12 @@ _BY_SUFFIX: Final[dict[str, Format]] = {
     ".csv.gz": "csv",
     ".tsv": "tsv",
     ".tsv.gz": "tsv",
+    ".json": "json",
+    ".json.gz": "json",
+    ".ndjson": "json",
+    ".ndjson.gz": "json",
+    ".jsonl": "json",
+    ".jsonl.gz": "json",
     ".arrow": "arrow",
     ".arrows": "arrow",
     ".feather": "arrow",
@@ -60,7 +66,7 @@ def detect_format(path: Path) -> Format:
             return format_
     raise IngestError(
         f"neither its name nor its first bytes tell its format: {KNOWN}; "
-        f'or say it with format="csv", "tsv", "parquet" or "arrow"',
+        f'or say it with format="csv", "tsv", "json", "parquet" or "arrow"',
         path,
     )
 

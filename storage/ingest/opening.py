@@ -13,7 +13,10 @@ from bamquery.storage.ingest.arrow_file import ArrowFilePart
 from bamquery.storage.ingest.csv import CsvPart
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.formats import Format, check_format, detect_format
+from bamquery.storage.ingest.json import JsonPart
 from bamquery.storage.ingest.many import UnifiedSource
+from bamquery.storage.ingest.named import NamedPart
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.ingest.parquet import ParquetPart
 from bamquery.storage.ingest.paths import expand
 from bamquery.storage.ingest.progress import Progress
@@ -31,6 +34,7 @@ def open_source(
     columns: Sequence[str] | None = None,
     exclude: Sequence[str] = (),
     progress: Progress | None = None,
+    options: FileOptions = NO_OPTIONS,
 ) -> IngestSource:
     """Open something that has rows.
 
@@ -40,10 +44,11 @@ def open_source(
         what: a path or pattern, a list of them (formats and schemas may differ: they are unified), a pyarrow
             Table, RecordBatch, RecordBatchReader or Dataset, a pandas or polars frame, or any object with
             `__arrow_c_stream__` or `__arrow_c_array__`. Streams can be read once, everything else again.
-        format: "parquet", "csv", "tsv" or "arrow", where neither names nor first bytes of files tell.
+        format: "parquet", "csv", "tsv", "json" or "arrow", where neither names nor first bytes of files tell.
         columns: those to have, in this order; None for all.
         exclude: those to leave out.
         progress: where to show how far the look through a large CSV file is.
+        options: what else is known of files.
 
     Raises:
         IngestError: it does not exist, is damaged, has columns that cannot be stored, or its files do not go
@@ -62,7 +67,9 @@ def open_source(
         name = os.fspath(what)
     else:
         name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    parts = [_open_file(file, known_format, progress) for file in files]
+    parts = [_open_file(file, known_format, progress, options) for file in files]
+    if options.filename:
+        parts = [NamedPart(part) for part in parts]
     return UnifiedSource(name, parts, columns=columns, exclude=exclude)
 
 
@@ -72,25 +79,27 @@ def _is_paths(what: Any) -> bool:
     return isinstance(what, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in what)
 
 
-def _open_file(path: Path, format_: Format | None, progress: Progress | None) -> Part:
+def _open_file(path: Path, format_: Format | None, progress: Progress | None, options: FileOptions) -> Part:
     name = str(path)
     match format_ or detect_format(path):
         case "parquet":
             return ParquetPart(path, name)
         case "arrow":
             return ArrowFilePart(path, name)
+        case "json":
+            return JsonPart(path, name, options)
         case "csv":
-            return _open_csv(path, None, progress)
+            return _open_csv(path, None, progress, options)
         case "tsv":
-            return _open_csv(path, "\t", progress)
+            return _open_csv(path, "\t", progress, options)
 
 
-def _open_csv(path: Path, delimiter: str | None, progress: Progress | None) -> CsvPart:
+def _open_csv(path: Path, delimiter: str | None, progress: Progress | None, options: FileOptions) -> CsvPart:
     try:
         size = path.stat().st_size
     except OSError as error:
         raise unreadable(path, error) from error
     if progress is None or size < _LARGE_CSV:
-        return CsvPart(path, str(path), delimiter=delimiter)
+        return CsvPart(path, str(path), delimiter=delimiter, options=options)
     with progress.show(f"Looking through {path}", None, size) as report:
-        return CsvPart(path, str(path), delimiter=delimiter, on_bytes=partial(report, 0))
+        return CsvPart(path, str(path), delimiter=delimiter, options=options, on_bytes=partial(report, 0))

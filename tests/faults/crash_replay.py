@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,12 +23,18 @@ def scratch() -> Iterator[Path]:
         yield Path(folder)
 
 
-def record(base: Path, without: frozenset[str] = frozenset(), killed_at: int | None = None) -> History:
+def record(
+    base: Path,
+    without: frozenset[str] = frozenset(),
+    killed_at: int | None = None,
+    *,
+    run: Callable[[History, Path], None] = crash_workload.run,
+) -> History:
     """Run the workload below `base`, to its end or until it is killed."""
     filesystem = RecordingFileSystem(without=without, killed_at=killed_at)
     history = History(filesystem)
     try:
-        crash_workload.run(history, base)
+        run(history, base)
     except KilledError:
         assert killed_at is not None
     return history

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.ipc
 
 from bamquery.storage.database import Database
+from bamquery.storage.evolution import ColumnRule
+from bamquery.storage.fragment import Fragment
 from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.stored_view import StoredView
 from tests.faults.recording import RecordingFileSystem
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string())])
 OTHER_SCHEMA = pa.schema([("only", pa.float64())])
 FRAGMENT_BYTES = 24_000
 """Small enough that 1,500 rows of SCHEMA make two fragments."""
+
+VIEW = "view"
+"""What the content of a view is called, whose value is its SQL."""
+
+OLD, NEW = "old", "new"
+"""Names of one table, before and after."""
 
 Content = dict[str, list[object]] | None
 """Columns of a table by name; None: there is no such table."""
@@ -100,6 +110,58 @@ def run(history: History, base: Path) -> None:
         database.vacuum()
 
 
+def run_definitions(history: History, base: Path) -> None:
+    """Another workload: columns changed, rows added after that; a view made, replaced and dropped."""
+    history.filesystem.make_directory(base / "outer")
+    with Database.open(base / "outer" / "inner" / "db", history.filesystem) as database:
+        define(history, database)
+        database.vacuum()
+
+
+def define(history: History, database: Database) -> None:
+    first, last = rows(0, 50), rows(50, 60)
+    write(history, database, "c", [first])
+    table = database.table("c")
+    now = dict(content_of(first) or {})
+    now["more"] = [5] * 50
+    rule = ColumnRule(default="5", initial=pa.scalar(5, pa.int32()))
+    history.commit("c", dict(now), lambda: table.add_column("more", pa.int32(), rule))
+    now["number"] = now.pop("id")
+    history.commit("c", dict(now), lambda: table.rename_column("id", "number"))
+    del now["text"]
+    history.commit("c", dict(now), lambda: table.drop_column("text"))
+    added = pa.record_batch([last.column(0), pa.array([6] * 10, pa.int32())], ["number", "more"])
+    now = {name: [*now[name], *added.column(name).to_pylist()] for name in ("number", "more")}
+    append(history, database, "c", now, added)
+    optimize(history, database, "c", now)
+    for sql, or_replace in (("SELECT 1", False), ("SELECT 2", True)):
+        view = StoredView(sql, ("x",))
+        work = partial(database.create_view, "d", view, or_replace=or_replace)
+        history.commit("d", {VIEW: [sql]}, work)
+    history.commit("d", None, lambda: database.drop_view("d"))
+
+
+def run_renames(history: History, base: Path) -> None:
+    """Another workload: a table under another name, and what vacuum does of the old one."""
+    history.filesystem.make_directory(base / "outer")
+    with Database.open(base / "outer" / "inner" / "db", history.filesystem) as database:
+        first, last = rows(0, 50), rows(50, 60)
+        write(history, database, OLD, [first])
+        rename(history, database, OLD, NEW, content_of(first))
+        append(history, database, NEW, content_of(first, last), last)
+        database.vacuum()
+
+
+def rename(history: History, database: Database, old: str, new: str, content: Content) -> None:
+    """RENAME: one name ends and the other begins at once."""
+    begin = len(history.filesystem.operations)
+    changes = [Change(old, None, begin), Change(new, content, begin)]
+    history.changes += changes
+    database.rename(old, new)
+    for change in changes:
+        change.end = len(history.filesystem.operations)
+
+
 def go_on(history: History, path: Path, *, vacuum_first: bool) -> None:
     """What another process does with whatever a killed one has left."""
     with Database.open(path, history.filesystem) as database:
@@ -107,7 +169,7 @@ def go_on(history: History, path: Path, *, vacuum_first: bool) -> None:
             database.vacuum()
         seen = contents(database, {change.table: None for change in history.changes})
         for name, is_now in seen.items():
-            if is_now is not None:
+            if is_now is not None and VIEW not in is_now:
                 with database.table(name).snapshot() as snapshot:
                     row = pa.RecordBatch.from_pylist([{}], schema=snapshot.schema)
                 append(history, database, name, {k: [*v, None] for k, v in is_now.items()}, row)
@@ -143,8 +205,23 @@ def optimize(history: History, database: Database, table: str, content: Content,
 
 def content(snapshot: Snapshot) -> Content:
     """All rows, read by pyarrow from the fragments' files."""
-    tables = [pa.ipc.open_file(pa.memory_map(str(f.path))).read_all() for f in snapshot.fragments]
+    tables = [_rows(snapshot, fragment) for fragment in snapshot.fragments]
     return pa.concat_tables(tables).to_pydict() if tables else snapshot.schema.empty_table().to_pydict()
+
+
+def _rows(snapshot: Snapshot, fragment: Fragment) -> pa.Table:
+    """What a fragment's file has of the table's columns, and the first values of those that it has not."""
+    file = pa.ipc.open_file(pa.memory_map(str(fragment.path))).read_all()
+    known = snapshot.evolution.columns(snapshot.schema, fragment.entry)
+    stored = dict(zip(known.schema.names, known.positions, strict=True))
+
+    def column(index: int, name: str) -> pa.ChunkedArray:
+        if name in stored:
+            return file.column(stored[name])
+        return pa.chunked_array([pa.repeat(snapshot.evolution.rule(index).initial, file.num_rows)])
+
+    names = snapshot.schema.names
+    return pa.table([column(index, name) for index, name in enumerate(names)], names=names)
 
 
 def verify(folder: Path, allowed: dict[str, list[Content]], *, write: bool = True) -> None:
@@ -169,7 +246,7 @@ def verify(folder: Path, allowed: dict[str, list[Content]], *, write: bool = Tru
         found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.name != "tables"}
         assert found == needed_files(database), found ^ needed_files(database)
         for name, is_now in before.items():
-            if write and is_now is not None:
+            if write and is_now is not None and VIEW not in is_now:
                 with database.table(name).append() as writer:
                     writer.write(pa.RecordBatch.from_pylist([{}], schema=writer.schema))
                     writer.commit()
@@ -181,7 +258,13 @@ def contents(database: Database, allowed: Mapping[str, list[Content] | None]) ->
     with ExitStack() as stack:
         for name in database.table_names():
             found[name] = content(stack.enter_context(database.table(name).snapshot()))
+    for name in database.view_names():
+        view = database.view(name)
+        assert view is not None
+        found[name] = {VIEW: [view.sql]}
     assert found.keys() == allowed.keys(), "a table that never was"
+    if len(allowed.get(OLD) or []) + len(allowed.get(NEW) or []) == 4:  # amid a rename
+        assert (found[OLD] is None) != (found[NEW] is None), "a table under both names, or under none"
     for name, is_now in found.items():
         wanted = allowed[name]
         assert wanted is None or is_now in wanted, f"table {name} was never {str(is_now)[:200]}"
@@ -191,6 +274,11 @@ def contents(database: Database, allowed: Mapping[str, list[Content] | None]) ->
 def needed_files(database: Database) -> set[str]:
     """The files and folders of a database without litter."""
     needed = {"bamquery.json"}
+    for name in database.view_names():
+        folder = database._folder(name)
+        paths = [folder.path, folder.fragments, folder.manifests, folder.lock]
+        paths.append(folder.manifest(folder.latest()))
+        needed |= {str(path.relative_to(database.path)) for path in paths}
     for name in database.table_names():
         folder = database.table(name).folder
         with database.table(name).snapshot() as snapshot:

@@ -65,6 +65,10 @@ class FailingFileSystem:
         self.spend(target, "publish")
         POSIX.publish(source, target)
 
+    def link(self, source: Path, target: Path) -> None:
+        self.spend(target, "link")
+        POSIX.link(source, target)
+
     def remove(self, path: Path) -> None:
         POSIX.remove(path)
 

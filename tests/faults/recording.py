@@ -105,6 +105,11 @@ class RecordingFileSystem:
         self.log(Operation("publish", source, target))
         self._inner.publish(source, target)
 
+    def link(self, source: Path, target: Path) -> None:
+        if not target.exists():
+            self.log(Operation("publish", source, target))
+            self._inner.link(source, target)
+
     def remove(self, path: Path) -> None:
         if path.exists():
             self.log(Operation("remove", path))

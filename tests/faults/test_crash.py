@@ -31,6 +31,19 @@ def test_a_crash_anywhere_leaves_a_committed_version():
         assert replay(history, base, subsets=3) > 500
 
 
+def test_a_crash_amid_definitions_leaves_a_committed_version():
+    """Columns that change, and views, go by the same protocol."""
+    with scratch() as base:
+        history = record(base, run=crash_workload.run_definitions)
+        assert replay(history, base, subsets=3) > 100
+
+
+def test_a_crash_amid_renames_leaves_a_table_under_one_name():
+    with scratch() as base:
+        history = record(base, run=crash_workload.run_renames)
+        assert replay(history, base, subsets=3) > 100
+
+
 @pytest.mark.slow
 def test_a_crash_anywhere_with_many_kinds_of_luck():
     with scratch() as base:

@@ -14,6 +14,7 @@ from bamquery.plan.nodes import (
     Plan,
     Project,
     Repeat,
+    Sample,
     Scan,
     SingleRow,
     Sort,
@@ -58,7 +59,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
             below, positions = _prune(child, needed | referenced_columns(*(k.expression for k in keys)))
             moved = tuple(replace(k, expression=renumber(k.expression, positions)) for k in keys)
             return replace(plan, child=below, keys=moved), positions
-        case Limit(child=child):
+        case Limit(child=child) | Sample(child=child):
             below, positions = _prune(child, needed)
             return replace(plan, child=below), positions
         case Repeat(child=child, count=count):

@@ -53,7 +53,7 @@ def test_places_count_characters() -> None:
 
 def test_a_file_that_cannot_be_read_is_named_at_its_place() -> None:
     class Broken(MemoryCatalog):
-        def files(self, patterns: object, file_format: str | None) -> SchemaOnly:
+        def files(self, patterns: object, file_format: str | None, options: object = None) -> SchemaOnly:
             raise CatalogError("no file matches nope.parquet")
 
     with pytest.raises(SqlError, match="no file matches") as caught:

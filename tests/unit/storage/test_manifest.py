@@ -167,7 +167,7 @@ def test_a_member_twice_is_not_a_matter_of_taste(path):
 
 def test_a_later_format_asks_for_an_upgrade(path):
     with pytest.raises(StorageError, match="upgrade") as caught:
-        Manifest.from_bytes(sealed(members(format_version=2, novelty=1)), path)
+        Manifest.from_bytes(sealed(members(format_version=3, novelty=1)), path)
     assert not isinstance(caught.value, CorruptionError)
 
 

@@ -23,9 +23,9 @@ def test_fragments_are_opened_at_first_use_and_once(database, monkeypatch):
     opened = []
     real = Fragment.open.__func__
 
-    def counting(cls, folder, entry, schema):
+    def counting(cls, folder, entry, *rest):
         opened.append(entry.id)
-        return real(cls, folder, entry, schema)
+        return real(cls, folder, entry, *rest)
 
     monkeypatch.setattr(Fragment, "open", classmethod(counting))
     with database.table("t").snapshot() as snapshot:

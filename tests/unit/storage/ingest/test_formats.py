@@ -18,6 +18,9 @@ from bamquery.storage.ingest.formats import check_format, detect_format
         ("a.arrow", "arrow"),
         ("a.feather", "arrow"),
         ("a.ipc", "arrow"),
+        ("a.json", "json"),
+        ("a.NDJSON", "json"),
+        ("a.jsonl.gz", "json"),
     ],
 )
 def test_by_name(tmp_path, name, format_):
@@ -51,5 +54,5 @@ def test_unknown(tmp_path):
 
 def test_names_of_formats():
     assert check_format("CSV") == "csv"
-    with pytest.raises(IngestError, match='"json" is not a format; there are parquet, csv'):
-        check_format("json")
+    with pytest.raises(IngestError, match='"orc" is not a format; there are parquet, csv'):
+        check_format("orc")

@@ -1,0 +1,214 @@
+"""COPY TO: the rows of a query in one file, as its options say."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import ipc, parquet
+
+from bamquery.cells import texts
+from bamquery.engine.profile import QueryProfile
+from bamquery.formats import json_values, plain_batches, plain_schema
+from bamquery.naming import fold
+from bamquery.plan.nodes import Plan
+from bamquery.plan.statements import CopyTo
+from bamquery.session import Session
+from bamquery.sql.scope import unique_names
+from bamquery.whole_file import whole_file
+
+_SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
+_Options = Mapping[str, Any]
+_Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class _Punctuation:
+    """What a CSV file has between and around values, and for null."""
+
+    quote: str
+    escape: str
+    delimiter: str
+    null: str
+
+
+_PUNCTUATION: Final = ("quote", "escape", "delimiter", "null")
+
+
+def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, QueryProfile]:
+    """Run the plan and write its rows; the file is there once all of it is. Returns how many rows.
+
+    Raises:
+        StorageError: the file cannot be written. BamQueryError: the query failed; there is no file then, or
+            still the one that was there.
+    """
+    options = dict(statement.options)
+    path = Path(statement.path).expanduser()
+    with session.run(plan) as result, whole_file(path) as file:
+        rows = _WRITERS[statement.format](result, result.schema, file, {"path": path, **options})
+    return rows, result.profile
+
+
+def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
+    how = _Punctuation(
+        *(options.get(name, default) for name, default in zip(_PUNCTUATION, ('"', '"', ",", ""), strict=True))
+    )
+    names = unique_names(schema.names)
+    forced = {fold(name) for name in options.get("force_quote", ())}
+    quoted = ["*" in forced or fold(name) in forced for name in names]
+    rows = 0
+    with ExitStack() as stack:
+        stream = _compressed(out, options, stack)
+        if options.get("header", True):
+            cells: list[Any] = [pa.array([name], pa.large_string()) for name in names]
+            header = [_quoted(cell, how, every) for cell, every in zip(cells, quoted, strict=True)]
+            stream.write(_lines(header, how))
+        for batch in batches:
+            columns = [
+                _quoted(texts(_readable(column)), how, every)
+                for column, every in zip(batch.columns, quoted, strict=True)
+            ]
+            stream.write(_lines(columns, how))
+            rows += batch.num_rows
+    return rows
+
+
+def _readable(column: pa.Array[Any]) -> pa.Array[Any]:
+    """A BLOB as SQL writes it, which SQL can read back; anything else as it is."""
+    if not pa.types.is_large_binary(column.type):
+        return column
+    written = [
+        None if value is None else "".join(chr(b) if _is_plain(b) else f"\\x{b:02X}" for b in value)
+        for value in column.to_pylist()
+    ]
+    return pa.array(written, pa.large_string())
+
+
+def _is_plain(byte: int) -> bool:
+    return 0x20 <= byte < 0x7F and byte not in b"\\'\""
+
+
+def _lines(columns: Sequence[Any], how: _Punctuation) -> bytes:
+    """The rows as text, each with the end of its line."""
+    kind = pa.large_string()
+    joined: Any = pc.binary_join_element_wise(
+        *(column.cast(kind) for column in columns),
+        pa.scalar(how.delimiter, kind),
+        null_handling="replace",
+        null_replacement=how.null,
+    )
+    ended: Any = pc.binary_join_element_wise(joined, pa.scalar("", kind), pa.scalar("\n", kind))
+    return b"".join(bytes(buffer) for buffer in _characters(ended))
+
+
+def _characters(column: Any) -> Iterable[memoryview]:
+    """What strings without nulls hold, one after the other."""
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if len(chunk):
+            first, last = chunk.offset, chunk.offset + len(chunk)
+            buffers: Any = chunk.buffers()
+            places = memoryview(buffers[1]).cast("q")
+            yield memoryview(buffers[2])[places[first] : places[last]]
+
+
+def _quoted(column: Any, how: _Punctuation, every: bool) -> Any:
+    """Values in quotes where they need them: so that a value is no null, and has no end before its end."""
+    marked = pc.replace_substring(column, how.escape, how.escape * 2)
+    if how.quote != how.escape:
+        marked = pc.replace_substring(marked, how.quote, how.escape + how.quote)
+    quote = pa.scalar(how.quote, marked.type)
+    inside: Any = pc.binary_join_element_wise(quote, marked, quote, pa.scalar("", marked.type))
+    if every:
+        return inside
+    special = "".join(f"\\x{ord(character):02x}" for character in (how.quote, how.delimiter, "\n", "\r"))
+    is_null_text = pc.equal(column, pa.scalar(how.null, column.type))
+    needed = pc.or_(pc.match_substring_regex(column, f"[{special}]"), is_null_text)
+    return pc.if_else(needed, inside, column)
+
+
+def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
+    array = options.get("array", False)
+    names = [text + ":" for text in json_values(pa.array(unique_names(schema.names), pa.large_string()))]
+    rows = 0
+    with ExitStack() as stack:
+        stream = _compressed(out, options, stack)
+        if array:
+            stream.write(b"[")
+        for batch in batches:
+            columns = [json_values(_readable(column)) for column in batch.columns]
+            lines = [
+                "{" + ",".join(map("".join, zip(names, values, strict=True))) + "}"
+                for values in zip(*columns, strict=True)
+            ]
+            if array:
+                lead = ",\n\t" if rows else "\n\t"
+                stream.write((lead + ",\n\t".join(lines)).encode() if lines else b"")
+            else:
+                stream.write(("\n".join(lines) + "\n").encode() if lines else b"")
+            rows += batch.num_rows
+        if array:
+            stream.write(b"\n]\n")
+    return rows
+
+
+def _write_parquet(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
+    target = plain_schema(schema)
+    compression = options.get("compression", "zstd")
+    codec: Any = {"uncompressed": "none", "lz4_raw": "lz4"}.get(compression, compression)
+    size = options.get("row_group_size")
+    rows = 0
+    with parquet.ParquetWriter(
+        out, target, compression=codec, compression_level=options.get("compression_level")
+    ) as writer:
+        for batch in plain_batches(batches, target):
+            writer.write_batch(batch, size or None)
+            rows += batch.num_rows
+    return rows
+
+
+def _write_arrow(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
+    target = plain_schema(schema)
+    codec = options.get("compression", "none")
+    write_options = ipc.IpcWriteOptions(compression=None if codec == "none" else codec)
+    sink: Any = out
+    rows = 0
+    with ipc.new_file(sink, target, options=write_options) as writer:
+        for batch in plain_batches(batches, target):
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    return rows
+
+
+def _compressed(out: BinaryIO, options: _Options, stack: ExitStack) -> Any:
+    """The stream, or one that compresses on its way there; by the path's suffix where nothing is said."""
+    codec = options.get("compression", "auto")
+    if codec == "auto":
+        codec = _SUFFIX_CODECS.get(options["path"].suffix.lower(), "none")
+    return out if codec == "none" else stack.enter_context(pa.CompressedOutputStream(_Open(out), codec))
+
+
+class _Open(io.RawIOBase):
+    """A stream that stays open when who writes to it closes it."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Pass it on."""
+        return self._out.write(data)
+
+
+_WRITERS: Final[Mapping[str, Callable[[_Batches, pa.Schema, BinaryIO, _Options], int]]] = MappingProxyType(
+    {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet, "arrow": _write_arrow}
+)

@@ -1,0 +1,130 @@
+"""Bound statements that define and move tables; those that are as old as plans are in `nodes`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from bamquery.plan import nodes
+from bamquery.plan.nodes import Field, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A column as a statement defines it; `default` is SQL."""
+
+    name: str
+    type: pa.DataType
+    not_null: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name (columns)."""
+
+    name: str
+    columns: tuple[ColumnDefinition, ...]
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS sql."""
+
+    name: str
+    sql: str
+    columns: tuple[str, ...] = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropView:
+    """DROP VIEW [IF EXISTS]."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """ALTER TABLE ADD COLUMN; rows that are there get `initial`. No table None: there is nothing to do."""
+
+    table: str | None
+    column: ColumnDefinition
+    initial: pa.Scalar[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    """ALTER TABLE DROP COLUMN."""
+
+    table: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """ALTER TABLE RENAME COLUMN."""
+
+    table: str | None
+    name: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """ALTER TABLE or VIEW RENAME TO."""
+
+    table: str | None
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    """COPY TO: a plan's rows into one file; `options` by their names, as `bamquery.copying` takes them."""
+
+    plan: Plan
+    path: str
+    format: str
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize:
+    """SUMMARIZE: the columns, and a plan of one row.
+
+    It begins with the number of rows; `figures` says of each column what follows in which order. `ordered`
+    has plans of the columns that have quartiles, by name: their values in order, without nulls.
+    """
+
+    columns: tuple[Field, ...]
+    figures: tuple[tuple[str, ...], ...]
+    plan: Plan
+    ordered: tuple[tuple[str, Plan], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """RESET name: a setting back to its default."""
+
+    name: str
+
+
+Statement: TypeAlias = (
+    nodes.Statement
+    | CreateTable
+    | CreateView
+    | DropView
+    | AddColumn
+    | DropColumn
+    | RenameColumn
+    | RenameTable
+    | CopyTo
+    | Reset
+    | Summarize
+)

@@ -1,0 +1,220 @@
+"""COPY: rows into a file, or a file's rows into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.errors import CatalogError
+from bamquery.naming import fold, suggestion
+from bamquery.plan.expressions import ColumnRef
+from bamquery.plan.nodes import Insert, Plan, Project, Scan, Source
+from bamquery.plan.statements import CopyTo
+from bamquery.sql import syntax
+from bamquery.sql.binder_defaults import Defaults
+from bamquery.sql.binder_files import bind_files
+from bamquery.sql.binder_insert import arranged, check_count, target_positions
+from bamquery.sql.binder_query import bind_query
+from bamquery.sql.binder_sources import bind_table
+from bamquery.sql.catalog import Catalog
+from bamquery.sql.failures import Faults, each, placed
+from bamquery.sql.file_options import (
+    FileRequest,
+    boolean,
+    character,
+    copy_options,
+    copy_path,
+    count,
+    file_request,
+    text,
+    texts,
+)
+
+FORMATS: Final = ("csv", "parquet", "json", "arrow")
+_SUFFIXES: Final = {
+    "parquet": "parquet",
+    "pq": "parquet",
+    "json": "json",
+    "ndjson": "json",
+    "jsonl": "json",
+    "arrow": "arrow",
+    "feather": "arrow",
+    "ipc": "arrow",
+    "tsv": "tsv",
+}
+_Read = Callable[[exp.Expr | None], Any]
+
+
+def _one_of(*choices: str) -> _Read:
+    def read(value: exp.Expr | None) -> str:
+        word = text(value).lower()
+        if word not in choices:
+            raise ValueError(f"it takes one of {', '.join(choices)}")
+        return word
+
+    return read
+
+
+def _columns(value: exp.Expr | None) -> tuple[str, ...]:
+    return ("*",) if isinstance(value, exp.Star) else texts(value)
+
+
+_WRITE_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, _Read]]]] = MappingProxyType(
+    {
+        "csv": {
+            "header": ("header", boolean),
+            **dict.fromkeys(("delim", "sep", "delimiter"), ("delimiter", character)),
+            "quote": ("quote", character),
+            "escape": ("escape", character),
+            **dict.fromkeys(("null", "nullstr"), ("null", text)),
+            "force_quote": ("force_quote", _columns),
+            "compression": ("compression", _one_of("auto", "none", "gzip", "zstd")),
+        },
+        "json": {
+            "array": ("array", boolean),
+            "compression": ("compression", _one_of("auto", "none", "gzip", "zstd")),
+        },
+        "parquet": {
+            "compression": (
+                "compression",
+                _one_of("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "uncompressed"),
+            ),
+            "compression_level": ("compression_level", count),
+            "row_group_size": ("row_group_size", count),
+        },
+        "arrow": {"compression": ("compression", _one_of("none", "zstd", "lz4"))},
+    }
+)
+"""By format: what the option is called in `CopyTo`, and how its value is read."""
+
+
+def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
+    """COPY table or query TO a file.
+
+    Raises:
+        SqlError: no such table, column, format or option, or a value that an option cannot have.
+    """
+    source = tree.this
+    if isinstance(source, exp.Table):
+        stored = bind_table(source.name, source, sql, catalog)
+        plan: Plan = Scan(stored, tuple(range(len(stored.schema))))
+        plan = _chosen(plan, tree.args.get("columns") or (), source.name, sql)
+    else:
+        with placed(sql, source):
+            if not isinstance(source, (exp.Query, exp.Values)):
+                raise ValueError("COPY TO takes a table or a query")
+        plan = bind_query(source, sql, catalog)
+    path = copy_path(tree.args["path"], sql)
+    named = list(copy_options(tree))
+    file_format = _format(named, path, sql)
+    options: dict[str, Any] = {"delimiter": "\t"} if file_format == "tsv" else {}
+    file_format = "csv" if file_format == "tsv" else file_format
+    known = _WRITE_OPTIONS[file_format]
+    faults = Faults(sql)
+    for name, node, value in named:
+        if name.lower() == "format":
+            continue
+        with faults.collected(), placed(sql, node):
+            if name.lower() not in known:
+                raise ValueError(
+                    f"COPY TO {file_format} has no option {name.lower()}.{suggestion(name, known)} "
+                    f"Options: {', '.join(known)}"
+                )
+            option, read = known[name.lower()]
+            try:
+                options[option] = read(value)
+            except ValueError as error:
+                raise ValueError(f"{name.lower()}: {error}") from None
+    faults.check()
+    with placed(sql, tree):
+        _check_quoted(options, [field.name for field in plan.fields])
+    return CopyTo(plan, path, file_format, tuple(sorted(options.items())))
+
+
+def _check_quoted(options: Mapping[str, Any], names: list[str]) -> None:
+    known = {fold(name) for name in names}
+    for name in options.get("force_quote", ()):
+        if name != "*" and fold(name) not in known:
+            raise ValueError(f'force_quote: there is no column "{name}".{suggestion(name, names)}')
+
+
+def _chosen(plan: Plan, columns: Any, table: str, sql: str) -> Plan:
+    if not columns:
+        return plan
+    places = {fold(field.name): place for place, field in enumerate(plan.fields)}
+
+    def reference(node: exp.Expr) -> ColumnRef:
+        with placed(sql, node):
+            if fold(node.name) not in places:
+                hint = suggestion(node.name, [field.name for field in plan.fields])
+                raise ValueError(f'table "{table}" has no column "{node.name}".{hint}')
+        field = plan.fields[places[fold(node.name)]]
+        return ColumnRef(places[fold(node.name)], field.name, field.type)
+
+    chosen = each(reference, columns, sql)
+    return Project(plan, tuple(chosen), tuple(column.name for column in chosen))
+
+
+def _format(named: Any, path: str, sql: str) -> str:
+    """The format that is said, or that the path's suffix tells; CSV where it tells none."""
+    for name, node, value in named:
+        if name.lower() == "format":
+            with placed(sql, node):
+                return str(_one_of(*FORMATS)(value))
+    parts = path.lower().rpartition("/")[2].split(".")
+    suffix = parts[-2] if len(parts) > 2 and parts[-1] in ("gz", "zst") else parts[-1]
+    return _SUFFIXES.get(suffix, "csv")
+
+
+def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
+    """COPY table FROM a file: columns by position; of JSON by name.
+
+    Raises:
+        SqlError: no such table, column, file or option; columns that do not go together.
+    """
+    table = tree.this
+    target = bind_table(table.name, table, sql, catalog)
+    with placed(sql, table):
+        try:
+            defaults = Defaults(target, catalog.rules(table.name), sql)
+        except CatalogError as error:
+            raise ValueError(str(error)) from error
+    path, place = copy_path(tree.args["path"], sql), tree.args["path"]
+    named = list(copy_options(tree))
+    said = _format(named, path, sql)
+    file_format = "csv" if said == "tsv" else said
+    options = [option for option in named if option[0].lower() != "format"]
+    request = file_request(file_format, options, sql, f"COPY FROM {file_format}")
+    if said == "tsv" and request.options.delimiter is None:
+        request = _with(request, delimiter="\t")
+    columns = tree.args.get("columns") or ()
+    if file_format == "json" and not columns:
+        plan = bind_files([path], file_format, place, sql, catalog, request)
+        columns = [exp.to_identifier(field.name) for field in plan.fields]
+        positions = target_positions(target, columns, sql)
+    else:
+        positions = target_positions(target, columns, sql)
+        if file_format == "csv":
+            request = _with(request, text=_exact(target, positions))
+        plan = bind_files([path], file_format, place, sql, catalog, request)
+    check_count(place, len(plan.fields), positions, target, sql)
+    return Insert(target.name, arranged(plan, positions, place, sql, defaults))
+
+
+def _with(request: FileRequest, **changes: Any) -> FileRequest:
+    return replace(request, options=replace(request.options, **changes))
+
+
+def _exact(target: Source, positions: Any) -> tuple[int, ...]:
+    """Columns of the file whose text is cast, since a number would have forgotten what is written."""
+    kinds = [target.schema.field(position).type for position in positions]
+    return tuple(
+        place
+        for place, kind in enumerate(kinds)
+        if pa.types.is_large_string(kind) or pa.types.is_decimal(kind)
+    )

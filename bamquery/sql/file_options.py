@@ -1,0 +1,254 @@
+"""Options of read_csv() and its like, and of COPY: names and values to what readers and writers take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from bamquery.naming import fold, suggestion
+from bamquery.sql.failures import Faults, placed
+from bamquery.sql.types import from_syntax
+from bamquery.storage.ingest.options import FileOptions
+
+
+@dataclass(frozen=True, slots=True)
+class FileRequest:
+    """What a statement says of the files that it reads.
+
+    Attributes:
+        options: for who opens them.
+        types: of columns by name or position, to which they are cast.
+        columns: the names that there are to be, in this order; None: those of the files.
+    """
+
+    options: FileOptions = field(default_factory=FileOptions)
+    types: tuple[tuple[str | int, pa.DataType], ...] = ()
+    columns: tuple[str, ...] | None = None
+
+
+Named = Sequence[tuple[str, exp.Expr, exp.Expr | None]]
+"""Of each option the name, the node to point at, and the value, None where it is left out."""
+
+_Set = Callable[[FileRequest, Any], FileRequest]
+_Options = Mapping[str, tuple[Callable[[exp.Expr | None], Any], _Set]]
+
+
+def arguments(node: exp.Expr) -> tuple[list[exp.Expr], Named]:
+    """The arguments of a table function without and with names; `header = true` and `header := true`."""
+    plain, named = [], []
+    for argument in node.expressions:
+        left = argument.this if isinstance(argument, (exp.EQ, exp.PropertyEQ)) else None
+        if isinstance(left, (exp.Column, exp.Identifier)) and not left.args.get("table"):
+            named.append((left.name, argument, argument.expression))
+        else:
+            plain.append(argument)
+    return plain, named
+
+
+def copy_path(node: exp.Expr, sql: str) -> str:
+    """The path of a COPY."""
+    path = node.unnest()
+    with placed(sql, path):
+        if not isinstance(path, exp.Literal) or not path.args["is_string"]:
+            raise ValueError("a path is a string")
+    return str(path.this)
+
+
+def copy_options(tree: exp.Expr) -> Named:
+    """The options of a COPY."""
+    return [
+        (option.this.name, option, option.args.get("expression")) for option in tree.args.get("options") or ()
+    ]
+
+
+def file_request(file_format: str, named: Named, sql: str, what: str) -> FileRequest:
+    """What the options of a reader say.
+
+    Raises:
+        SqlError: options that the format has not, or values that they cannot have; all of them.
+    """
+    known = {**_EVERY_FORMAT, **_BY_FORMAT[file_format]}
+    request = FileRequest()
+    faults = Faults(sql)
+    for name, node, value in named:
+        with faults.collected(), placed(sql, node):
+            option = known.get(name.lower())
+            if option is None:
+                hint = suggestion(name, known)
+                raise ValueError(f"{what} has no option {name.lower()}.{hint} Options: {', '.join(known)}")
+            read, put = option
+            try:
+                request = put(request, read(value))
+            except ValueError as error:
+                raise ValueError(f"{name.lower()}: {error}") from None
+    faults.check()
+    return request
+
+
+def boolean(value: exp.Expr | None) -> bool:
+    """TRUE, FALSE, their texts, 1 or 0; an option alone is TRUE."""
+    value = _unwrapped(value)
+    if value is None:
+        return True
+    if isinstance(value, exp.Boolean):
+        return bool(value.this)
+    text = _word(value).lower()
+    if text in ("true", "1", "on"):
+        return True
+    if text in ("false", "0", "off"):
+        return False
+    raise ValueError("it takes TRUE or FALSE")
+
+
+def text(value: exp.Expr | None) -> str:
+    """A string, or a word without quotes."""
+    return _word(_unwrapped(value))
+
+
+def character(value: exp.Expr | None) -> str:
+    """A single character; a backslash and t are a tab."""
+    found = text(value).replace("\\t", "\t")
+    if len(found) != 1 or not found.isascii():
+        raise ValueError("it takes one ASCII character")
+    return found
+
+
+def count(value: exp.Expr | None) -> int:
+    """A whole number."""
+    found = _word(_unwrapped(value))
+    if not found.isdigit():
+        raise ValueError("it takes a whole number")
+    return int(found)
+
+
+def texts(value: exp.Expr | None) -> tuple[str, ...]:
+    """A string or a list of them."""
+    value = _unwrapped(value)
+    if isinstance(value, (exp.Array, exp.Tuple)):
+        return tuple(text(one) for one in value.expressions)
+    return (text(value),)
+
+
+def _word(value: exp.Expr | None) -> str:
+    if isinstance(value, exp.Literal):
+        # 'x' and x, '1' and 1 are the same to an option.
+        return str(value.this) if value.args["is_string"] else value.name
+    if isinstance(value, (exp.Var, exp.Column, exp.Identifier, exp.Boolean)):
+        return str(value.name)
+    raise ValueError("it takes a value" if value is None else "it takes a constant")
+
+
+def _unwrapped(value: exp.Expr | None) -> exp.Expr | None:
+    return value.unnest() if isinstance(value, exp.Paren) else value
+
+
+def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
+    """`{'a': 'INTEGER', …}`, or a list of types for the first columns."""
+    value = _unwrapped(value)
+    if isinstance(value, (exp.Array, exp.Tuple)):
+        return tuple((i, _type(text(one))) for i, one in enumerate(value.expressions))
+    if isinstance(value, exp.Struct):
+        return tuple((pair.this.name, _type(text(pair.expression))) for pair in value.expressions)
+    raise ValueError("it takes types by name, such as {'a': 'INTEGER'}")
+
+
+def _type(words: str) -> pa.DataType:
+    try:
+        node: Any = exp.DataType.build(words, dialect="duckdb")
+    except (ParseError, TokenError, ValueError):
+        node = None
+    kind = from_syntax(node) if isinstance(node, exp.DataType) else None
+    if kind is None:
+        raise ValueError(f"there is no type {words}")
+    return kind
+
+
+def _only(*allowed: object) -> Callable[[Any], None]:
+    def check(value: Any) -> None:
+        if value not in allowed:
+            raise ValueError(f"{value!r} is not supported")
+
+    return check
+
+
+def _ignored(*allowed: object) -> _Set:
+    """For what has one meaning here, which is said for DuckDB's sake."""
+    check = _only(*allowed)
+
+    def put(request: FileRequest, value: Any) -> FileRequest:
+        check(value)
+        return request
+
+    return put
+
+
+def _option(name: str) -> _Set:
+    return lambda request, value: replace(request, options=replace(request.options, **{name: value}))
+
+
+def _csv_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    # Texts and decimals are made of what is written, which a number has forgotten.
+    exact = tuple(
+        column for column, kind in types if pa.types.is_large_string(kind) or pa.types.is_decimal(kind)
+    )
+    return replace(request, types=types, options=replace(request.options, text=exact))
+
+
+def _csv_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    names = tuple(str(name) for name, _ in types)
+    by_place = tuple((place, kind) for place, (_, kind) in enumerate(types))
+    request = _csv_types(request, by_place)
+    return replace(request, columns=names, options=replace(request.options, names=names))
+
+
+def _json_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    return replace(request, types=types, columns=tuple(str(name) for name, _ in types))
+
+
+def _json_format(request: FileRequest, value: str) -> FileRequest:
+    layouts = {"auto": "auto", "newline_delimited": "lines", "nd": "lines", "array": "array"}
+    if fold(value) not in layouts:
+        raise ValueError(f"it takes one of {', '.join(layouts)}")
+    return replace(request, options=replace(request.options, layout=layouts[fold(value)]))
+
+
+_EVERY_FORMAT: Final[_Options] = MappingProxyType(
+    {
+        "filename": (boolean, _option("filename")),
+        "union_by_name": (boolean, _ignored(True)),
+    }
+)
+_BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
+    {
+        "parquet": {
+            "hive_partitioning": (boolean, _ignored(False)),
+            "compression": (text, _ignored("auto")),
+        },
+        "arrow": {},
+        "json": {
+            "columns": (_types, _json_columns),
+            "format": (text, _json_format),
+            "auto_detect": (boolean, _ignored(True)),
+            "sample_size": (text, _ignored("-1")),
+        },
+        "csv": {
+            **dict.fromkeys(("delim", "sep", "delimiter"), (character, _option("delimiter"))),
+            "header": (boolean, _option("header")),
+            "skip": (count, _option("skip")),
+            **dict.fromkeys(("nullstr", "null"), (texts, _option("nulls"))),
+            **dict.fromkeys(("names", "column_names"), (texts, _option("names"))),
+            **dict.fromkeys(("types", "dtypes", "column_types"), (_types, _csv_types)),
+            "columns": (_types, _csv_columns),
+            "all_varchar": (boolean, _option("all_text")),
+            "auto_detect": (boolean, _ignored(True)),
+            "quote": (text, _ignored('"')),
+            "escape": (text, _ignored('"')),
+        },
+    }
+)

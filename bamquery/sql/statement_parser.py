@@ -1,0 +1,200 @@
+"""Statements whose syntax sqlglot has loosely or not at all: each is read here word by word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from bamquery.sql import syntax
+
+
+def parse_alter(parser: Any) -> exp.Expr:
+    """ALTER TABLE or VIEW, after its first word."""
+    kind = "VIEW" if parser._match_text_seq("VIEW") else "TABLE"
+    if kind == "TABLE" and not parser._match(TokenType.TABLE):
+        return foreign(parser, "ALTER of anything but a table")
+    exists = bool(parser._match_text_seq("IF", "EXISTS"))
+    table = _table(parser)
+    action = _action(parser)
+    if isinstance(action, syntax.Foreign):
+        return action
+    return syntax.AlterTable(this=table, kind=kind, exists=exists, action=action)
+
+
+def _action(parser: Any) -> exp.Expr:
+    token = parser._curr
+    if parser._match_text_seq("ADD"):
+        return _add(parser, token)
+    if parser._match_text_seq("DROP"):
+        return _drop(parser, token)
+    if parser._match_text_seq("RENAME"):
+        return _rename(parser)
+    if not parser._match_texts(("ALTER", "SET")):
+        parser.raise_error("Expecting ADD, DROP or RENAME")
+    return foreign(parser, f"ALTER TABLE {token.text.upper()}", token)
+
+
+def _add(parser: Any, token: Any) -> exp.Expr:
+    if parser._match_texts(("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN")):
+        return foreign(parser, "ALTER TABLE ADD CONSTRAINT", token)
+    parser._match_text_seq("COLUMN")
+    exists = bool(parser._match_text_seq("IF", "NOT", "EXISTS"))
+    column = parser._parse_column_def(parser._parse_id_var())
+    if not isinstance(column, exp.ColumnDef) or column.args.get("kind") is None:
+        parser.raise_error("Expecting a name and a type")
+    return syntax.AddColumn(this=column, exists=exists)
+
+
+def _drop(parser: Any, token: Any) -> exp.Expr:
+    if parser._match_text_seq("CONSTRAINT"):
+        return foreign(parser, "ALTER TABLE DROP CONSTRAINT", token)
+    parser._match_text_seq("COLUMN")
+    exists = bool(parser._match_text_seq("IF", "EXISTS"))
+    name = parser._parse_name()
+    cascade = bool(parser._match_text_seq("CASCADE"))
+    if not cascade:
+        parser._match_text_seq("RESTRICT")
+    return syntax.DropColumn(this=name, exists=exists, cascade=cascade)
+
+
+def _rename(parser: Any) -> exp.Expr:
+    if parser._match_text_seq("TO"):
+        return syntax.RenameTable(this=parser._parse_name())
+    parser._match_text_seq("COLUMN")
+    name = parser._parse_name()
+    if not parser._match_text_seq("TO"):
+        parser.raise_error("Expecting TO")
+    return syntax.RenameColumn(this=name, expression=parser._parse_name())
+
+
+def parse_copy(parser: Any) -> exp.Expr:
+    """COPY, after its first word."""
+    columns = None
+    if parser._match_text_seq("FROM", "DATABASE"):
+        return foreign(parser, "COPY FROM DATABASE")
+    if parser._match(TokenType.L_PAREN):
+        source: exp.Expr = parser._parse_statement()
+        parser._match_r_paren()
+    else:
+        source = _table(parser)
+        if parser._match(TokenType.L_PAREN):
+            columns = parser._parse_csv(parser._parse_name)
+            parser._match_r_paren()
+    into = isinstance(source, exp.Table) and parser._match(TokenType.FROM)
+    if not into and not parser._match_text_seq("TO"):
+        parser.raise_error("Expecting TO" if not isinstance(source, exp.Table) else "Expecting TO or FROM")
+    path = parser._parse_primary() or parser._parse_placeholder()
+    if not isinstance(path, (exp.Literal, exp.Placeholder)) or (
+        isinstance(path, exp.Literal) and not path.args["is_string"]
+    ):
+        parser.raise_error("Expecting a path in quotes")
+    parser._match(TokenType.WITH)
+    options = _options(parser) if parser._match(TokenType.L_PAREN) else None
+    node = syntax.CopyFrom if into else syntax.CopyTo
+    return node(this=source, columns=columns, path=path, options=options)
+
+
+def _options(parser: Any) -> list[exp.Expr]:
+    options: list[exp.Expr] = []
+    while True:
+        token = parser._curr
+        name = parser._parse_var(any_token=True)
+        if name is None:
+            parser.raise_error("Expecting the name of an option")
+        value = None
+        if parser._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
+            parser._match(TokenType.EQ)
+            value = parser._parse_unary() or parser._parse_var(any_token=True)
+        option = syntax.Option(this=exp.Identifier(this=name.name), expression=value)
+        option.update_positions(token)
+        options.append(option)
+        if not parser._match(TokenType.COMMA):
+            break
+    parser._match_r_paren()
+    return options
+
+
+def parse_show(parser: Any) -> exp.Expr:
+    """SHOW, after its first word: TABLES, or what DESCRIBE shows."""
+    token = parser._prev
+    if parser._match_text_seq("TABLES"):
+        if parser._match(TokenType.FROM):
+            return foreign(parser, "SHOW TABLES FROM", token)
+        return exp.Show(this="TABLES")
+    if parser._match_text_seq("ALL", "TABLES"):
+        return foreign(parser, "SHOW ALL TABLES", token)
+    if parser._match_text_seq("COLUMNS") and not parser._match(TokenType.FROM):
+        parser.raise_error("Expecting FROM")
+    if not parser._curr or parser._curr.token_type == TokenType.SEMICOLON:
+        return foreign(parser, "SHOW without a name (write SHOW TABLES)", token)
+    for words in ("DATABASES", "SCHEMAS", "VARIABLES", "FUNCTIONS"):
+        if parser._match_text_seq(words):
+            return foreign(parser, f"SHOW {words}", token)
+    return exp.Describe(this=_table(parser))
+
+
+def parse_summarize(parser: Any) -> exp.Expr:
+    """SUMMARIZE, after its first word."""
+    word = parser._curr.text.upper() if parser._curr else ""
+    is_query = word in ("SELECT", "FROM", "VALUES", "WITH", "(")
+    return syntax.Summarize(this=parser._parse_statement() if is_query else _table(parser))
+
+
+def parse_reset(parser: Any) -> exp.Expr:
+    """RESET, after its first word."""
+    _scope(parser)
+    return syntax.Reset(this=parser._parse_name())
+
+
+def parse_pragma(parser: Any) -> exp.Expr:
+    """PRAGMA, after its first word: a setting, or a list of tables."""
+    token = parser._prev
+    if parser._match_text_seq("SHOW_TABLES"):
+        return exp.Show(this="TABLES")
+    if parser._next and parser._next.token_type == TokenType.EQ:
+        return parse_setting(parser)  # PRAGMA threads = 4
+    return foreign(parser, f"PRAGMA {parser._curr.text}" if parser._curr else "PRAGMA", token)
+
+
+def parse_setting(parser: Any) -> exp.Expr:
+    """SET, after its first word."""
+    if parser._match_text_seq("VARIABLE"):
+        return foreign(parser, "SET VARIABLE")
+    _scope(parser)
+    name = parser._parse_name()
+    if not (parser._match(TokenType.EQ) or parser._match_text_seq("TO")):
+        parser.raise_error("Expecting = or TO")
+    value = parser._parse_unary()
+    if value is None:
+        value = parser._parse_var(any_token=True)
+    if value is None:
+        parser.raise_error("Expecting a value")
+    return syntax.SetSetting(this=name, expression=value)
+
+
+def _scope(parser: Any) -> None:
+    """GLOBAL or SESSION before a setting's name: a connection has but one of each."""
+    following = parser._next
+    if following and following.token_type != TokenType.EQ and following.text.upper() != "TO":
+        parser._match_texts(("GLOBAL", "SESSION"))
+
+
+def foreign(parser: Any, words: str, token: Any = None) -> syntax.Foreign:
+    """A statement that is refused as a whole, whatever else it says."""
+    node = syntax.Foreign(this=words)
+    if token is not None:
+        node.update_positions(token)
+    while parser._curr and parser._curr.token_type != TokenType.SEMICOLON:
+        parser._advance()
+    return node
+
+
+def _table(parser: Any) -> exp.Table:
+    """A table's name; what is before it, and refused, included."""
+    parts = [parser._parse_name()]
+    while parser._match(TokenType.DOT):
+        parts.append(parser._parse_name())
+    name, db, catalog = [*reversed(parts), None, None][:3]
+    return exp.Table(this=name, db=db, catalog=catalog)

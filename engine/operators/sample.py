@@ -1,0 +1,104 @@
+"""Some of the rows, drawn at random: each for itself, in runs, or a number of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import Final, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.operators.framing import sliced
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.scan_selection import rows_without_columns
+from bamquery.engine.profile import OperatorProfile
+from bamquery.plan import nodes
+
+RUN_ROWS: Final = 1024
+"""Rows that are drawn together where runs are: a vector, as long as nothing is filtered before."""
+
+_FEWEST_HELD: Final = 1 << 14
+"""Rows beyond those wanted that are held before the least are let go."""
+
+
+class Sample(Operator[Frame], Generic[Frame]):
+    """The child's rows that are drawn, in their order. With a seed they are the same each time."""
+
+    def __init__(self, child: Operator[Frame], sample: nodes.Sample) -> None:
+        size = f"{sample.count} rows" if sample.percent is None else f"{sample.percent:g} %"
+        seed = {} if sample.seed is None else {"seed": sample.seed}
+        details = {"size": size, "drawn": "in runs" if sample.by_run else "row by row", **seed}
+        super().__init__(child.fields, (child,), OperatorProfile("Sample", details))
+        self._sample = sample
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """Parts of the child's frames; a number of rows comes once all have been seen."""
+        draw = np.random.default_rng(self._sample.seed)
+        if self._sample.percent is None:
+            yield from self._number(context, draw)
+            return
+        share = self._sample.percent / 100
+        row, run_kept = 0, False
+        with closing(self.children[0].frames(context)) as frames:
+            for frame in frames:
+                rows = context.device.row_count(frame)
+                if self._sample.by_run:
+                    begin = -row % RUN_ROWS
+                    runs = draw.random(-(-max(rows - begin, 0) // RUN_ROWS)) < share
+                    begun = np.full(min(begin, rows), run_kept)
+                    kept = np.concatenate([begun, np.repeat(runs, RUN_ROWS)])[:rows]
+                    run_kept = bool(kept[-1]) if rows else run_kept
+                else:
+                    kept = draw.random(rows) < share
+                row += rows
+                positions = np.flatnonzero(kept)
+                if len(positions):
+                    yield self._taken(context.device, frame, positions)
+
+    def _number(
+        self, context: ExecutionContext[Frame], draw: np.random.Generator
+    ) -> Generator[Frame, None, None]:
+        """The rows with the smallest of random keys: any set of so many is as likely as another."""
+        wanted = self._sample.count
+        if not wanted:
+            return
+        device = context.device
+        held: list[Frame] = []
+        keys: NDArray[np.float64] = np.empty(0)
+        limit = 1.0
+        with context.memory.reservation("sampling") as memory:
+            with closing(self.children[0].frames(context)) as frames:
+                for frame in frames:
+                    drawn = draw.random(device.row_count(frame))
+                    positions = np.flatnonzero(drawn < limit)
+                    if not len(positions):
+                        continue
+                    held.append(self._taken(device, frame, positions))
+                    keys = np.concatenate([keys, drawn[positions]])
+                    memory.resize(keys.nbytes + sum(map(device.nbytes, held)))
+                    if len(keys) >= 2 * wanted + _FEWEST_HELD:
+                        held, keys = self._least(device, held, keys)
+                        limit = float(keys.max())
+            if held:
+                held, keys = self._least(device, held, keys)
+                yield from sliced(device, held[0])
+
+    def _least(
+        self, device: Device[Frame], held: list[Frame], keys: NDArray[np.float64]
+    ) -> tuple[list[Frame], NDArray[np.float64]]:
+        """The rows with the least keys, in their order."""
+        wanted = min(self._sample.count, len(keys))
+        positions = np.sort(np.argpartition(keys, wanted - 1)[:wanted])
+        if not self.fields:
+            return [device.from_arrow(rows_without_columns(wanted))], keys[positions]
+        return [device.take(device.concatenate(held), positions)], keys[positions]
+
+    def _taken(self, device: Device[Frame], frame: Frame, positions: NDArray[np.int64]) -> Frame:
+        if len(positions) == device.row_count(frame):
+            return frame
+        if not self.fields:
+            return device.from_arrow(rows_without_columns(len(positions)))
+        return device.take(frame, positions)

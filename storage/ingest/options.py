@@ -1,0 +1,32 @@
+"""How files are to be read where that is said, and not found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """What a user says of files; what is left at its default is found out by looking at them."""
+
+    delimiter: str | None = None
+    """CSV: one character."""
+    header: bool | None = None
+    """CSV: whether the first record has the names."""
+    skip: int = 0
+    """CSV: lines before the header."""
+    nulls: tuple[str, ...] = ("",)
+    """CSV: texts that are null."""
+    names: tuple[str, ...] = ()
+    """CSV: of the first columns, in place of the header's."""
+    text: tuple[str | int, ...] = ()
+    """CSV: columns whose text is taken as it is, by name or position."""
+    all_text: bool = False
+    """CSV: whether all are."""
+    layout: str = "auto"
+    """JSON: "lines" (an object a line) or "array"."""
+    filename: bool = False
+    """A last column `filename`: the path of the file that a row is from."""
+
+
+NO_OPTIONS = FileOptions()

@@ -1,0 +1,121 @@
+"""Values for `?`, `$1` and `$name`: what they become, and that DuckDB makes the same of them."""
+
+import datetime
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import bamquery
+from bamquery.errors import SqlError
+from tests.oracle import connect
+from tests.sql.script import rendered
+
+VALUES = [
+    *(0, 1, -5, 2**31 - 1, 2**31, -(2**31), 2**40, 2**70, -(2**70)),
+    *(1.5, -0.0, 1e300, math.inf, -math.inf, math.nan),
+    *("", "it's", "ß", "1", None, True, False, b"", b"a\x00\xff'"),
+    *(Decimal("1.50"), Decimal("-0.001"), Decimal("100"), Decimal("0.5")),
+    *(datetime.date(2020, 2, 29), datetime.date(1, 1, 1), datetime.time(1, 2, 3, 4)),
+    *(datetime.datetime(2020, 1, 1, 1, 2, 3, 4), datetime.datetime(1969, 12, 31)),
+    datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+]
+
+
+@pytest.fixture(scope="module")
+def ours():
+    with bamquery.connect(device="cpu") as connection:
+        connection.sql("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, NULL)) v(i, s)")
+        yield connection
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_value_is_what_duckdb_makes_of_it(ours, value):
+    with connect() as oracle:
+        theirs = oracle.sql("SELECT ? AS x", params=[value]).to_arrow_table()
+    assert rendered(ours.sql("SELECT ? AS x", [value]).to_arrow()) == rendered(theirs)
+
+
+@pytest.mark.parametrize(
+    ("sql", "params"),
+    [
+        ("SELECT ?, ?", [1, "a"]),
+        ("SELECT $2, $1, $2", ["x", 2]),
+        ("SELECT $low + $high", {"low": 1, "high": 2}),
+        ("SELECT i FROM t WHERE i >= ? AND s = ?", ["2", "b"]),
+        ("SELECT i FROM t WHERE i IN (?, ?) ORDER BY i", (1, 3)),
+        ("SELECT i FROM t ORDER BY i LIMIT ? OFFSET ?", [1, 1]),
+        ("SELECT i FROM t WHERE s LIKE $1", ["a%"]),
+        ("SELECT ?::INTEGER, CAST($2 AS DATE)", ["7", "2024-01-01"]),
+        ("SELECT ? IS NULL, coalesce(?, 1)", [None, None]),
+        ("VALUES (?, ?), (?, ?)", [1, "a", 2, "b"]),
+        ("SELECT count(*) FROM t WHERE i > -?", [1]),
+    ],
+)
+def test_values_take_the_places_of_parameters(ours, sql, params):
+    with connect() as oracle:
+        oracle.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, NULL)) v(i, s)")
+        theirs = oracle.sql(sql, params=params).to_arrow_table()
+    assert rendered(ours.sql(sql, params).to_arrow()) == rendered(theirs)
+
+
+def test_columns_are_called_as_duckdb_calls_them(ours):
+    assert ours.sql("SELECT $1, $2 + 1, abs($1)", [1, 2]).columns == ["$1", "($2 + 1)", "abs($1)"]
+
+
+def test_values_of_numpy_and_pyarrow(ours):
+    values = [np.int64(5), np.float32(1.5), np.bool_(True), pa.scalar("x"), np.str_("y")]
+    assert ours.sql("SELECT ?, ?, ?, ?, ?", values).fetchall() == [(5, 1.5, True, "x", "y")]
+
+
+def test_parameters_in_other_statements(ours, tmp_path):
+    path = str(tmp_path / "x.parquet")
+    ours.sql("CREATE OR REPLACE TABLE given (a INTEGER DEFAULT ?, b VARCHAR)", [7])
+    ours.sql("INSERT INTO given (b) VALUES ($b)", {"b": "x"})
+    ours.sql("COPY given TO ?", [path])
+    ours.sql("COPY given FROM $path", {"path": path})
+    assert ours.sql("SELECT * FROM read_parquet(?)", [path]).fetchall() == [(7, "x")]
+    assert ours.sql("SELECT count(*) FROM given").fetchall() == [(2,)]
+    assert ours.sql("DESCRIBE given").fetchall()[0][4] == "7"
+    ours.sql("SET threads = ?", [2])
+    assert ours.settings.threads == 2
+    with pytest.raises(SqlError, match="a path is a string"):
+        ours.sql("COPY given TO ?", [5])
+    ours.sql("CREATE OR REPLACE TABLE made AS SELECT $x AS a", {"x": 1})
+    ours.sql("INSERT INTO made VALUES (?), (?)", ["7", 8])
+    assert ours.sql("SELECT * FROM made WHERE a > $1 ORDER BY a", [1]).fetchall() == [(7,), (8,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "params", "message"),
+    [
+        ("SELECT ?", None, "no value for parameter $1"),
+        ("SELECT ?", [], "no value for parameter $1"),
+        ("SELECT $1,\n $2", [1], "no value for parameter $2"),
+        ("SELECT ?", [1, 2], "there is no parameter $2"),
+        ("SELECT 1", {"a": 1, "b": 2}, "there is no parameter $a, $b"),
+        ("SELECT $x", [1], "no value for parameter $x"),
+        ("SELECT $x, ?", {"x": 1}, "with and without names cannot be mixed"),
+        ("SELECT ?", [[1, 2]], "Python's type list"),
+        ("SELECT ?", [Decimal("NaN")], "Decimal NaN"),
+        ("SELECT ?", [10**39], "more than 38 digits"),
+        ("CREATE VIEW v AS SELECT ?", [1], "a view cannot have parameters"),
+    ],
+)
+def test_what_does_not_fit_is_said(ours, sql, params, message):
+    with pytest.raises(SqlError) as caught:
+        ours.sql(sql, params)
+    assert message in str(caught.value)
+
+
+def test_all_missing_values_are_named_with_their_places(ours):
+    with pytest.raises(SqlError) as caught:
+        ours.sql("SELECT $a,\n  $b", {})
+    assert [(reason.line, reason.column) for reason in caught.value.reasons] == [(1, 8), (2, 3)]
+
+
+def test_a_text_is_no_list_of_values(ours):
+    with pytest.raises(TypeError, match="list of values or a dict"):
+        ours.sql("SELECT ?", "x")

@@ -68,7 +68,7 @@ def bind_default(node: exp.Expr, sql: str, kind: pa.DataType) -> Expression:
     Raises:
         SqlError, ValueError: it names a column, or is no value of the type.
     """
-    bound = ExpressionBinder(sql, Scope("", ()), "DEFAULT").bind(node)
+    bound = ExpressionBinder(sql, Scope(), "DEFAULT").bind(node)
     target = types.value_type(kind)
     value = fold(coerce(bound, target) if isinstance(bound, Literal) else explicit_cast(bound, target))
     if not isinstance(value, Literal):

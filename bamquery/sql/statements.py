@@ -30,7 +30,7 @@ from bamquery.sql import support, syntax
 from bamquery.sql.binder_copy import bind_copy_from, bind_copy_to
 from bamquery.sql.binder_insert import bind_insert
 from bamquery.sql.binder_query import bind_query
-from bamquery.sql.binder_sources import bind_from, bind_table
+from bamquery.sql.binder_sources import bind_table
 from bamquery.sql.binder_summarize import bind_summarize
 from bamquery.sql.binder_tables import bind_alter, bind_create_table, bind_create_view
 from bamquery.sql.catalog import Catalog
@@ -118,7 +118,7 @@ def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable | DropView:
 
 def _describe(tree: exp.Describe, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
-        plan, _ = bind_from(tree.this, sql, catalog, lambda inner: bind_query(inner, sql, catalog))
+        plan = bind_query(tree.this, sql, catalog)
         return Describe(_settled(plan).fields, tuple(_column_notes(tree.this.name, catalog)))
     if not isinstance(tree.this, (exp.Query, exp.Values)):
         with placed(sql, tree.this):

@@ -66,6 +66,11 @@ class StrictParser(PlacingParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **DuckDBParser.UNARY_PARSERS,
+        # ~ is weaker than + in DuckDB, as is any operator that is no arithmetic.
+        TokenType.TILDE: lambda parser: parser.expression(exp.BitwiseNot(this=parser._parse_term())),
+    }
     RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
         token_type: parser
         for token_type, parser in DuckDBParser.RANGE_PARSERS.items()

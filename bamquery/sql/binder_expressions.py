@@ -13,7 +13,7 @@ from sqlglot import exp
 from bamquery.naming import suggestion
 from bamquery.plan.expressions import Expression
 from bamquery.sql import functions, operators
-from bamquery.sql.aggregates import AGGREGATES, is_aggregate
+from bamquery.sql.aggregates import AGGREGATES, REFUSED, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
 from bamquery.sql.binder_windows import WindowCollector
 from bamquery.sql.call_syntax import function_of
@@ -225,6 +225,8 @@ class ExpressionBinder:
             return self._grouping(node)
         if name.lower() not in FUNCTIONS:
             with placed(self.sql, node):
+                if name.lower() in REFUSED:
+                    raise ValueError(f"{name.lower()}() is not supported: {REFUSED[name.lower()]}")
                 if is_window_function(name):
                     raise ValueError(f"{name.lower()}() needs OVER (...)")
                 hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS])

@@ -229,3 +229,17 @@ AGGREGATES: Final[Mapping[str, Aggregate]] = MappingProxyType(
         "regr_count": Aggregate(_pair("regr_count", pa.uint32()), 2, 2),
     }
 )
+
+REFUSED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "list": "it gives a list",
+        "array_agg": "it gives a list",
+        "approx_top_k": "it gives a list",
+        "histogram": "it gives a map",
+        "histogram_exact": "it gives a map",
+        "approx_quantile": "write quantile_cont()",
+        "reservoir_quantile": "write quantile_disc()",
+        "sum_no_overflow": "write sum()",
+    }
+)
+"""Aggregates of DuckDB that are not there, and why or what to write."""

@@ -15,7 +15,7 @@ from bamquery.naming import suggestion
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.types import INTERVAL
 from bamquery.sql import binder_subqueries, functions, operators
-from bamquery.sql.aggregates import AGGREGATES, is_aggregate
+from bamquery.sql.aggregates import AGGREGATES, REFUSED, is_aggregate
 from bamquery.sql.binder_aggregates import AggregateCollector
 from bamquery.sql.binder_windows import WindowCollector
 from bamquery.sql.call_syntax import function_of
@@ -300,6 +300,8 @@ class ExpressionBinder:
             with placed(self.sql, node):
                 if name.lower() in VOLATILE:
                     raise ValueError(f"{name.lower()}() is not supported: its answers differ from run to run")
+                if name.lower() in REFUSED:
+                    raise ValueError(f"{name.lower()}() is not supported: {REFUSED[name.lower()]}")
                 if is_window_function(name):
                     raise ValueError(f"{name.lower()}() needs OVER (...)")
                 hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS])

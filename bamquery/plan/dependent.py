@@ -23,7 +23,7 @@ from bamquery.plan.expressions import (
     referenced_columns,
     transform,
 )
-from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Repeat, Sort, Union
+from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Repeat, Sort, Union, Window
 from bamquery.plan.rewriting import (
     children,
     columns_of,
@@ -34,7 +34,7 @@ from bamquery.plan.rewriting import (
 )
 from bamquery.plan.types import value_type
 
-_ZERO_OF_NOTHING: Final = frozenset({"count", "count_star", "approx_count_distinct", "regr_count"})
+_ZERO_OF_NOTHING: Final = frozenset({"count", "count_star", "approx_count_distinct", "regr_count", "entropy"})
 """Aggregates that are 0 of no rows; all others are null."""
 
 
@@ -104,11 +104,14 @@ class Dependence:
             case Repeat(child=child, count=count):
                 return Repeat(self.pushed(child), self._over(count, len(child.fields)))
             case _:
-                words = f"a subquery with {type(plan).__name__} over columns of the query around it"
+                what = "a call over a window" if isinstance(plan, Window) else type(plan).__name__
+                words = f"a subquery with {what} over columns of the query around it"
                 raise NotUnnestedError(words)
 
     def grouped(self, plan: Aggregate) -> Plan:
         """An aggregate for each row of the domain that has input: the domain's columns, keys, aggregates."""
+        if plan.sets:
+            raise NotUnnestedError("a subquery with grouping sets over columns of the query around it")
         below, places = self.pushed(plan.child), self._places(len(plan.child.fields))
         keys = tuple(from_outside(key, places) for key in plan.keys)
         calls = tuple(map_arguments(call, lambda e: from_outside(e, places)) for call in plan.aggregates)

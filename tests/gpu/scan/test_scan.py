@@ -57,6 +57,8 @@ def test_direct_reads(cuda: Any, snapshot: Snapshot, strategy: str) -> None:
 def test_comparisons(cuda: Any, whole: Snapshot, name: str, function: str) -> None:
     kind = FIXED[name]
     value: Any = 1 if pa.types.is_integer(kind) else 1.5 if pa.types.is_floating(kind) else None
+    if pa.types.is_boolean(kind):
+        value = True
     if value is None:
         value = pa.scalar(1, pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
     check(cuda, whole, tuple(dict.fromkeys(("dec", name))), [compare(whole, name, function, value)])

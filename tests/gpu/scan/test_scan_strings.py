@@ -98,9 +98,11 @@ def test_filters_on_strings_and_dictionaries(cuda: Any, text: Snapshot, strategy
     outputs = ("short", "long", "word", "number")
     check(cuda, text, outputs, [compare(text, "wide", "greater", "z")], strategy=strategy)
     few = compare(text, "pick", "less", 0.3)
-    check(cuda, text, outputs, [few, compare(text, "short", "equal", "xxyy")], strategy=strategy)
-    word = _of_dictionary(text, "word", "green")
-    check(cuda, text, outputs, [few, word, compare(text, "holes", "less", "value 5")], strategy=strategy)
+    # Devices have reasons of their own for the order of several conditions.
+    two = [few, compare(text, "short", "equal", "xxyy")]
+    check(cuda, text, outputs, two, same_order=False, strategy=strategy)
+    three = [few, _of_dictionary(text, "word", "green"), compare(text, "holes", "less", "value 5")]
+    check(cuda, text, outputs, three, same_order=False, strategy=strategy)
     check(cuda, text, outputs, [Call("is_not_null", (column(text, "holes"),), pa.bool_())], strategy=strategy)
     check(cuda, text, ("huge",), [compare(text, "huge", "greater", "")], strategy=strategy)
 
@@ -211,7 +213,7 @@ def test_commands_for_strings_that_are_never_answered(
 
 @pytest.mark.parametrize("part", ["offsets", "values"])
 def test_an_error_in_a_column_of_strings(cuda: Any, own_text: Snapshot, part: str) -> None:
-    predicates = [compare(own_text, "pick", "less", 0.3)]
+    predicates = [compare(own_text, "pick", "less", 2.0)]  # all rows, so that every block is read
     settings = {"strategy": "blocks", "zone_maps": False}
     check(cuda, own_text, ("long", "number"), predicates, **settings)
     fragment = own_text.fragments[0]

@@ -106,9 +106,10 @@ def _date_part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         size, count = _TIME_PARTS[unit]
         part = _seconds(column, rest) // size % count
     elif unit in _FRACTIONS:
-        per_second = units_per_day(column.type) // 86_400
+        per_second, wanted = units_per_day(column.type) // 86_400, _FRACTIONS[unit]
+        if not per_second:  # a date has no time
+            return from_values(np.zeros_like(rest), kind, valid(column))
         part = rest % (60 * per_second)
-        wanted = _FRACTIONS[unit]
         part = part * (wanted // per_second) if wanted >= per_second else part // (per_second // wanted)
     else:
         part = _DAY_PARTS[unit](days)

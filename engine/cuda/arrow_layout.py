@@ -17,7 +17,13 @@ Array: TypeAlias = "pa.Array[Any]"
 
 
 def outbound(array: Array) -> Array:
-    """A column (not of dictionaries) as libcudf takes it: times as integers, bytes as strings."""
+    """A column (not of dictionaries) as libcudf takes it: times as integers, bytes as strings.
+
+    Bits must begin with a byte: libcudf 26.10 copies one byte more than it has room for where they do not and
+    the rows fill its words.
+    """
+    if array.offset % 8 and (array.null_count or pa.types.is_boolean(array.type)):
+        array = pa.concat_arrays([array])  # copied, from its first row on
     kind: Any = array.type
     if pa.types.is_null(kind):
         return pa.nulls(len(array), pa.int8())

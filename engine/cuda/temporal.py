@@ -94,6 +94,8 @@ def _date_part(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     per_day = units_per_day(arguments[1].kind)
     if unit in _FRACTIONS:
         per_second, wanted = per_day // 86_400, _FRACTIONS[unit]
+        if not per_second:  # a date has no time
+            return (values * 0).column
         rest = values % (60 * per_second)
         if wanted >= per_second:
             return (rest * (wanted // per_second)).column

@@ -24,7 +24,11 @@ def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
         return plc.column_factories.make_empty_column(kind, stream=session.stream, mr=session.memory)
     if isinstance(array, pa.DictionaryArray):
         return _looked_up(session, array)
-    return plc.Column.from_arrow(outbound(array), stream=session.stream, mr=session.memory)
+    sent = outbound(array)
+    column = plc.Column.from_arrow(sent, stream=session.stream, mr=session.memory)
+    if sent.offset != array.offset:  # a copy, which must not go before the GPU has it
+        session.synchronize()
+    return column
 
 
 def _looked_up(session: CudaSession, array: pa.DictionaryArray[Any, Any]) -> plc.Column:

@@ -46,7 +46,7 @@ def order_keys(values: Any) -> NDArray[np.uint64]:
         found = numbers.view(f"u{bits // 8}").astype(np.uint64)
         return np.where(found & sign != 0, found ^ ones, found | sign)
     if pa.types.is_boolean(kind):
-        return _numbers(values).astype(np.uint64)
+        return _numbers(values.cast(pa.uint8())).astype(np.uint64)
     if not pa.types.is_integer(kind):
         values = values.cast(pa.int64() if kind.bit_width == 64 else pa.int32())
     if pa.types.is_unsigned_integer(kind):

@@ -84,7 +84,7 @@ def test_everything_that_may_be_read_is_tried() -> None:
 def test_refusals_come_before_any_look_up() -> None:
     known = catalog()
     with pytest.raises(UnsupportedError):
-        statements.bind("SELECT 1; SELECT nope FROM nowhere; SELECT id FROM trips TABLESAMPLE 1%", known)
+        statements.bind("SELECT 1; SELECT nope FROM nowhere; UPDATE trips SET id = 1", known)
     assert known.looked_up == []
 
 
@@ -168,7 +168,6 @@ CREATE TABLE x (a VARCHAR COLLATE nocase)
 CREATE TABLE x (a INTEGER[])
 CREATE TEMP VIEW x AS SELECT 1
 CREATE VIEW main.x AS SELECT 1
-CREATE VIEW x AS SELECT 1 UNION SELECT 2
 CREATE VIEW x AS SELECT ?
 DROP VIEW x CASCADE
 ALTER TABLE trips ALTER id TYPE INTEGER
@@ -180,7 +179,6 @@ ALTER TABLE main.trips ADD COLUMN x INTEGER
 ALTER SEQUENCE s INCREMENT 2
 COPY main.trips TO 'x'
 COPY trips TO 'x' (FORMAT orc)
-COPY (SELECT sum(id) OVER () FROM trips) TO 'x.csv'
 COPY FROM DATABASE a TO b
 CREATE TABLE x AS SELECT 1 WITH NO DATA
 CREATE TEMPORARY TABLE x AS SELECT 1

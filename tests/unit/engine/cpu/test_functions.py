@@ -1,6 +1,6 @@
 """The plan's contract: every function that plans may call is here, and no other."""
 
-from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS, is_known
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.functions import FUNCTIONS
 from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
@@ -12,4 +12,5 @@ def test_scalar_functions() -> None:
 
 
 def test_aggregate_functions() -> None:
-    assert set(ACCUMULATORS) == set(AGGREGATE_FUNCTIONS)
+    assert all(map(is_known, AGGREGATE_FUNCTIONS))
+    assert set(ACCUMULATORS) <= set(AGGREGATE_FUNCTIONS)

@@ -49,3 +49,19 @@ def test_too_many_values_for_a_dictionary() -> None:
     given = pa.array([str(i) for i in range(200)])
     with pytest.raises(ExecutionError, match="200 distinct values"):
         inbound(given, pa.dictionary(pa.int8(), pa.large_string()))
+
+
+@pytest.mark.parametrize("start", [1, 3, 8, 13])
+def test_bits_begin_with_a_byte(start: int) -> None:
+    for given in (
+        pa.array([True, None, False] * 30),
+        pa.array([True, False, False] * 30),
+        pa.array([1, None, 3] * 30, pa.int64()),
+        pa.array(["a", None, "b"] * 30, pa.large_string()),
+    ):
+        cut = given.slice(start, 32)
+        found = outbound(cut)
+        assert found.equals(cut)
+        assert found.offset % 8 == 0
+    whole = pa.array([1, 2, 3] * 30).slice(start, 32)
+    assert outbound(whole).offset == start  # no bits, no copy

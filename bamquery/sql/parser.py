@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import sqlglot.parser
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from bamquery.errors import Reason, SqlError
+from bamquery.errors import BamQueryError, Reason, SqlError
 from bamquery.sql.placing_parser import PlacedError
 from bamquery.sql.positions import line_and_column
 from bamquery.sql.strict_parser import StrictParser
@@ -33,7 +34,12 @@ def parse(sql: str) -> list[exp.Expr]:
 
     Raises:
         SqlError: the text is not SQL; with line and column.
+        BamQueryError: sqlglot is there in a form that cannot be extended.
     """
+    if _is_compiled(sqlglot.parser.__file__):
+        raise BamQueryError(
+            "sqlglot is compiled here, and BamQuery's parser cannot extend it so: pip uninstall sqlglotc"
+        )
     dialect = _Dialect()
     try:
         tokens = dialect.tokenize(sql)
@@ -50,6 +56,10 @@ def parse(sql: str) -> list[exp.Expr]:
         raise SqlError("syntax error: this cannot be made sense of", sql) from error
     except RecursionError:
         raise SqlError("The statement is nested too deeply.", sql) from None
+
+
+def _is_compiled(file: str | None) -> bool:
+    return file is not None and not file.endswith(".py")
 
 
 def _reason(error: PlacedError, sql: str) -> Reason:

@@ -105,7 +105,7 @@ def kill_repeatedly(tmp_path, times):
     waiting = [start(path, log, luck.randrange(2**60)) for log in logs]
     try:
         # A busy machine kills many before they have committed anything: go on until there was enough to lose.
-        while rounds < times or (commits <= times and rounds < 10 * times):
+        while rounds < times or (commits <= times and rounds < 50 * times):
             rounds += 1
             running = waiting
             for process in running:

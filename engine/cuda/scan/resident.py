@@ -153,7 +153,11 @@ class Resident:
                 memory = self._session.allocate(max(array.nbytes, 16), "describing a table")
                 uploads = Uploads(self._session, self._blocks, self._launcher)
                 uploads.fill(memory, array, self._session.driver_stream)
-                self._session.synchronize()  # once: all streams may use it from here on
+                try:
+                    self._session.synchronize()  # once: all streams may use it from here on
+                except BaseException:  # Ctrl-C: the GPU still reads what is uploaded
+                    self._session.gpu.abandon((uploads, memory))
+                    raise
                 uploads.close()
                 found = self._memory[key] = (memory, array)
             return int(found[0].ptr)

@@ -132,7 +132,11 @@ def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangeP
     block = state.resources.blocks.take(4 * count)
     cuda = session.gpu.cuda
     cuda("copy from the GPU", "cuMemcpyDtoHAsync", block.host, numbered.ptr, 4 * count, stream)
-    state.wait_for(stream)
+    try:
+        state.wait_for(stream)
+    except BaseException:  # cancelled: the GPU still writes to these
+        session.gpu.abandon((board, block, uploads, wanted, before, vectors, rows, numbered))
+        raise
     numbers = block.view(0, np.uint32, board.word(total)).copy()
     state.resources.blocks.give_back(block)
     board.close()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pylibcudf as plc
-from pylibcudf.types import NullOrder, Order
+from pylibcudf.types import NullOrder, Order, TypeId
 
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
-from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.plan.nodes import SortKey
+
+_FLOATS: Final = (TypeId.FLOAT32, TypeId.FLOAT64)
 
 
 def sort_frame(kernels: Kernels, frame: CudaFrame, keys: Sequence[SortKey], limit: int | None) -> CudaFrame:
@@ -28,9 +31,32 @@ def sort_frame(kernels: Kernels, frame: CudaFrame, keys: Sequence[SortKey], limi
     positions = plc.sorting.stable_sorted_order(
         plc.Table(columns), orders, nulls, stream=kernels.stream, mr=kernels.memory
     )
+    if len(columns) == 1 and orders[0] == Order.DESCENDING and columns[0].type().id() in _FLOATS:
+        positions = _with_nans_in_order(kernels, positions, columns[0])
     if not frame.columns:
         return make_frame((), rows)
     return make_frame(kernels.gather(frame.columns, kernels.cut(positions, 0, rows)), rows)
+
+
+def _with_nans_in_order(kernels: Kernels, positions: plc.Column, keys: plc.Column) -> plc.Column:
+    """The order with what is not a number, which comes first, in the order of the rows.
+
+    libcudf 26.10 sorts one column of floats without nulls by radix, with a NaN's position before its value,
+    and turns that round where the order is descending.
+    """
+    if keys.null_count():
+        return positions
+    nan = kernels.convert(kernels.is_nan(keys), INT64)
+    count = kernels.reduce(nan, plc.aggregation.sum(), INT64).to_py(stream=kernels.stream)
+    assert isinstance(count, int)
+    if count < 2:
+        return positions
+    rows = positions.size()
+    first = plc.Table([kernels.cut(positions, 0, count)])
+    ordered = plc.sorting.sort(
+        first, [Order.ASCENDING], [NullOrder.AFTER], stream=kernels.stream, mr=kernels.memory
+    )
+    return kernels.joined([*ordered.columns(), kernels.cut(positions, count, rows)])
 
 
 def _null_order(key: SortKey) -> NullOrder:

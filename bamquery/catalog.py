@@ -16,6 +16,7 @@ from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.snapshot import Snapshot
 from bamquery.storage.stored_view import StoredView
+from bamquery.storage.table import Table
 from bamquery.views import View, renamed
 
 
@@ -46,6 +47,7 @@ class StatementCatalog:
         self._tables: dict[str, Source] = {}
         self._opened = opened
         self._within: list[str] = []  # views that are being bound
+        self._has_others = False
 
     def table(self, name: str) -> Source:
         """The table's latest version, held.
@@ -55,11 +57,32 @@ class StatementCatalog:
         """
         folded = fold(name)
         if folded in self._relations and not self._within:
+            self._has_others = True
             return self._relations[folded]
         if folded not in self._tables:
-            view = self._database.view(name)
-            self._tables[folded] = self._stored(name) if view is None else self._view(name, view)
+            found = self._database.find(name)
+            self._tables[folded] = (
+                self._view(name, found) if isinstance(found, StoredView) else self._stored(name, found)
+            )
         return self._tables[folded]
+
+    def stored_table(self, name: str) -> StoredTable | None:
+        """The table's latest version, held; None where something else has the name, or nothing."""
+        folded = fold(name)
+        if folded in self._relations:
+            return None
+        if folded not in self._tables:
+            found = self._database.find(name)
+            if not isinstance(found, Table):
+                return None
+            self._tables[folded] = self._stored(name, found)
+        source = self._tables[folded]
+        return source if isinstance(source, StoredTable) else None
+
+    def only_tables(self) -> dict[str, StoredTable]:
+        """All that the statement has named, by folded name, if these are stored tables; else nothing."""
+        tables = {name: source for name, source in self._tables.items() if isinstance(source, StoredTable)}
+        return {} if self._has_others or len(tables) < len(self._tables) else tables
 
     def _other(self, name: str) -> Source | None:
         """What else there is of that name; a view sees nothing of it."""
@@ -79,14 +102,12 @@ class StatementCatalog:
         """See `Catalog.stored`."""
         return StatementCatalog(self._database, {}, self._opened)
 
-    def _stored(self, name: str) -> Source:
-        try:
-            table = self._database.table(name)
-        except CatalogError:
+    def _stored(self, name: str, table: Table | None) -> Source:
+        if table is None:
             other = self._other(name)
-            if other is None:
-                raise
-            return other
+            if other is not None:
+                return other
+            table = self._database.table(name)  # which says what there is instead
         snapshot = table.snapshot()
         self._opened(snapshot)
         return StoredTable(snapshot)
@@ -109,6 +130,7 @@ class StatementCatalog:
 
     def next_statement(self) -> None:
         """Look at the tables anew."""
+        self._has_others = False
         self._tables.clear()
 
     def table_names(self) -> Sequence[str]:
@@ -123,6 +145,7 @@ class StatementCatalog:
         Raises:
             IngestError: there are none, or they cannot be read as one table.
         """
+        self._has_others = True
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
         return FileSource(open_source(what, format=file_format, options=options))

@@ -18,7 +18,6 @@ from bamquery.python_tables import caller_tables, python_source
 from bamquery.relation import Relation
 from bamquery.session import Cancellation, Session
 from bamquery.sql.parameters import Parameters
-from bamquery.sql.statements import bind
 from bamquery.statements import run_statement
 from bamquery.storage.check import CheckReport
 from bamquery.storage.database import Database
@@ -94,7 +93,7 @@ class Connection:
     def _statements(
         self, text: str, params: Parameters | None, catalog: StatementCatalog
     ) -> Iterator[Relation]:
-        for statement in bind(text, catalog, params):
+        for statement in self._session.statements.bind(text, catalog, params):
             yield run_statement(self._session, statement)
             # The next one sees what this one did.
             catalog.next_statement()

@@ -48,6 +48,7 @@ class Relation:
         session: Session,
         plan: Plan,
         *,
+        optimized: Plan | None = None,
         profile: QueryProfile | None = None,
         message: str = "",
         is_answer: bool = True,
@@ -57,12 +58,14 @@ class Relation:
         Args:
             session: the connection's.
             plan: what to run.
+            optimized: the same after all rules, where that is known already.
             profile: of the run that led to the rows of `plan`, if there was one.
             message: to be shown instead of the rows.
             is_answer: False where the statement was not asked for its rows, such as CREATE TABLE.
         """
         self._session = session
         self._plan = plan
+        self._optimized = optimized
         self._profile = profile
         self._cursor: Iterator[tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
@@ -129,7 +132,7 @@ class Relation:
 
     def execute(self) -> Result:
         """A run of its own, to take batches from as they come; see `Result`."""
-        result = self._session.run(self._plan)
+        result = self._session.run(self._plan, self._optimized)
         if self.is_answer:  # otherwise what counts is the run that did the work
             self._profile = result.profile
         return result
@@ -248,7 +251,7 @@ class Relation:
     def explain(self, *, analyze: bool = False) -> str:
         """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
         if not analyze:
-            result = self._session.run(self._plan)
+            result = self._session.run(self._plan, self._optimized)
             return explain_plan(result.operator, result.profile.device, result.profile.notes)
         with self.execute() as result:
             for _ in result:

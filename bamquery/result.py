@@ -41,17 +41,22 @@ class Result:
         device: Device[Any],
         settings: Settings,
         notes: Sequence[str] = (),
+        *,
         spill_folder: Path | None = None,
+        optimized: Plan | None = None,
     ) -> None:
         """Lower the plan.
 
-        `spill_folder` is for rows that do not fit `memory_limit`.
+        `spill_folder` is for rows that do not fit `memory_limit`; `optimized` is the plan after all rules,
+        where that is known.
 
         Raises:
             UnsupportedError: the device cannot run it; all reasons at once.
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
-        self.operator: Operator[Any] = lower(optimize(fold(plan)), device, settings)
+        self.operator: Operator[Any] = lower(
+            optimize(fold(plan)) if optimized is None else optimized, device, settings
+        )
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
         self._lock = threading.Lock()

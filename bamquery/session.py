@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 from bamquery.catalog import StatementCatalog
 from bamquery.engine.devices import open_device
@@ -14,6 +14,7 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError
 from bamquery.plan.nodes import Plan, Source
 from bamquery.result import Result
+from bamquery.statement_cache import StatementCache
 from bamquery.storage.database import Database
 from bamquery.storage.snapshot import Snapshot
 
@@ -51,6 +52,7 @@ class Session:
         self._running: weakref.WeakSet[Cancellable] = weakref.WeakSet()
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._closed = False
+        self.statements: Final = StatementCache()
 
     @property
     def settings(self) -> Settings:
@@ -97,15 +99,17 @@ class Session:
         """For the statements of one text; see `StatementCatalog`."""
         return StatementCatalog(self.database, relations, self._opened, find)
 
-    def run(self, plan: Plan) -> Result:
+    def run(self, plan: Plan, optimized: Plan | None = None) -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.
+
+        `optimized`: the plan after all rules, where that is known already.
 
         Raises:
             UnsupportedError: the device cannot run it.
         """
         assert self.database is not None  # raises where it is closed
         device, notes = open_device(self._settings.device, self._settings.gpu_memory_limit)
-        result = Result(plan, device, self._settings, notes, self.path)
+        result = Result(plan, device, self._settings, notes, spill_folder=self.path, optimized=optimized)
         self.register(result)
         return result
 

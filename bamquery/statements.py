@@ -33,8 +33,8 @@ def run_statement(session: Session, statement: definitions.Statement) -> Relatio
         BamQueryError: it failed, and changed nothing.
     """
     match statement:
-        case nodes.Query(plan=plan):
-            return Relation(session, inline(plan))
+        case nodes.Query(plan=plan, optimized=optimized):
+            return Relation(session, inline(plan), optimized=optimized)
         case nodes.CreateTableAs():
             return _create_table_as(session, statement)
         case (

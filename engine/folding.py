@@ -17,9 +17,10 @@ from bamquery.engine.cpu.expressions import evaluate
 from bamquery.engine.cpu.refusals import expression_refusals
 from bamquery.errors import ExecutionError
 from bamquery.plan import evaluation
-from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform
+from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
 from bamquery.plan.nodes import Plan
-from bamquery.plan.rewriting import rewrite_everywhere
+from bamquery.plan.rewriting import children as below
+from bamquery.plan.rewriting import expressions_of, rewrite_everywhere
 
 _ROW: Any = pa.record_batch([pa.array([0])], names=["row"])
 
@@ -27,6 +28,14 @@ _ROW: Any = pa.record_batch([pa.array([0])], names=["row"])
 def fold(plan: Plan) -> Plan:
     """The plan with a literal for every call and cast over literals that can be computed."""
     return rewrite_everywhere(plan, _folder())
+
+
+def depends_on_time(plan: Plan) -> bool:
+    """Whether the plan folds to something else at another moment."""
+    own = (part for expression in expressions_of(plan) for part in walk(expression))
+    if any(isinstance(part, Call) and part.function == "now" for part in own):
+        return True
+    return any(depends_on_time(child) for child in below(plan))
 
 
 def fold_expression(expression: Expression) -> Expression:

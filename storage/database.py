@@ -109,6 +109,18 @@ class Database:
         manifest = self._folder(name).read_latest()
         return manifest is not None and manifest.is_table
 
+    def find(self, name: str) -> Table | StoredView | None:
+        """The table or view of this name, without regard to case; None where there is neither.
+
+        Raises:
+            CatalogError: nothing can have such a name. CorruptionError: its manifest is damaged.
+        """
+        folder = self._folder(name)
+        manifest = folder.read_latest()
+        if manifest is None or manifest.dropped:
+            return None
+        return self._table(folder, manifest) if manifest.view is None else manifest.view
+
     def view(self, name: str) -> StoredView | None:
         """The view of this name, without regard to case; None where there is none.
 
@@ -171,6 +183,9 @@ class Database:
         manifest = folder.read_latest()
         if manifest is None or not manifest.is_table:
             raise self._missing(name, folder, "table")
+        return self._table(folder, manifest)
+
+    def _table(self, folder: TableFolder, manifest: Manifest) -> Table:
         with self._lock:
             cache = self._caches.setdefault(folder.path, FragmentCache())
         return Table(manifest.table, folder, self._filesystem, cache)

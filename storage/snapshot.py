@@ -69,6 +69,7 @@ class Snapshot:
         assert pin.manifest.schema is not None
         self.name = pin.manifest.table
         self.version = pin.version
+        self.created_at = pin.manifest.created_at
         self.schema = pin.manifest.schema
         self.rows = pin.manifest.rows
         self.entries = pin.manifest.fragments

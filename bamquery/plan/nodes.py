@@ -275,9 +275,10 @@ Plan: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """SELECT."""
+    """SELECT; `optimized` is the plan after all rules, where that is known already."""
 
     plan: Plan
+    optimized: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)

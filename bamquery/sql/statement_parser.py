@@ -31,8 +31,8 @@ def check_source(parser: Any, statement: exp.Expr | None) -> None:
 def _keep_text(parser: Any, view: exp.Create) -> None:
     """Note the text of a view's query: it is what the database keeps of it."""
     tokens = parser._tokens[: parser._index]
-    start = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.ALIAS), None)
-    if view.args.get("expression") is None or start is None or start + 1 >= len(tokens):
+    start = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.ALIAS), len(tokens))
+    if view.args.get("expression") is None or start + 1 >= len(tokens):
         parser.raise_error("Expecting AS and a query")
     view.meta["query"] = parser.sql[tokens[start + 1].start : tokens[-1].end + 1]
 

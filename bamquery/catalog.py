@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CatalogError, SqlError
 from bamquery.naming import fold
-from bamquery.plan.nodes import Query, Source
+from bamquery.plan.nodes import Source
+from bamquery.plan.statements import Query
 from bamquery.sql.scope import unique_names
 from bamquery.sql.statements import bind
 from bamquery.storage.database import Database

@@ -17,7 +17,8 @@ from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, SqlError
 from bamquery.extras import require
 from bamquery.gpu_results import cudf_frame, device_arrays, require_gpu
-from bamquery.plan.nodes import Limit, Plan, Query
+from bamquery.plan.nodes import Limit, Plan
+from bamquery.plan.statements import Query
 from bamquery.result import Result
 from bamquery.session import Session
 from bamquery.sql.statements import bind

@@ -15,10 +15,10 @@ import pyarrow as pa
 from bamquery.catalog import StatementCatalog
 from bamquery.engine.folding import depends_on_time, fold
 from bamquery.engine.sources import StoredTable
-from bamquery.plan.nodes import Plan, Query, Scan, Source
+from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.optimizer import optimize
 from bamquery.plan.rewriting import transform_plan
-from bamquery.plan.statements import Statement
+from bamquery.plan.statements import Query, Statement
 from bamquery.sql.parameters import Parameters
 from bamquery.sql.statements import bind
 from bamquery.storage.snapshot import Snapshot

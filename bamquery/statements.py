@@ -14,8 +14,7 @@ from bamquery.engine.profile import QueryProfile
 from bamquery.engine.units import human_bytes, plural
 from bamquery.errors import ConflictError
 from bamquery.naming import fold
-from bamquery.plan import nodes
-from bamquery.plan import statements as definitions
+from bamquery.plan import nodes, statements
 from bamquery.progress import progress_bar, watched
 from bamquery.relation import Relation
 from bamquery.session import Session
@@ -26,42 +25,42 @@ from bamquery.type_names import type_name
 from bamquery.views import inline
 
 
-def run_statement(session: Session, statement: definitions.Statement) -> Relation:
+def run_statement(session: Session, statement: statements.Statement) -> Relation:
     """The statement's answer; what it changes is committed when this returns.
 
     Raises:
         BamQueryError: it failed, and changed nothing.
     """
     match statement:
-        case nodes.Query(plan=plan, optimized=optimized):
+        case statements.Query(plan=plan, optimized=optimized):
             return Relation(session, inline(plan), optimized=optimized)
-        case nodes.CreateTableAs():
+        case statements.CreateTableAs():
             return _create_table_as(session, statement)
         case (
-            definitions.CreateTable()
-            | definitions.CreateView()
-            | definitions.DropView()
-            | definitions.AddColumn()
-            | definitions.DropColumn()
-            | definitions.RenameColumn()
-            | definitions.RenameTable()
+            statements.CreateTable()
+            | statements.CreateView()
+            | statements.DropView()
+            | statements.AddColumn()
+            | statements.DropColumn()
+            | statements.RenameColumn()
+            | statements.RenameTable()
         ):
             return _done(session, define(session.database, statement))
-        case nodes.Insert():
+        case statements.Insert():
             return _insert(session, statement)
-        case nodes.DropTable(name=name, if_exists=if_exists):
+        case statements.DropTable(name=name, if_exists=if_exists):
             if not if_exists or existing(session.database, name):
                 session.database.drop_table(name)
             return _done(session, f'dropped table "{name}"')
-        case nodes.Describe(fields=fields, notes=notes):
+        case statements.Describe(fields=fields, notes=notes):
             return _describe(session, fields, notes)
-        case nodes.ShowTables():
+        case statements.ShowTables():
             names = [*session.database.table_names(), *session.database.view_names()]
             return _rows(session, {"name": pa.array(sorted(names, key=fold), pa.large_string())})
-        case nodes.Explain():
+        case statements.Explain():
             text = _explain(session, statement)
             return _rows(session, {"plan": pa.array(text.splitlines(), pa.large_string())}, text)
-        case nodes.Optimize(name=name, cluster_by=columns):
+        case statements.Optimize(name=name, cluster_by=columns):
             limit = session.settings.effective_memory_limit
             report = session.database.table(name).optimize(columns, limit)
             return _done(
@@ -69,7 +68,7 @@ def run_statement(session: Session, statement: definitions.Statement) -> Relatio
                 f'optimized table "{name}": {plural(report.fragments_before, "fragment")} '
                 f"became {report.fragments_after:,}",
             )
-        case nodes.Vacuum():
+        case statements.Vacuum():
             removed = session.database.vacuum()
             return _done(
                 session,
@@ -77,22 +76,22 @@ def run_statement(session: Session, statement: definitions.Statement) -> Relatio
                 f"{human_bytes(removed.bytes)}"
                 + (f"; not all of what is in use: {', '.join(removed.in_use)}" if removed.in_use else ""),
             )
-        case nodes.Set(name=name, value=value):
+        case statements.Set(name=name, value=value):
             session.set(name, value)
             return _done(session, f"set {name}")
-        case definitions.CopyTo():
+        case statements.CopyTo():
             rows, profile = copy_to(session, statement, inline(statement.plan))
             return _counted(session, rows, profile, f"wrote {statement.path}")
-        case definitions.Summarize():
+        case statements.Summarize():
             return Relation(session, nodes.Values(summarize(session, statement, inline(statement.plan))))
-        case definitions.Reset(name=name):
+        case statements.Reset(name=name):
             session.set(name, None)
             return _done(session, f"reset {name}")
         case _:
             raise AssertionError(f"nothing runs {type(statement).__name__}")
 
 
-def _create_table_as(session: Session, statement: nodes.CreateTableAs) -> Relation:
+def _create_table_as(session: Session, statement: statements.CreateTableAs) -> Relation:
     if statement.if_not_exists and (there := existing(session.database, statement.name)):
         return _done(session, there)
     plan = inline(statement.plan)
@@ -104,7 +103,7 @@ def _create_table_as(session: Session, statement: nodes.CreateTableAs) -> Relati
     return _counted(session, writer.rows, profile, f'created table "{statement.name}"')
 
 
-def _insert(session: Session, statement: nodes.Insert) -> Relation:
+def _insert(session: Session, statement: statements.Insert) -> Relation:
     plan = inline(statement.plan)
     with session.database.table(statement.name).append() as writer:
         if [field.type for field in plan.fields] != list(writer.schema.types):
@@ -129,11 +128,11 @@ def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProf
     return result.profile
 
 
-def _explain(session: Session, statement: nodes.Explain) -> str:
+def _explain(session: Session, statement: statements.Explain) -> str:
     inner = statement.statement
     if not statement.analyze:
         return Relation(session, inline(inner.plan)).explain()
-    if isinstance(inner, nodes.Query):
+    if isinstance(inner, statements.Query):
         return Relation(session, inline(inner.plan)).explain(analyze=True)
     # What a statement has to say comes first: also where it found nothing to run.
     done = run_statement(session, inner)

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from bamquery.errors import CatalogError
 from bamquery.naming import fold
-from bamquery.plan.nodes import CreateTableAs, Insert, Plan, Query
-from bamquery.plan.statements import Statement
+from bamquery.plan.nodes import Plan
+from bamquery.plan.statements import CreateTableAs, Insert, Query, Statement
 from bamquery.sql.statements import bind
 from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions

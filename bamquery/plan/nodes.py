@@ -1,4 +1,4 @@
-"""Logical plan nodes (what) and bound statements. How is decided by `bamquery.engine.lowering`."""
+"""Logical plan nodes: what is asked for. How is decided by `bamquery.engine.lowering`."""
 
 from __future__ import annotations
 
@@ -270,91 +270,4 @@ Plan: TypeAlias = (
     | Repeat
     | Window
     | Sample
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """SELECT; `optimized` is the plan after all rules, where that is known already."""
-
-    plan: Plan
-    optimized: Plan | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CreateTableAs:
-    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name AS query."""
-
-    name: str
-    plan: Plan
-    or_replace: bool = False
-    if_not_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """INSERT INTO name query; the plan's columns already are the table's, in order and type."""
-
-    name: str
-    plan: Plan
-
-
-@dataclass(frozen=True, slots=True)
-class DropTable:
-    """DROP TABLE [IF EXISTS]."""
-
-    name: str
-    if_exists: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Describe:
-    """DESCRIBE a table or query: its columns and types.
-
-    `notes`: of each column of a table whether it is NOT NULL and its default; empty where none says any.
-    """
-
-    fields: tuple[Field, ...]
-    notes: tuple[tuple[bool, str | None], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTables:
-    """SHOW TABLES."""
-
-
-@dataclass(frozen=True, slots=True)
-class Explain:
-    """EXPLAIN [ANALYZE]; with ANALYZE the query runs and its profile is shown."""
-
-    statement: Query | CreateTableAs | Insert
-    analyze: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Optimize:
-    """OPTIMIZE name [CLUSTER BY (columns)]: compaction, optionally sorted."""
-
-    name: str
-    cluster_by: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Vacuum:
-    """VACUUM: remove what no version in use needs."""
-
-
-@dataclass(frozen=True, slots=True)
-class Set:
-    """SET name = value: a setting of the connection, by its folded name; the value as a Python object.
-
-    Which names and values there are is the connection's to know.
-    """
-
-    name: str
-    value: bool | int | float | str | None
-
-
-Statement: TypeAlias = (
-    Query | CreateTableAs | Insert | DropTable | Describe | ShowTables | Explain | Optimize | Vacuum | Set
 )

@@ -1,4 +1,4 @@
-"""Bound statements that define and move tables; those that are as old as plans are in `nodes`."""
+"""Bound statements: what a text asks for, names looked up and types known."""
 
 from __future__ import annotations
 
@@ -7,8 +7,89 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from bamquery.plan import nodes
 from bamquery.plan.nodes import Field, Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """SELECT; `optimized` is the plan after all rules, where that is known already."""
+
+    plan: Plan
+    optimized: Plan | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """CREATE [OR REPLACE] TABLE [IF NOT EXISTS] name AS query."""
+
+    name: str
+    plan: Plan
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """INSERT INTO name query; the plan's columns already are the table's, in order and type."""
+
+    name: str
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    """DROP TABLE [IF EXISTS]."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """DESCRIBE a table or query: its columns and types.
+
+    `notes`: of each column of a table whether it is NOT NULL and its default; empty where none says any.
+    """
+
+    fields: tuple[Field, ...]
+    notes: tuple[tuple[bool, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    """SHOW TABLES."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """EXPLAIN [ANALYZE]; with ANALYZE the query runs and its profile is shown."""
+
+    statement: Query | CreateTableAs | Insert
+    analyze: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """OPTIMIZE name [CLUSTER BY (columns)]: compaction, optionally sorted."""
+
+    name: str
+    cluster_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """VACUUM: remove what no version in use needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """SET name = value: a setting of the connection, by its folded name; the value as a Python object.
+
+    Which names and values there are is the connection's to know.
+    """
+
+    name: str
+    value: bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +197,16 @@ class Reset:
 
 
 Statement: TypeAlias = (
-    nodes.Statement
+    Query
+    | CreateTableAs
+    | Insert
+    | DropTable
+    | Describe
+    | ShowTables
+    | Explain
+    | Optimize
+    | Vacuum
+    | Set
     | CreateTable
     | CreateView
     | DropView

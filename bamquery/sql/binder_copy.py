@@ -13,8 +13,8 @@ from sqlglot import exp
 from bamquery.errors import CatalogError
 from bamquery.naming import fold, suggestion
 from bamquery.plan.expressions import ColumnRef
-from bamquery.plan.nodes import Insert, Plan, Project, Scan, Source
-from bamquery.plan.statements import CopyTo
+from bamquery.plan.nodes import Plan, Project, Scan, Source
+from bamquery.plan.statements import CopyTo, Insert
 from bamquery.sql import syntax
 from bamquery.sql.binder_defaults import Defaults
 from bamquery.sql.binder_files import bind_files

@@ -11,7 +11,8 @@ from bamquery.errors import CatalogError
 from bamquery.naming import fold, suggestion
 from bamquery.plan import types
 from bamquery.plan.expressions import ColumnRef, Expression
-from bamquery.plan.nodes import Insert, Plan, Project, SingleRow, Source
+from bamquery.plan.nodes import Plan, Project, SingleRow, Source
+from bamquery.plan.statements import Insert
 from bamquery.sql.binder_defaults import Defaults
 from bamquery.sql.binder_query import bind_query
 from bamquery.sql.binder_sources import bind_table, bind_values

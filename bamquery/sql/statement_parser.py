@@ -10,6 +10,33 @@ from sqlglot.tokenizer_core import TokenType
 from bamquery.sql import syntax
 
 
+def check_source(parser: Any, statement: exp.Expr | None) -> None:
+    """Hold CREATE TABLE to AS, INSERT to INTO, both to a query: to sqlglot they are optional."""
+    words = [token.text.upper() for token in parser._tokens[: parser._index]]
+    if isinstance(statement, exp.Create) and statement.args.get("kind") == "VIEW":
+        _keep_text(parser, statement)
+    if isinstance(statement, exp.Create) and statement.args.get("kind") == "TABLE":
+        query = statement.args.get("expression")
+        if query is not None and "AS" not in words:
+            parser.raise_error("Expecting AS", parser._first(query))
+        if query is None and not isinstance(statement.this, exp.Schema):
+            parser.raise_error("Expecting AS and a query")
+    if isinstance(statement, exp.Insert) and not statement.args.get("overwrite"):
+        if "INTO" not in words[:4]:
+            parser.raise_error("Expecting INTO", parser._first(statement.this))
+        if statement.args.get("expression") is None and not statement.args.get("default"):
+            parser.raise_error("Expecting VALUES or a query")
+
+
+def _keep_text(parser: Any, view: exp.Create) -> None:
+    """Note the text of a view's query: it is what the database keeps of it."""
+    tokens = parser._tokens[: parser._index]
+    start = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.ALIAS), len(tokens))
+    if view.args.get("expression") is None or start + 1 >= len(tokens):
+        parser.raise_error("Expecting AS and a query")
+    view.meta["query"] = parser.sql[tokens[start + 1].start : tokens[-1].end + 1]
+
+
 def parse_alter(parser: Any) -> exp.Expr:
     """ALTER TABLE or VIEW, after its first word."""
     kind = "VIEW" if parser._match_text_seq("VIEW") else "TABLE"
@@ -179,6 +206,33 @@ def _scope(parser: Any) -> None:
     following = parser._next
     if following and following.token_type != TokenType.EQ and following.text.upper() != "TO":
         parser._match_texts(("GLOBAL", "SESSION"))
+
+
+def parse_explain(parser: Any) -> syntax.Explain:
+    """EXPLAIN, after its first word."""
+    analyze = parser._match_text_seq("ANALYZE")
+    this = parser._parse_statement()
+    if this is None:
+        parser.raise_error("Expecting a statement")
+    return syntax.Explain(this=this, analyze=analyze)
+
+
+def parse_optimize(parser: Any) -> syntax.Optimize:
+    """OPTIMIZE, after its first word."""
+    parser._match(TokenType.TABLE)
+    this = parser._parse_name()
+    columns = None
+    if parser._match(TokenType.CLUSTER_BY):
+        wrapped = parser._match(TokenType.L_PAREN)
+        columns = parser._parse_csv(parser._parse_name)
+        if wrapped:
+            parser._match_r_paren()
+    return syntax.Optimize(this=this, columns=columns)
+
+
+def parse_vacuum(parser: Any) -> syntax.Vacuum:
+    """VACUUM, after its first word."""
+    return syntax.Vacuum()
 
 
 def foreign(parser: Any, words: str, token: Any = None) -> syntax.Foreign:

@@ -11,21 +11,23 @@ from sqlglot import exp
 
 from bamquery.errors import CatalogError, SqlError
 from bamquery.plan.expressions import ColumnRef, Expression
-from bamquery.plan.nodes import (
+from bamquery.plan.nodes import Field, Plan, Project
+from bamquery.plan.statements import (
+    CreateTable,
     CreateTableAs,
+    CreateView,
     Describe,
     DropTable,
+    DropView,
     Explain,
-    Field,
     Optimize,
-    Plan,
-    Project,
     Query,
+    Reset,
     Set,
     ShowTables,
+    Statement,
     Vacuum,
 )
-from bamquery.plan.statements import CreateTable, CreateView, DropView, Reset, Statement
 from bamquery.sql import support, syntax
 from bamquery.sql.binder_copy import bind_copy_from, bind_copy_to
 from bamquery.sql.binder_insert import bind_insert

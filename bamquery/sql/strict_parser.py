@@ -17,37 +17,11 @@ from bamquery.naming import suggestion
 from bamquery.sql import statement_parser, syntax
 from bamquery.sql.placing_parser import PlacingParser
 from bamquery.sql.positions import start
-
-STATEMENT_KEYWORDS = (
-    *("SELECT", "FROM", "VALUES", "CREATE", "INSERT", "DROP", "DESCRIBE", "SHOW", "EXPLAIN", "SET"),
-    *("OPTIMIZE", "VACUUM", "ALTER", "COPY", "RESET", "SUMMARIZE"),
-)
-"""What statements that BamQuery runs begin with."""
-
-_FOREIGN_STATEMENTS = (
-    *("CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "FORCE", "IMPORT", "INSTALL", "LOAD"),
-    *("PREPARE", "USE"),
-)
-"""Statements of DuckDB that sqlglot knows poorly or not at all."""
+from bamquery.sql.words import FOREIGN_STATEMENTS, RESERVED, STATEMENT_KEYWORDS
 
 _QUERY_STARTS = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "(")
 _FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
 _CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
-
-_RESERVED = frozenset(
-    {
-        *("ALL", "ANALYSE", "ANALYZE", "AND", "ANY", "ARRAY", "AS", "ASC", "ASYMMETRIC", "BOTH", "BY"),
-        *("CASE", "CAST", "CHECK", "COLLATE", "COLUMN", "CONSTRAINT", "CREATE", "DEFAULT"),
-        *("DEFERRABLE", "DESC", "DESCRIBE", "DISTINCT", "DO", "ELSE", "END", "EXCEPT", "EXCLUDE"),
-        *("FALSE", "FETCH", "FOR", "FOREIGN", "FROM", "GROUP", "HAVING", "IN", "INITIALLY"),
-        *("INTERSECT", "INTO", "IS", "LAMBDA", "LATERAL", "LEADING", "LIMIT", "NOT", "NULL", "OFFSET"),
-        *("ON", "ONLY", "OR", "ORDER", "PIVOT", "PIVOT_LONGER", "PIVOT_WIDER", "PLACING", "PRIMARY"),
-        *("QUALIFY", "REFERENCES", "RETURNING", "SELECT", "SHOW", "SOME", "SUMMARIZE", "SYMMETRIC"),
-        *("TABLE", "THEN", "TO", "TRAILING", "TRUE", "UNION", "UNIQUE", "UNPIVOT", "USING", "VARIADIC"),
-        *("WHEN", "WHERE", "WINDOW", "WITH"),
-    }
-)
-"""What DuckDB does not take for a name unless it is quoted or follows AS."""
 
 
 def _closed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -170,7 +144,7 @@ class StrictParser(PlacingParser):
         return interval
 
     def _check_name(self, token: Token) -> None:
-        if token.token_type != TokenType.IDENTIFIER and token.text.upper() in _RESERVED - {"AS"}:
+        if token.token_type != TokenType.IDENTIFIER and token.text.upper() in RESERVED - {"AS"}:
             self.raise_error("", token)
 
     def _parse_case(self) -> exp.Expr | None:
@@ -224,7 +198,7 @@ class StrictParser(PlacingParser):
         if keyword in _STATEMENTS:
             self._advance()
             statement: exp.Expr | None = _STATEMENTS[keyword](self)
-        elif keyword in _FOREIGN_STATEMENTS:
+        elif keyword in FOREIGN_STATEMENTS:
             self._advance(self._tokens_size - self._index)
             statement = syntax.Foreign(this=keyword)
         elif keyword in _QUERY_STARTS or token.token_type in self.STATEMENT_PARSERS:
@@ -233,60 +207,14 @@ class StrictParser(PlacingParser):
                 self.raise_error("", token)
         else:
             self.raise_error(f"no statement begins so.{suggestion(keyword, STATEMENT_KEYWORDS)}", token)
-        self._check_source(statement)
+        statement_parser.check_source(self, statement)
         if statement is not None and "start" not in statement.meta:
             statement.update_positions(token)
         return statement
 
-    def _check_source(self, statement: exp.Expr | None) -> None:
-        """Hold CREATE TABLE to AS, INSERT to INTO, both to a query: to sqlglot they are optional."""
-        words = [token.text.upper() for token in self._tokens[: self._index]]
-        if isinstance(statement, exp.Create) and statement.args.get("kind") == "VIEW":
-            self._keep_text(statement)
-        if isinstance(statement, exp.Create) and statement.args.get("kind") == "TABLE":
-            query = statement.args.get("expression")
-            if query is not None and "AS" not in words:
-                self.raise_error("Expecting AS", self._first(query))
-            if query is None and not isinstance(statement.this, exp.Schema):
-                self.raise_error("Expecting AS and a query")
-        if isinstance(statement, exp.Insert) and not statement.args.get("overwrite"):
-            if "INTO" not in words[:4]:
-                self.raise_error("Expecting INTO", self._first(statement.this))
-            if statement.args.get("expression") is None and not statement.args.get("default"):
-                self.raise_error("Expecting VALUES or a query")
-
-    def _keep_text(self, view: exp.Create) -> None:
-        """Note the text of a view's query: it is what the database keeps of it."""
-        tokens = self._tokens[: self._index]
-        start = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.ALIAS), None)
-        if view.args.get("expression") is None or start is None or start + 1 >= len(tokens):
-            self.raise_error("Expecting AS and a query")
-        view.meta["query"] = self.sql[tokens[start + 1].start : tokens[-1].end + 1]
-
     def _first(self, node: exp.Expr) -> Token | None:
         offset = start(node)
         return None if offset is None else self._token_at(offset)
-
-    def _parse_explain(self) -> syntax.Explain:
-        analyze = self._match_text_seq("ANALYZE")
-        this = self._parse_statement()
-        if this is None:
-            self.raise_error("Expecting a statement")
-        return syntax.Explain(this=this, analyze=analyze)
-
-    def _parse_optimize(self) -> syntax.Optimize:
-        self._match(TokenType.TABLE)
-        this = self._parse_name()
-        columns = None
-        if self._match(TokenType.CLUSTER_BY):
-            wrapped = self._match(TokenType.L_PAREN)
-            columns = self._parse_csv(self._parse_name)
-            if wrapped:
-                self._match_r_paren()
-        return syntax.Optimize(this=this, columns=columns)
-
-    def _parse_vacuum(self) -> syntax.Vacuum:
-        return syntax.Vacuum()
 
     def _parse_name(self) -> exp.Identifier:
         name = self._parse_id_var()
@@ -295,10 +223,10 @@ class StrictParser(PlacingParser):
         return name
 
 
-_STATEMENTS: dict[str, Callable[[StrictParser], exp.Expr]] = {
-    "EXPLAIN": StrictParser._parse_explain,
-    "OPTIMIZE": StrictParser._parse_optimize,
-    "VACUUM": StrictParser._parse_vacuum,
+_STATEMENTS: dict[str, Callable[[Any], exp.Expr]] = {
+    "EXPLAIN": statement_parser.parse_explain,
+    "OPTIMIZE": statement_parser.parse_optimize,
+    "VACUUM": statement_parser.parse_vacuum,
     "SET": statement_parser.parse_setting,
     "ALTER": statement_parser.parse_alter,
     "COPY": statement_parser.parse_copy,

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.errors import CatalogError, SqlError, UnsupportedError
-from bamquery.plan.nodes import CreateTableAs, Query
+from bamquery.plan.statements import CreateTableAs, Query
 from bamquery.sql.statements import bind
 from tests.plans import MemoryCatalog, SchemaOnly, catalog
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 from bamquery.errors import SqlError, UnsupportedError
 from bamquery.sql import statements, support
 from bamquery.sql.parser import parse
+from bamquery.sql.support_reads import READ, WITHOUT_MEANING
 from tests.golden.cases import FOLDER, GoldenFile
 from tests.plans import catalog
 
@@ -64,7 +65,7 @@ def _recorded(sql: str) -> Iterator[tuple[exp.Expr, RecordingDict]]:
 def test_everything_is_read(sql: str) -> None:
     for node, arguments in _recorded(sql):
         for name in set(arguments):
-            if _is_set(dict.get(arguments, name)) and (type(node), name) not in support.WITHOUT_MEANING:
+            if _is_set(dict.get(arguments, name)) and (type(node), name) not in WITHOUT_MEANING:
                 assert name in arguments.read, f"{name} of {type(node).__name__} is not read in {sql}"
 
 
@@ -77,7 +78,7 @@ def test_everything_that_may_be_read_is_tried() -> None:
         for name in arguments
         if _is_set(dict.get(arguments, name))
     }
-    listed = {(kind, name) for kind, names in support.READ.items() for name in names}
+    listed = {(kind, name) for kind, names in READ.items() for name in names}
     assert listed - seen == set()
 
 

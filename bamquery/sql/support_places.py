@@ -1,0 +1,153 @@
+"""Nodes that are read in some places, or forms, only: what each is called where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from sqlglot import exp
+
+from bamquery.sql import syntax
+from bamquery.sql.aggregates import is_aggregate
+from bamquery.sql.call_syntax import is_windowed
+
+
+def _join(node: exp.Expr) -> str | None:
+    method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
+    if method == "ASOF" and kind in ("", "INNER", "OUTER") and side in ("", "LEFT"):
+        return None
+    known = method in ("", "NATURAL") and (
+        (kind in ("", "INNER", "CROSS", "SEMI", "ANTI") and not side)
+        or (kind in ("", "OUTER") and side in ("LEFT", "RIGHT", "FULL"))
+    )
+    return None if known else " ".join(word for word in (method, side, kind, "JOIN") if word)
+
+
+def _query(node: exp.Expr) -> str | None:
+    return "a list of a subquery's rows (ARRAY)" if isinstance(node.parent, exp.Anonymous) else None
+
+
+def _quantified(node: exp.Expr) -> str | None:
+    """ANY and ALL go with a comparison, on its right side, and take a query."""
+    words = type(node).__name__.upper()
+    comparison = node.parent
+    known = isinstance(comparison, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE))
+    if not known or comparison is None or comparison.args.get("expression") is not node:
+        return f"{words} anywhere but after a comparison"
+    query = node.this
+    while isinstance(query, exp.Paren | exp.Subquery):
+        query = query.this
+    return None if isinstance(query, exp.Query | exp.Values) else f"{words} of a list"
+
+
+def _tuple(node: exp.Expr) -> str | None:
+    around = node.parent
+    at_home = isinstance(
+        around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct, syntax.Option)
+    )
+    nothing = isinstance(around, exp.Group) and not node.expressions
+    return None if at_home or nothing else "a row value"
+
+
+def _array(node: exp.Expr) -> str | None:
+    return None if _is_option(node) else "a list"
+
+
+def _struct(node: exp.Expr) -> str | None:
+    return None if _is_option(node) else "a struct"
+
+
+def _named(node: exp.Expr) -> str | None:
+    return None if _is_option(node) else "a named argument"
+
+
+def _is_option(node: exp.Expr) -> bool:
+    """Whether it is an argument of a table function, or part of one, or of an option of COPY."""
+    parent = node.parent
+    while isinstance(parent, (exp.EQ, exp.PropertyEQ, exp.Struct)):
+        parent = parent.parent
+    return isinstance(parent, syntax.Option) or (
+        isinstance(parent, exp.Anonymous) and isinstance(parent.parent, exp.Table)
+    )
+
+
+def _is(node: exp.Expr) -> str | None:
+    return (
+        None
+        if isinstance(node.expression, (exp.Null, exp.Boolean))
+        else "IS with anything but NULL, TRUE or FALSE"
+    )
+
+
+def _order(node: exp.Expr) -> str | None:
+    call = node.parent
+    scalar = isinstance(call, exp.Anonymous) and not is_aggregate(call.name)
+    return "ORDER BY within a call of what is no aggregate" if scalar else None
+
+
+def _window(node: exp.Expr) -> str | None:
+    word = str(node.args.get("over") or "OVER").upper()
+    return None if word == "OVER" else f"{word} before a window"
+
+
+def _nulls(node: exp.Expr) -> str | None:
+    words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
+    call = node.parent
+    if isinstance(call, exp.Order):
+        call = call.parent
+    if not isinstance(call, exp.Anonymous):
+        return f"{words} after the parentheses (write it within)"
+    return None if is_windowed(call) else f"{words} without OVER"
+
+
+def _create(node: exp.Expr) -> str | None:
+    if node.args.get("kind") not in ("TABLE", "VIEW"):
+        return f"CREATE {node.args.get('kind')}"
+    return None
+
+
+def _drop(node: exp.Expr) -> str | None:
+    if node.args.get("kind") not in ("TABLE", "VIEW"):
+        return f"DROP {node.args.get('kind')}"
+    return "DROP of several at once" if len(node.args["tables"]) > 1 else None
+
+
+def _show(node: exp.Expr) -> str | None:
+    return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
+
+
+def _column_def(node: exp.Expr) -> str | None:
+    at_home = isinstance(node.parent, syntax.AddColumn) or (
+        isinstance(node.parent, exp.Schema) and isinstance(node.parent.parent, exp.Create)
+    )
+    return None if at_home else "a name with a type"
+
+
+def _schema(node: exp.Expr) -> str | None:
+    return None if isinstance(node.parent, (exp.Insert, exp.Create)) else "a list of columns"
+
+
+PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = MappingProxyType(
+    {
+        exp.Join: _join,
+        exp.Select: _query,
+        exp.Any: _quantified,
+        exp.All: _quantified,
+        exp.Tuple: _tuple,
+        exp.Array: _array,
+        exp.Struct: _struct,
+        exp.PropertyEQ: _named,
+        exp.Is: _is,
+        exp.Order: _order,
+        exp.Window: _window,
+        exp.IgnoreNulls: _nulls,
+        exp.RespectNulls: _nulls,
+        exp.Create: _create,
+        exp.Drop: _drop,
+        exp.Show: _show,
+        exp.Schema: _schema,
+        exp.ColumnDef: _column_def,
+    }
+)
+"""For each kind what it is called where it cannot be, None where it can."""

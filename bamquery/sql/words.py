@@ -1,0 +1,30 @@
+"""Words that mean something to the parser: those that statements begin with, and those that are no names."""
+
+from __future__ import annotations
+
+STATEMENT_KEYWORDS = (
+    *("SELECT", "FROM", "VALUES", "CREATE", "INSERT", "DROP", "DESCRIBE", "SHOW", "EXPLAIN", "SET"),
+    *("OPTIMIZE", "VACUUM", "ALTER", "COPY", "RESET", "SUMMARIZE"),
+)
+"""What statements that BamQuery runs begin with."""
+
+FOREIGN_STATEMENTS = (
+    *("CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "FORCE", "IMPORT", "INSTALL", "LOAD"),
+    *("PREPARE", "USE"),
+)
+"""Statements of DuckDB that sqlglot knows poorly or not at all."""
+
+RESERVED = frozenset(
+    {
+        *("ALL", "ANALYSE", "ANALYZE", "AND", "ANY", "ARRAY", "AS", "ASC", "ASYMMETRIC", "BOTH", "BY"),
+        *("CASE", "CAST", "CHECK", "COLLATE", "COLUMN", "CONSTRAINT", "CREATE", "DEFAULT"),
+        *("DEFERRABLE", "DESC", "DESCRIBE", "DISTINCT", "DO", "ELSE", "END", "EXCEPT", "EXCLUDE"),
+        *("FALSE", "FETCH", "FOR", "FOREIGN", "FROM", "GROUP", "HAVING", "IN", "INITIALLY"),
+        *("INTERSECT", "INTO", "IS", "LAMBDA", "LATERAL", "LEADING", "LIMIT", "NOT", "NULL", "OFFSET"),
+        *("ON", "ONLY", "OR", "ORDER", "PIVOT", "PIVOT_LONGER", "PIVOT_WIDER", "PLACING", "PRIMARY"),
+        *("QUALIFY", "REFERENCES", "RETURNING", "SELECT", "SHOW", "SOME", "SUMMARIZE", "SYMMETRIC"),
+        *("TABLE", "THEN", "TO", "TRAILING", "TRUE", "UNION", "UNIQUE", "UNPIVOT", "USING", "VARIADIC"),
+        *("WHEN", "WHERE", "WINDOW", "WITH"),
+    }
+)
+"""What DuckDB does not take for a name unless it is quoted or follows AS."""

@@ -17,7 +17,6 @@ from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.snapshot import Snapshot
 from bamquery.storage.stored_view import StoredView
-from bamquery.storage.table import Table
 from bamquery.views import View, renamed
 
 
@@ -61,10 +60,7 @@ class StatementCatalog:
             self._has_others = True
             return self._relations[folded]
         if folded not in self._tables:
-            found = self._database.find(name)
-            self._tables[folded] = (
-                self._view(name, found) if isinstance(found, StoredView) else self._stored(name, found)
-            )
+            self._tables[folded] = self._held(name) or self._not_held(name)
         return self._tables[folded]
 
     def stored_table(self, name: str) -> StoredTable | None:
@@ -73,10 +69,10 @@ class StatementCatalog:
         if folded in self._relations:
             return None
         if folded not in self._tables:
-            found = self._database.find(name)
-            if not isinstance(found, Table):
+            held = self._held(name)
+            if held is None:
                 return None
-            self._tables[folded] = self._stored(name, found)
+            self._tables[folded] = held
         source = self._tables[folded]
         return source if isinstance(source, StoredTable) else None
 
@@ -103,13 +99,23 @@ class StatementCatalog:
         """See `Catalog.stored`."""
         return StatementCatalog(self._database, {}, self._opened)
 
-    def _stored(self, name: str, table: Table | None) -> Source:
-        if table is None:
-            other = self._other(name)
-            if other is not None:
-                return other
-            table = self._database.table(name)  # which says what there is instead
-        snapshot = table.snapshot()
+    def _held(self, name: str) -> StoredTable | None:
+        snapshot = self._database.hold(name)
+        if snapshot is None:
+            return None
+        self._opened(snapshot)
+        return StoredTable(snapshot)
+
+    def _not_held(self, name: str) -> Source:
+        """What has a name that no table has."""
+        view = self._database.view(name)
+        if view is not None:
+            return self._view(name, view)
+        other = self._other(name)
+        if other is not None:
+            return other
+        # It says what there is instead; somebody may have made it since.
+        snapshot = self._database.table(name).snapshot()
         self._opened(snapshot)
         return StoredTable(snapshot)
 

@@ -137,6 +137,11 @@ class Device(Protocol[Frame]):
         """`cpu` or `cuda:0`, as settings, plans and profiles spell it."""
         ...
 
+    @property
+    def task_size(self) -> int:
+        """How many times as many rows as on a processor make a chunk worth what starting costs."""
+        ...
+
     # What it can do: asked once a plan, before the first read.
 
     def expression_refusals(self, expression: Expression) -> list[str]:

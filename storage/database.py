@@ -26,7 +26,7 @@ from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
 from bamquery.storage.locks import TOKEN_BITS, LockFile
 from bamquery.storage.manifest import Manifest, Operation, read_small_file
 from bamquery.storage.renaming import rename_table
-from bamquery.storage.snapshot import FragmentCache
+from bamquery.storage.snapshot import FragmentCache, Snapshot
 from bamquery.storage.stored_view import StoredView
 from bamquery.storage.table import Table
 from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, table_folders
@@ -109,17 +109,20 @@ class Database:
         manifest = self._folder(name).read_latest()
         return manifest is not None and manifest.is_table
 
-    def find(self, name: str) -> Table | StoredView | None:
-        """The table or view of this name, without regard to case; None where there is neither.
+    def hold(self, name: str) -> Snapshot | None:
+        """The latest version of the table of this name; None where there is none, but a view perhaps.
 
         Raises:
             CatalogError: nothing can have such a name. CorruptionError: its manifest is damaged.
         """
         folder = self._folder(name)
-        manifest = folder.read_latest()
-        if manifest is None or manifest.dropped:
+        pin = pin_latest(folder)
+        if pin is None:
             return None
-        return self._table(folder, manifest) if manifest.view is None else manifest.view
+        if pin.manifest is None or not pin.manifest.is_table:
+            pin.close()
+            return None
+        return Snapshot(folder, pin, self._cache(folder))
 
     def view(self, name: str) -> StoredView | None:
         """The view of this name, without regard to case; None where there is none.
@@ -183,12 +186,11 @@ class Database:
         manifest = folder.read_latest()
         if manifest is None or not manifest.is_table:
             raise self._missing(name, folder, "table")
-        return self._table(folder, manifest)
+        return Table(manifest.table, folder, self._filesystem, self._cache(folder))
 
-    def _table(self, folder: TableFolder, manifest: Manifest) -> Table:
+    def _cache(self, folder: TableFolder) -> FragmentCache:
         with self._lock:
-            cache = self._caches.setdefault(folder.path, FragmentCache())
-        return Table(manifest.table, folder, self._filesystem, cache)
+            return self._caches.setdefault(folder.path, FragmentCache())
 
     def create_table(
         self,

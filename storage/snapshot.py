@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from types import TracebackType
 from typing import TypeAlias
@@ -29,6 +30,7 @@ class FragmentCache:
         self._lock = threading.Lock()
         self._known: WeakValueDictionary[_Key, Fragment] = WeakValueDictionary()
         self._latest: tuple[Fragment, ...] = ()
+        self._latest_of: tuple[object, object, object] | None = None
 
     def open(
         self,
@@ -42,10 +44,16 @@ class FragmentCache:
         Raises:
             CorruptionError, StorageError: one cannot be opened; names the file.
         """
+        asked = (entries, schema, evolution)
         with self._lock:
+            # Manifests that were parsed before are the same objects.
+            if self._latest_of is not None and all(map(operator.is_, asked, self._latest_of)):
+                return self._latest
+            self._latest_of = None
             self._latest = tuple(
                 self._open(folder, entry, evolution.columns(schema, entry)) for entry in entries
             )
+            self._latest_of = asked
             return self._latest
 
     def _open(self, folder: TableFolder, entry: FragmentEntry, columns: FragmentColumns) -> Fragment:

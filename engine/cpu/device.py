@@ -38,6 +38,7 @@ class CpuDevice:
     """See `bamquery.engine.device.Device`; it has no state."""
 
     name: Final = "cpu"
+    task_size: Final = 1
 
     def expression_refusals(self, expression: Expression) -> list[str]:
         """Why it cannot compute the expression."""

@@ -66,6 +66,11 @@ class CudaDevice:
         """`cuda:<n>`."""
         return self.session.name
 
+    @property
+    def task_size(self) -> int:
+        """A chunk of a million rows costs little more than one of a thousand."""
+        return 16
+
     def expression_refusals(self, expression: Expression) -> list[str]:
         """Why it cannot compute the expression."""
         return refusals.expression_refusals(expression)

@@ -12,7 +12,7 @@ Item = TypeVar("Item")
 FRAME_ROWS: Final = 131_072
 """Rows of the frames that sorts and aggregates give out."""
 GATHERED_ROWS: Final = 65_536
-"""Rows from which a chunk is worth a task of its own."""
+"""Rows from which a chunk is worth a task of its own; a device may want more."""
 GATHERED_BYTES: Final = 32 << 20
 
 
@@ -27,7 +27,7 @@ def gathered(device: Device[Frame], frames: Iterable[Frame]) -> Generator[Frame,
         small.append(frame)
         rows += count
         size += device.nbytes(frame)
-        if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
+        if rows >= GATHERED_ROWS * device.task_size or size >= GATHERED_BYTES:
             yield device.concatenate(small)
             small, rows, size = [], 0, 0
     if small:

@@ -256,6 +256,7 @@ class FakeDevice:
     """`bamquery.engine.cuda.device.CudaDevice`: frames of fake columns, computed by the CPU device."""
 
     name = "cuda:0"
+    task_size = 16
 
     def __init__(self, session: FakeSession, frame: Any) -> None:
         self.session = session

@@ -114,7 +114,9 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
         case nodes.Limit(child=child, count=count, offset=offset):
             return Limit(_lower(child, settings), count, offset)
         case nodes.Join():
-            return lower_join(plan, lambda below: _lower(below, settings))
+            return lower_join(
+                plan, lambda below: _lower(below, settings), dynamic_filters=settings.dynamic_filters
+            )
         case nodes.Union(inputs=inputs):
             return Union([_lower(child, settings) for child in inputs], plan.fields)
         case nodes.Repeat(child=child, count=repeats):

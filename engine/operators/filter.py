@@ -8,6 +8,7 @@ from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
@@ -33,3 +34,7 @@ class Filter(Operator[Frame], Generic[Frame]):
             ) as kept,
         ):
             yield from kept
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """The child's columns are its own."""
+        return self.children[0].narrow(value, late)

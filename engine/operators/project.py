@@ -8,12 +8,14 @@ from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field
+from bamquery.plan.rewriting import substitute
 
 
 class Project(Operator[Frame], Generic[Frame]):
@@ -38,3 +40,7 @@ class Project(Operator[Frame], Generic[Frame]):
                 ordered_map(context, lambda f: context.device.evaluate(self._expressions, f), frames)
             ) as computed:
                 yield from computed
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """What the value is made of below."""
+        return self.children[0].narrow(substitute(value, self._expressions), late)

@@ -11,6 +11,7 @@ import numpy as np
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter, column_of
 from bamquery.engine.operators.evolved_scan import EvolvedScan, is_evolved, parts
 from bamquery.engine.operators.file_scan import FileScan
 from bamquery.engine.operators.operator import Operator
@@ -20,7 +21,8 @@ from bamquery.engine.operators.scan_columns import ColumnReads
 from bamquery.engine.operators.scan_device import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan_forecast import ColumnForecast, ScanForecast
 from bamquery.engine.operators.scan_guess import guess_selectivities
-from bamquery.engine.operators.scan_order import Step, StepOrder, steps
+from bamquery.engine.operators.scan_late import TakenFilter, mark_as_filters
+from bamquery.engine.operators.scan_order import Step, StepOrder, optional_steps, steps
 from bamquery.engine.operators.scan_predicates import split
 from bamquery.engine.operators.scan_readers import FragmentReaders
 from bamquery.engine.operators.scan_selection import ChunkSelection, SelectionPlan, rows_without_columns
@@ -29,8 +31,10 @@ from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import CancelledError
+from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
+from bamquery.plan.rewriting import substitute
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.snapshot import Snapshot
 
@@ -73,10 +77,28 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
         self._steps = [step for step in steps(self._conjuncts) if step.columns]
         self._constants = [step for step in steps(self._conjuncts) if not step.columns]
+        self._late: list[TakenFilter] = []
         super().__init__(scan.fields, (), _profile(scan, table, settings, self._steps))
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Taken where `value` is a column, or a cast of one."""
+        column = column_of(value)
+        if column is None:
+            return False
+        taken = TakenFilter(late, self._at_source(value), self._snapshot.schema)
+        self._late.append(taken)
+        self._scan_profile.details["dynamic_filters"] = [one.text for one in self._late]
+        return True
+
+    def _at_source(self, value: Expression) -> Expression:
+        """An expression over the columns given out, over those of the source."""
+        fields = self._snapshot.schema
+        columns = [ColumnRef(i, fields.field(i).name, fields.field(i).type) for i in self._outputs]
+        return substitute(value, columns)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a chunk that has rows which pass."""
+        self._take_late(context)
         nothing = context.device.single_row()
         if not all(len(context.device.matching(step.predicate, nothing)) for step in self._constants):
             return
@@ -88,6 +110,17 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                 yield context.device.from_arrow(rows_without_columns(rows))
             return
         yield from self._chunks(context)
+
+    def _take_late(self, context: ExecutionContext[Frame]) -> None:
+        """What others have learned by now: more to prune by, and rows that nobody wants."""
+        found = [conjunct for late in self._late for conjunct in late.conjuncts(context.device)]
+        self._ranges += [one for conjunct in found for one in conjunct.ranges]
+        self._constants += [step for step in steps(found) if not step.columns]
+        self._steps += optional_steps(found, len(self._steps))
+        if self._late:
+            with self._scan_profile.lock:
+                self._scan_profile.details["dynamic_filters"] = [late.text for late in self._late]
+                mark_as_filters(self._scan_profile, self._snapshot.schema, found)
 
     def forecast(self) -> ScanForecast:
         """What it is expected to do, by zone maps and guesses."""

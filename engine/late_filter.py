@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.format import format_expression
 from bamquery.plan.rules.narrow_comparisons import narrow_comparison
@@ -79,3 +80,19 @@ def column_of(expression: Expression) -> ColumnRef | None:
     while isinstance(expression, Cast) and not expression.try_:
         expression = expression.argument
     return expression if isinstance(expression, ColumnRef) else None
+
+
+def is_ordered(kind: pa.DataType) -> bool:
+    """Whether zone maps have bounds of the type, in the order that min and max have."""
+    if types.is_interval(kind):
+        return False
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_timestamp(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_large_binary(kind)
+    )

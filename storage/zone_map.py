@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -46,6 +46,18 @@ class ZoneMap:
             if not alive.any():
                 break
         return alive
+
+    def surviving_of(
+        self, vectors: NDArray[np.int64], predicates: Sequence[RangePredicate]
+    ) -> NDArray[np.int64]:
+        """As `surviving_vectors`, of some ascending vectors only."""
+        if not len(vectors):
+            return vectors
+        first, last = int(vectors[0]), int(vectors[-1])
+        alive = np.ones(last + 1 - first, np.bool_)
+        for predicate in predicates:
+            alive &= self.column(predicate.column).part(first, last + 1).possible(predicate)
+        return vectors[alive[vectors - first]]
 
     def column_statistics(self, column: str) -> ColumnStatistics:
         """Statistics of the column over the whole fragment."""
@@ -93,6 +105,10 @@ class Zones:
     nans: NDArray[np.int64]
     known: NDArray[np.bool_]
     unbounded: NDArray[np.bool_]
+
+    def part(self, begin: int, end: int) -> Zones:
+        """Those of vectors from `begin` on, before `end`."""
+        return Zones(*(getattr(self, field.name)[begin:end] for field in fields(self)))
 
     def possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
         """Vectors in which the predicate may be true for some row."""

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.engine.device import Device, Frame
-from bamquery.engine.late_filter import LateCondition, LateFilter
+from bamquery.engine.late_filter import LateCondition, LateFilter, is_ordered
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.operator import Operator
-from bamquery.plan import types
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
@@ -35,7 +34,7 @@ def key_filters(probe: Operator[Any], kind: JoinKind, condition: JoinCondition) 
     if kind in _KINDS:
         for number, (key, held) in enumerate(zip(condition.probe_keys, condition.build_keys, strict=True)):
             late = LateFilter(f"keys of a join, {format_expression(held)}")
-            if _is_ordered(key.type) and probe.narrow(key, late):
+            if is_ordered(key.type) and probe.narrow(key, late):
                 taken[number] = late
     return taken
 
@@ -184,20 +183,4 @@ class _KeySummary(Generic[Frame]):
 def _refused(device: Device[Any], key: Expression) -> bool:
     return any(
         device.aggregate_refusals(AggregateCall(function, (key,), key.type)) for function in ("min", "max")
-    )
-
-
-def _is_ordered(kind: pa.DataType) -> bool:
-    """Whether zone maps have bounds of the type, in the order that min and max have."""
-    if types.is_interval(kind):
-        return False
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_date(kind)
-        or pa.types.is_time(kind)
-        or pa.types.is_timestamp(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_large_binary(kind)
     )

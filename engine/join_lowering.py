@@ -24,14 +24,19 @@ _SWAPPED: Final[Mapping[JoinKind, JoinKind]] = MappingProxyType(
 """The kinds whose sides may change places, and what they are then."""
 
 
-def lower_join(plan: nodes.Join, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
+def lower_join(
+    plan: nodes.Join, lower: Callable[[Plan], Operator[Any]], *, dynamic_filters: bool
+) -> Operator[Any]:
     """The operator of a join; the side with fewer rows, as far as that is known, is held."""
     probe, build = lower(plan.left), lower(plan.right)
     if plan.kind in ("asof", "asof_left"):
         return _asof(plan, probe, build)
     if plan.kind in _SWAPPED and estimated_rows(plan.left) < estimated_rows(plan.right):
-        return _swapped(plan, probe, build)
-    return Join(probe, build, plan.kind, join_condition(plan), plan.fields)
+        return _swapped(plan, probe, build, dynamic_filters=dynamic_filters)
+    join = Join(probe, build, plan.kind, join_condition(plan), plan.fields)
+    if dynamic_filters:
+        join.filter_probe()
+    return join
 
 
 def _asof(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
@@ -97,7 +102,9 @@ def _of_right(expression: Expression, width: int) -> Expression:
     return renumber(expression, {index: index - width for index in referenced_columns(expression)})
 
 
-def _swapped(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
+def _swapped(
+    plan: nodes.Join, left: Operator[Any], right: Operator[Any], *, dynamic_filters: bool
+) -> Operator[Any]:
     """The join with its sides in each other's place, and its columns back in theirs."""
     left_width, right_width = len(plan.left.fields), len(plan.right.fields)
     places = {i: right_width + i for i in range(left_width)}
@@ -105,5 +112,7 @@ def _swapped(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Ope
     condition = None if plan.condition is None else renumber(plan.condition, places)
     turned = nodes.Join(plan.right, plan.left, _SWAPPED[plan.kind], condition)
     join = Join(right, left, turned.kind, join_condition(turned), turned.fields)
+    if dynamic_filters:
+        join.filter_probe()
     columns = [ColumnRef(places[i], field.name, field.type) for i, field in enumerate(plan.fields)]
     return Project(join, columns, plan.fields)

@@ -110,11 +110,16 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
         case nodes.Sort(child=child, keys=order, limit=None, offset=offset):
             return Limit(Sort(_lower(child, settings), order), None, offset)
         case nodes.Sort(child=child, keys=order, limit=int(count), offset=offset):
-            return TopRows(_lower(child, settings), order, count, offset)
+            top: TopRows[Any] = TopRows(_lower(child, settings), order, count, offset)
+            if settings.dynamic_filters:
+                top.filter_child()
+            return top
         case nodes.Limit(child=child, count=count, offset=offset):
             return Limit(_lower(child, settings), count, offset)
         case nodes.Join():
-            return lower_join(plan, lambda below: _lower(below, settings))
+            return lower_join(
+                plan, lambda below: _lower(below, settings), dynamic_filters=settings.dynamic_filters
+            )
         case nodes.Union(inputs=inputs):
             return Union([_lower(child, settings) for child in inputs], plan.fields)
         case nodes.Repeat(child=child, count=repeats):

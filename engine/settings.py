@@ -56,6 +56,8 @@ class Settings:
     """Bytes of the unit in which mapped reads are counted and fetched: a drive's logical block."""
     zone_maps: bool = True
     """Whether vectors that cannot match are skipped."""
+    dynamic_filters: bool = True
+    """Whether scans read less by what operators above them learn while they run."""
     strategy: str = "auto"
     """How columns are read: `stream`, `vectors`, `blocks`, or `auto` by cost."""
     verify_checksums: bool = True
@@ -177,6 +179,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "reader": _one_of("auto", "mapped", "direct"),
         "block_size": _parse_block_size,
         "zone_maps": _parse_boolean,
+        "dynamic_filters": _parse_boolean,
         "strategy": _one_of("auto", "stream", "vectors", "blocks"),
         "verify_checksums": _parse_boolean,
         "progress": _parse_boolean,

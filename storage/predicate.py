@@ -16,12 +16,13 @@ class RangePredicate:
 
     `values` have the column's type (for a dictionary column: its value type). Comparisons take one value,
     `in` any number, the null tests none. NaN equals NaN and is greater than every number; -0 equals 0. A
-    comparison with null is never true.
+    comparison with null is never true. With `or_null` rows are wanted, too, in which the column is null.
     """
 
     column: str
     operator: Operator
     values: tuple[pa.Scalar[Any], ...] = ()
+    or_null: bool = False
 
     def __post_init__(self) -> None:
         """A wrong number of values is a bug of the caller."""

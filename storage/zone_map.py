@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,8 @@ from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.predicate import RangePredicate
 from bamquery.storage.statistics import ColumnStatistics
 
+_FEW_VALUES: Final = 8
+"""IN lists that are not longer are looked up value by value."""
 _MOST_VALUES: Final = 64
 """Longer IN lists are pruned by their smallest and largest value only."""
 
@@ -44,6 +46,18 @@ class ZoneMap:
             if not alive.any():
                 break
         return alive
+
+    def surviving_of(
+        self, vectors: NDArray[np.int64], predicates: Sequence[RangePredicate]
+    ) -> NDArray[np.int64]:
+        """As `surviving_vectors`, of some ascending vectors only."""
+        if not len(vectors):
+            return vectors
+        first, last = int(vectors[0]), int(vectors[-1])
+        alive = np.ones(last + 1 - first, np.bool_)
+        for predicate in predicates:
+            alive &= self.column(predicate.column).part(first, last + 1).possible(predicate)
+        return vectors[alive[vectors - first]]
 
     def column_statistics(self, column: str) -> ColumnStatistics:
         """Statistics of the column over the whole fragment."""
@@ -92,8 +106,16 @@ class Zones:
     known: NDArray[np.bool_]
     unbounded: NDArray[np.bool_]
 
+    def part(self, begin: int, end: int) -> Zones:
+        """Those of vectors from `begin` on, before `end`."""
+        return Zones(*(getattr(self, field.name)[begin:end] for field in fields(self)))
+
     def possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
         """Vectors in which the predicate may be true for some row."""
+        found = self._possible(predicate)
+        return found | (self.nulls > 0) if predicate.or_null else found
+
+    def _possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
         match predicate.operator:
             case "is_null":
                 return self.nulls > 0
@@ -139,6 +161,8 @@ class Zones:
         return _true(pc.greater_equal(self.maximum, value)) | self.unbounded
 
     def _any_of(self, values: list[Any]) -> NDArray[np.bool_]:
+        if len(values) > _FEW_VALUES and _is_counted(self.minimum.type):
+            return self._any_between(pa.array(values, self.minimum.type))
         if len(values) > _MOST_VALUES:
             array = pa.array(values, self.minimum.type)
             smallest, largest = pc.min(array), pc.max(array)
@@ -149,6 +173,15 @@ class Zones:
         for value in values:
             possible |= self._compare("=", value)
         return possible
+
+    def _any_between(self, values: Any) -> NDArray[np.bool_]:
+        """Whether one of the values is within a vector's bounds, for types that are counts of something."""
+        members = np.sort(_counts(pc.drop_null(values)))
+        low, high = _counts(self.minimum), _counts(self.maximum)
+        following = np.searchsorted(members, low)
+        found = self.known & (following < len(members))
+        found[found] = members[following[found]] <= high[found]
+        return found
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, pa.DictionaryScalar):
@@ -171,6 +204,25 @@ def _zones(statistics: Any, rows: NDArray[np.int64]) -> Zones:
         known=known,
         unbounded=known & maximum.is_null().to_numpy(zero_copy_only=False),
     )
+
+
+def _is_counted(kind: pa.DataType) -> bool:
+    """Whether values are integers, or numbers of days, seconds and the like."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_timestamp(kind)
+    )
+
+
+def _counts(values: Any) -> NDArray[Any]:
+    """The values as integers of their width; nulls as anything."""
+    kind = values.type
+    if not pa.types.is_integer(kind):
+        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    found: NDArray[Any] = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _true(comparison: Any) -> NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.plan.rules.push_down_limits import push_down_limits
 from bamquery.plan.rules.push_down_predicates import push_down_predicates
 from bamquery.plan.rules.remove_trivial import remove_trivial
+from bamquery.plan.rules.share_expressions import share_expressions
 from bamquery.plan.rules.simplify_joins import simplify_joins
 from bamquery.plan.rules.simplify_logic import simplify_logic
 
@@ -33,6 +34,7 @@ RULES: Final[tuple[Rule, ...]] = (
     push_down_predicates,
     order_joins,
     push_down_limits,
+    share_expressions,
     prune_columns,
 )
 

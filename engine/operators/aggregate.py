@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import Generic
+from typing import Any, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.framing import sliced
 from bamquery.engine.operators.group_states import grouped
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
 from bamquery.plan.nodes import Field
+from bamquery.plan.rewriting import substitute
 
 
 class Aggregate(Operator[Frame], Generic[Frame]):
@@ -47,6 +49,20 @@ class Aggregate(Operator[Frame], Generic[Frame]):
             for frame in groups:
                 self.profile.details["peak_memory"] = memory.peak
                 yield from sliced(device, frame)
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """A condition on keys leaves out whole groups; without keys there is a row in any case."""
+        return narrow_groups(self.children[0], self._keys, value, late)
+
+
+def narrow_groups(
+    child: Operator[Any], keys: Sequence[Expression], value: Expression, late: LateFilter
+) -> bool:
+    """See `Operator.narrow`, for an operator that gives keys first, then what depends on the groups' rows."""
+    read = referenced_columns(value)
+    if not read or any(index >= len(keys) for index in read):
+        return False
+    return child.narrow(substitute(value, keys), late)
 
 
 def group_details(keys: int, fields: Sequence[Field]) -> dict[str, object]:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import FRAME_ROWS, gathered
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, SortKey
 from bamquery.plan.rewriting import conjunction
@@ -59,6 +60,12 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         }
         super().__init__(fields, (left, right), OperatorProfile("ASOF join", details))
         self._keeps_left = keeps_left
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Each of the left child's rows is answered for itself."""
+        width = len(self.children[0].fields)
+        of_left = all(index < width for index in referenced_columns(value))
+        return of_left and self.children[0].narrow(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows of the left child in their order, once all rows of both have come."""

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame, GroupState
-from bamquery.engine.operators.aggregate import group_details
+from bamquery.engine.late_filter import LateFilter
+from bamquery.engine.operators.aggregate import group_details, narrow_groups
 from bamquery.engine.operators.framing import gathered, sliced
 from bamquery.engine.operators.group_states import GroupStates, grouped
 from bamquery.engine.operators.operator import Operator
@@ -57,6 +58,10 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         self._keys = tuple(keys)
         self._aggregates = tuple(aggregates)
         self._key_columns = tuple(ColumnRef(i, f.name, f.type) for i, f in enumerate(fields[: len(keys)]))
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """As `Aggregate.narrow`."""
+        return narrow_groups(self.children[0], self._keys, value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The groups, once all rows have come."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.sources import StoredTable
@@ -116,3 +117,8 @@ class EvolvedScan(Operator[Frame], Generic[Frame]):
         for child in self.children:
             with closing(child.frames(context)) as frames:
                 yield from frames
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Every child's columns are its own; each may take it."""
+        taken = [child.narrow(value, late) for child in self.children]
+        return any(taken)

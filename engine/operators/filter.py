@@ -8,10 +8,11 @@ from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import Expression
+from bamquery.plan.expressions import Expression, SortKey
 from bamquery.plan.format import format_expression
 
 
@@ -33,3 +34,11 @@ class Filter(Operator[Frame], Generic[Frame]):
             ) as kept,
         ):
             yield from kept
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """The child's columns are its own."""
+        return self.children[0].narrow(value, late)
+
+    def prefer(self, key: SortKey) -> None:
+        """In the child's order."""
+        self.children[0].prefer(key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain, islice
@@ -10,6 +10,7 @@ from typing import Any, Final, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import drained, gathered
 from bamquery.engine.operators.join_build import (
@@ -23,11 +24,13 @@ from bamquery.engine.operators.join_build import (
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.join_partitions import MOST_LEVELS, PARTS, Partitions
 from bamquery.engine.operators.join_rows import JoinedRows, several_rows
+from bamquery.engine.operators.key_filter import KeySummary, key_filters, narrow_sides
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import spilled
 from bamquery.errors import MemoryLimitError
+from bamquery.plan.expressions import Expression
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
 
@@ -59,6 +62,15 @@ class Join(Operator[Frame], Generic[Frame]):
         super().__init__(fields, (probe, build), OperatorProfile(name, details))
         self._kind = kind
         self._condition = condition
+        self._late: Mapping[int, LateFilter] = {}
+
+    def filter_probe(self) -> None:
+        """Once the held rows are known, let scans of the other side read less. Called before it runs."""
+        self._late = key_filters(self.children[0], self._kind, self._condition)
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """To the side that it is about, where that side's rows come as they are."""
+        return narrow_sides(self.children, self._kind, self._condition, value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, those of held rows without a partner last."""
@@ -86,16 +98,24 @@ class Join(Operator[Frame], Generic[Frame]):
         fields, probe_fields = (
             spilled(child.fields) if level else child.fields for child in reversed(self.children)
         )
+        # Parts of what was split have told before.
+        summary = KeySummary(device, self._condition, {} if level else self._late)
         if self._only_keys:
             builds = [held_keys(context, build, fields, self._condition, memory)]
+            if self._condition.build_keys:
+                summary.add_keys(builds[0].frame)
         else:
             with closing(gathered(device, build)) as chunks:
                 frames, beyond = collected(context, chunks, memory)
                 if beyond is not None:
-                    all_rows = chain(drained(frames), [beyond], chunks)
-                    with closing(self._in_parts(context, probe, all_rows, memory, level=level)) as rows:
+                    all_rows = summary.noted(chain(drained(frames), [beyond], chunks))
+                    in_parts = self._in_parts(context, probe, all_rows, memory, summary, level=level)
+                    with closing(in_parts) as rows:
                         yield from rows
                     return
+            for frame in frames:
+                context.check_cancelled()
+                summary.add(frame)
             if level == 0 and self._condition.build_keys and _rows(device, frames) > _MANY_ROWS:
                 builds = held_parts(context, frames, self._condition, memory)
             else:
@@ -107,6 +127,7 @@ class Join(Operator[Frame], Generic[Frame]):
         if self._gives_nothing(builds):
             return
         self._check_single(builds)
+        summary.hand_down()
         columns = len(self.children[0].fields)
         parts = [JoinedRows(context, held, self._kind, self._condition, columns) for held in builds]
         with closing(probe()) as probed:
@@ -120,6 +141,7 @@ class Join(Operator[Frame], Generic[Frame]):
         probe: Callable[[], Generator[Frame, None, None]],
         build: Iterable[Frame],
         memory: Reservation,
+        summary: KeySummary[Frame],
         *,
         level: int,
     ) -> Generator[Frame, None, None]:
@@ -137,6 +159,7 @@ class Join(Operator[Frame], Generic[Frame]):
             Partitions(context, left.fields, condition.probe_keys, level) as probed,
         ):
             held.fill(build)
+            summary.hand_down()
             memory.resize(0)
             with closing(probe()) as frames:
                 probed.fill(frames)

@@ -9,7 +9,9 @@ from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateCondition, LateFilter
 from bamquery.engine.profile import OperatorProfile
+from bamquery.plan.expressions import Expression, SortKey
 from bamquery.plan.nodes import Field
 
 
@@ -38,6 +40,30 @@ class Operator(ABC, Generic[Frame]):
 
         An operator calls `frames` of its children, not this.
         """
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Take a condition on `value`, over this operator's columns, down to scans that can read less by it.
+
+        Rows for which it is not true are not wanted: they may come all the same. Called before it runs.
+
+        Returns:
+            Whether a scan has taken it. Operators that need all rows of theirs say no.
+        """
+        return False
+
+    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+        """What the first `count` rows in the order of `key` fulfil, if that is known before any is read.
+
+        Rows for which it is not true come after those. Called before it runs.
+        """
+        return None
+
+    def prefer(self, key: SortKey) -> None:
+        """Give rows that are early in the order of `key` first, where that is easily done.
+
+        Called before it runs, by who does not mind in which order rows come.
+        """
+        return
 
     def frames(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The frames, measured. Closing the iterator stops the work; a frame may have no rows.

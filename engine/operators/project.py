@@ -8,12 +8,14 @@ from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateCondition, LateFilter
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field
+from bamquery.plan.rewriting import map_key, substitute
 
 
 class Project(Operator[Frame], Generic[Frame]):
@@ -38,3 +40,15 @@ class Project(Operator[Frame], Generic[Frame]):
                 ordered_map(context, lambda f: context.device.evaluate(self._expressions, f), frames)
             ) as computed:
                 yield from computed
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """What the value is made of below."""
+        return self.children[0].narrow(substitute(value, self._expressions), late)
+
+    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+        """That of what the key is made of below."""
+        return self.children[0].bound(map_key(key, lambda e: substitute(e, self._expressions)), count)
+
+    def prefer(self, key: SortKey) -> None:
+        """In the order of what the key is made of below."""
+        self.children[0].prefer(map_key(key, lambda e: substitute(e, self._expressions)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final, Generic
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateCondition, LateFilter, column_of
 from bamquery.engine.operators.evolved_scan import EvolvedScan, is_evolved, parts
 from bamquery.engine.operators.file_scan import FileScan
 from bamquery.engine.operators.operator import Operator
@@ -20,17 +22,21 @@ from bamquery.engine.operators.scan_columns import ColumnReads
 from bamquery.engine.operators.scan_device import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan_forecast import ColumnForecast, ScanForecast
 from bamquery.engine.operators.scan_guess import guess_selectivities
-from bamquery.engine.operators.scan_order import Step, StepOrder, steps
+from bamquery.engine.operators.scan_late import NOT_FOLLOWED, MovingFilters, TakenFilter, mark_as_filters
+from bamquery.engine.operators.scan_order import Step, StepOrder, optional_steps, steps
 from bamquery.engine.operators.scan_predicates import split
 from bamquery.engine.operators.scan_readers import FragmentReaders
 from bamquery.engine.operators.scan_selection import ChunkSelection, SelectionPlan, rows_without_columns
+from bamquery.engine.operators.zone_bounds import best_first, zone_bound
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import CancelledError
+from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
+from bamquery.plan.rewriting import substitute
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.snapshot import Snapshot
 
@@ -73,10 +79,49 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
         self._steps = [step for step in steps(self._conjuncts) if step.columns]
         self._constants = [step for step in steps(self._conjuncts) if not step.columns]
+        self._late: list[TakenFilter] = []
+        self._preferred: tuple[str, bool] | None = None
         super().__init__(scan.fields, (), _profile(scan, table, settings, self._steps))
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Taken where `value` is a column, or a cast of one."""
+        column = column_of(value)
+        if column is None:
+            return False
+        taken = TakenFilter(late, self._at_source(value), self._snapshot.schema)
+        self._late.append(taken)
+        self._show_late()
+        return True
+
+    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+        """By zone maps, where all of the table's rows are given out."""
+        column = column_of(key.expression)
+        whole = not self._conjuncts and all(taken.late.moves for taken in self._late)
+        if column is None or not whole or not self._settings.zone_maps:
+            return None
+        name = self._snapshot.schema.field(self._outputs[column.index]).name
+        return zone_bound(self._snapshot.fragments, name, replace(key, expression=column), count)
+
+    def prefer(self, key: SortKey) -> None:
+        """Chunk by chunk, where the table is about in that order."""
+        column = column_of(key.expression)
+        if column is not None:
+            self._preferred = (self._snapshot.schema.field(self._outputs[column.index]).name, key.descending)
+
+    def _show_late(self) -> None:
+        if self._late:
+            with self._scan_profile.lock:
+                self._scan_profile.details["dynamic_filters"] = [taken.text for taken in self._late]
+
+    def _at_source(self, value: Expression) -> Expression:
+        """An expression over the columns given out, over those of the source."""
+        fields = self._snapshot.schema
+        columns = [ColumnRef(i, fields.field(i).name, fields.field(i).type) for i in self._outputs]
+        return substitute(value, columns)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a chunk that has rows which pass."""
+        self._take_late(context)
         nothing = context.device.single_row()
         if not all(len(context.device.matching(step.predicate, nothing)) for step in self._constants):
             return
@@ -88,6 +133,16 @@ class StoredScan(Operator[Frame], Generic[Frame]):
                 yield context.device.from_arrow(rows_without_columns(rows))
             return
         yield from self._chunks(context)
+
+    def _take_late(self, context: ExecutionContext[Frame]) -> None:
+        """What others have learned by now: more to prune by, and rows that nobody wants."""
+        found = [conjunct for late in self._late for conjunct in late.conjuncts(context.device)]
+        self._ranges += [one for conjunct in found for one in conjunct.ranges]
+        self._constants += [step for step in steps(found) if not step.columns]
+        self._steps += optional_steps(found, len(self._steps))
+        self._show_late()
+        with self._scan_profile.lock:
+            mark_as_filters(self._scan_profile, self._snapshot.schema, found)
 
     def forecast(self) -> ScanForecast:
         """What it is expected to do, by zone maps and guesses."""
@@ -122,10 +177,17 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         reads = ColumnReads(context, self._scan_profile, readers, check)
         # One step needs no order.
         sampled = fragments if len(self._steps) > 1 else ()
-        order = StepOrder(self._steps, guess_selectivities(self._steps, sampled))
-        plan = SelectionPlan(self._outputs, tuple(self._steps), self._snapshot.schema, order)
+        moving = MovingFilters(self._late, context.device, len(self._steps))
+        guesses = guess_selectivities(self._steps, sampled) + moving.guesses
+        order = StepOrder([*self._steps, *moving.placeholders], guesses)
+        plan = SelectionPlan(
+            self._outputs, tuple(self._steps), self._snapshot.schema, order, late=moving.steps
+        )
         if isinstance(context.device, ScanningDevice):
             names = list(self._scan_profile.columns)
+            if any(taken.late.moves for taken in self._late):
+                with self._scan_profile.lock:
+                    self._scan_profile.notes.append(NOT_FOLLOWED)
             work = ScanWork(
                 plan, fragments, self._ranges, names, context, self._scan_profile, readers, reads, check
             )
@@ -144,7 +206,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             finally:
                 readers.release(chunk)
 
-        todo = self._expected(readers, fragments, context.settings.zone_maps)
+        todo = self._expected(readers, fragments, moving, context.settings.zone_maps)
         answers = ordered_map(context, read, todo)
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
@@ -160,14 +222,24 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             stopped.set()
             answers.close()
             readers.close()
+            self._show_late()
 
     def _expected(
-        self, readers: FragmentReaders[Frame], fragments: Sequence[Fragment], zone_maps: bool
+        self,
+        readers: FragmentReaders[Frame],
+        fragments: Sequence[Fragment],
+        moving: MovingFilters,
+        zone_maps: bool,
     ) -> Iterator[Chunk]:
         names = list(self._scan_profile.columns)
-        for chunk in chunks(fragments, self._ranges, names, zone_maps):
-            readers.expect(chunk)
-            yield chunk
+        cut: Iterable[Chunk] = chunks(fragments, self._ranges, names, zone_maps)
+        if self._preferred is not None and zone_maps:
+            column, descending = self._preferred
+            cut = best_first(list(cut), column, descending=descending)
+        for chunk in cut:
+            left = moving.pruned(chunk) if zone_maps else chunk
+            readers.expect(left)
+            yield left
 
 
 def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Sequence[Step]) -> ScanProfile:

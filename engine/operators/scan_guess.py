@@ -64,8 +64,9 @@ def _partly_outside(ranges: Sequence[RangePredicate], fragment: Fragment) -> NDA
     for found in ranges:
         if found.operator != "in":
             opposite = RangePredicate(found.column, _OPPOSITES[found.operator], found.values)
-            # A comparison with null is not true either.
-            failing |= zone_map.possible([opposite]) | (zone_map.null_counts(found.column) > 0)
+            failing |= zone_map.possible([opposite])
+            if not found.or_null:  # a comparison with null is not true either
+                failing |= zone_map.null_counts(found.column) > 0
     return failing
 
 

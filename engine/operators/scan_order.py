@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bamquery.engine.operators.scan_predicates import Conjunct, conjunction, rebase
@@ -12,6 +12,8 @@ from bamquery.plan.expressions import Expression
 
 _PRIOR_ROWS: Final = 1024.0
 """Rows that the first guess of a selectivity counts for."""
+_WORTH: Final = 0.7
+"""Share of the rows that an optional step may let through at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +34,17 @@ class Step:
     predicate: Expression
     conjuncts: tuple[Conjunct, ...]
     can_fail: bool
+    optional: bool = False
+    """The answer is the same without it: whether it is taken depends on what it was seen to save."""
+
+
+def optional_steps(conjuncts: Sequence[Conjunct], first: int) -> list[Step]:
+    """Steps for conditions that need not be checked, numbered from `first` on."""
+    return [
+        replace(step, number=first + step.number, optional=True)
+        for step in steps([conjunct for conjunct in conjuncts if not conjunct.can_fail])
+        if step.columns
+    ]
 
 
 def steps(conjuncts: Sequence[Conjunct]) -> list[Step]:
@@ -66,6 +79,10 @@ class StepOrder:
         """Share of rows expected to pass, of those that reach the step."""
         with self._lock:
             return self._rows_out[step.number] / self._rows_in[step.number]
+
+    def is_worth(self, step: Step) -> bool:
+        """Whether it removes enough rows for what it costs, if it need not be taken."""
+        return not step.optional or self.selectivity(step) < _WORTH
 
     def learn(self, step: Step, rows_in: int, rows_out: int) -> None:
         """Note what a step let through."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -125,6 +125,12 @@ def _range(expression: Expression, schema: pa.Schema) -> RangePredicate | None:
             if column is None or not isinstance(right, Literal):
                 return None
             return _checked(schema, column, operator, [right.value])
+        case Call(function="or", arguments=(condition, Call(function="is_null", arguments=(argument,)))):
+            found = _range(condition, schema)
+            column = _column(argument)
+            if found is None or column is None or schema.field(column).name != found.column:
+                return None
+            return replace(found, or_null=True)
         case ColumnRef(index=index, type=kind) if pa.types.is_boolean(kind):
             return _checked(schema, index, "=", [pa.scalar(True)])
         case _:

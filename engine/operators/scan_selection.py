@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
@@ -25,6 +25,12 @@ class SelectionPlan:
     steps: tuple[Step, ...]
     schema: pa.Schema
     order: StepOrder
+    late: Callable[[], Sequence[Step]] = tuple
+    """Steps that change while the scan runs, as they are now."""
+
+    def waiting(self) -> list[Step]:
+        """The steps for the next chunk."""
+        return [step for step in (*self.steps, *self.late()) if self.order.is_worth(step)]
 
 
 class ChunkSelection(Generic[Frame]):
@@ -56,7 +62,7 @@ class ChunkSelection(Generic[Frame]):
             CancelledError, ExecutionError, StorageError: as operators do.
         """
         self._reads.count_chunk(self._pieces)
-        waiting = list(self._plan.steps)
+        waiting = self._plan.waiting()
         while waiting and (self._alive or not self._filtered):
             step = self._plan.order.next(waiting, self._cost)
             self._read(step.columns)

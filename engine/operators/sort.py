@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import drained, gathered, sliced
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import ColumnRef, Literal
+from bamquery.plan.expressions import ColumnRef, Expression, Literal
 from bamquery.plan.nodes import SortKey
 
 _BUCKET_ROWS: Final = 1 << 20
@@ -36,6 +37,10 @@ class Sort(Operator[Frame], Generic[Frame]):
     def __init__(self, child: Operator[Frame], keys: Sequence[SortKey]) -> None:
         super().__init__(child.fields, (child,), OperatorProfile("Sort", {"keys": len(keys)}))
         self._keys = tuple(keys)
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """The child's columns are its own."""
+        return self.children[0].narrow(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """All rows, once they have come."""

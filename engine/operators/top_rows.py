@@ -11,13 +11,17 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import GATHERED_ROWS, gathered, sliced
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.threshold import Threshold
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.nodes import SortKey
 
 
 class TopRows(Operator[Frame], Generic[Frame]):
-    """The first `count` of the child's rows in stable order, after `offset`; holds little more than those."""
+    """The first `count` of the child's rows, after `offset`; holds little more than those.
+
+    Of rows with equal keys, those that come first stay first.
+    """
 
     def __init__(self, child: Operator[Frame], keys: Sequence[SortKey], count: int, offset: int) -> None:
         details = {"keys": len(keys), "count": count, "offset": offset}
@@ -25,6 +29,13 @@ class TopRows(Operator[Frame], Generic[Frame]):
         self._keys = tuple(keys)
         self._count = count
         self._offset = offset
+        self._threshold: Threshold[Frame] | None = None
+
+    def filter_child(self) -> None:
+        """Let a scan below leave out what comes after the rows that are wanted. Called before it runs."""
+        threshold: Threshold[Frame] = Threshold(self._keys[0], self._count + self._offset)
+        if self._count and threshold.is_taken(self.children[0]):
+            self._threshold = threshold
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, once all have come."""
@@ -32,17 +43,37 @@ class TopRows(Operator[Frame], Generic[Frame]):
         if not self._count:
             return
         wanted = self._count + self._offset
+        if self._threshold is not None:
+            self._threshold.start(self.children[0])
         with context.memory.reservation("ORDER BY ... LIMIT") as memory:
             with (
                 closing(self.children[0].frames(context)) as frames,
-                closing(gathered(device, frames)) as chunks,
-                closing(
-                    ordered_map(context, lambda chunk: device.sort(chunk, self._keys, wanted), chunks)
-                ) as candidates,
+                closing(self._candidates(context, frames, wanted)) as candidates,
             ):
                 best = self._best(device, candidates, wanted, memory)
             self.profile.details["peak_memory"] = memory.peak
             yield from sliced(device, device.slice(best, self._offset, self._count))
+
+    def _candidates(
+        self, context: ExecutionContext[Frame], frames: Iterable[Frame], wanted: int
+    ) -> Generator[Frame, None, None]:
+        """The first rows of each chunk."""
+        device = context.device
+
+        def first(chunk: Frame) -> Frame:
+            return device.sort(chunk, self._keys, wanted)
+
+        if self._threshold is None:
+            chunks = gathered(device, frames)
+        else:
+            # As frames come: what they tell is wanted soon, and before others are read at all.
+            chunks = (frame for frame in frames if device.row_count(frame))
+            for chunk in chunks:
+                yield first(chunk)
+                if self._threshold.is_known:
+                    break
+        with closing(chunks), closing(ordered_map(context, first, chunks)) as candidates:
+            yield from candidates
 
     def _best(
         self, device: Device[Frame], candidates: Iterable[Frame], wanted: int, memory: Reservation
@@ -50,12 +81,17 @@ class TopRows(Operator[Frame], Generic[Frame]):
         """The first rows of all candidates, reduced whenever as many wait as are wanted."""
         held: list[Frame] = [device.empty(self.fields)]
         rows = size = 0
+        threshold = self._threshold
+        # What is known of the last one that is wanted is known better after every few chunks.
+        spare = wanted if threshold is not None else max(wanted, GATHERED_ROWS)
         for candidate in candidates:
             held.append(candidate)
             rows += device.row_count(candidate)
             size += device.nbytes(candidate)
             memory.resize(size)
-            if rows >= wanted + max(wanted, GATHERED_ROWS):
+            if rows >= (wanted + spare if threshold is None or threshold.is_known else wanted):
                 held = [device.sort(device.concatenate(held), self._keys, wanted)]
                 rows, size = device.row_count(held[0]), device.nbytes(held[0])
+                if threshold is not None:
+                    threshold.see(device, device.slice(held[0], wanted - 1, 1))
         return device.sort(device.concatenate(held), self._keys, wanted)

@@ -8,8 +8,10 @@ from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
+from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
 
 
@@ -24,3 +26,8 @@ class Union(Operator[Frame], Generic[Frame]):
         for child in self.children:
             with closing(child.frames(context)) as frames:
                 yield from frames
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Every child's columns are its own; each may take it."""
+        taken = [child.narrow(value, late) for child in self.children]
+        return any(taken)

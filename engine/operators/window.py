@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
+from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import GATHERED_ROWS, sliced
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan import nodes
-from bamquery.plan.expressions import Call, ColumnRef, Expression
+from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
 
 _STATE_BYTES = 64
 """What a call holds of each row at most while it is computed: states, positions, the frame."""
@@ -37,6 +38,12 @@ class Window(Operator[Frame], Generic[Frame]):
         }
         super().__init__(window.fields, (child,), OperatorProfile("Window", details))
         self._window = window
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """A condition on what partitions are made by leaves out whole partitions."""
+        keys = {key.index for key in self._window.partition if isinstance(key, ColumnRef)}
+        read = referenced_columns(value)
+        return bool(read) and read <= keys and self.children[0].narrow(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, partition by partition."""

@@ -38,10 +38,11 @@ _COMPARISONS: Final = frozenset(
 
 def narrow_comparisons(plan: Plan) -> Plan:
     """Take casts off the left side of comparisons with literals, where the answer stays the same."""
-    return rewrite_everywhere(plan, _narrow)
+    return rewrite_everywhere(plan, narrow_comparison)
 
 
-def _narrow(expression: Expression) -> Expression:
+def narrow_comparison(expression: Expression) -> Expression:
+    """One comparison without the cast; any other expression as it is."""
     match expression:
         case Call(function=function, arguments=(Cast(argument=value, try_=False), Literal() as literal)) if (
             function in _COMPARISONS

@@ -110,6 +110,8 @@ def fuse_ranges(ranges: Sequence[RangePredicate], kind: pa.DataType, c_type: str
     terms: list[Term] = []
     wants_nulls = forbids_nulls = False
     for found in ranges:
+        if found.or_null:
+            return "its condition is true of nulls and of other values"
         if found.operator == "is_null":
             wants_nulls = True
             continue

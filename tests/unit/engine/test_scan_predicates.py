@@ -137,3 +137,13 @@ def test_steps_group_by_columns_and_leave_what_can_fail_to_the_end() -> None:
         "less", ColumnRef(1, "b", pa.float64()), Cast(ColumnRef(0, "a", pa.int64()), pa.float64())
     )
     assert [step.number for step in found] == [0, 1, 2]
+
+
+def test_nulls_that_are_wanted_too() -> None:
+    seven = lit(7, pa.int64())
+    is_null = call("is_null", col("a"))
+    assert ranges(call("or", call("less", col("a"), seven), is_null)) == [
+        RangePredicate("a", "<", (pa.scalar(7),), or_null=True)
+    ]
+    assert ranges(call("or", call("less", col("a"), seven), call("is_null", col("b")))) == []
+    assert ranges(call("or", call("less", col("a"), seven), call("greater", col("a"), seven))) == []

@@ -1,6 +1,7 @@
 """Pruning never loses a row, for any type and predicate; and it does prune."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,10 @@ COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 
 def is_true(array: pa.Array, predicate: RangePredicate) -> np.ndarray:
     """Which rows satisfy the predicate, by pyarrow's own kernels."""
+    if predicate.or_null:
+        return is_true(array, replace(predicate, or_null=False)) | is_true(
+            array, RangePredicate("c", "is_null")
+        )
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if predicate.operator == "is_null":
@@ -83,6 +88,7 @@ def test_pruning_never_loses_a_row(type_: Any, seed: int, rows: int) -> None:
     predicates = [RangePredicate("c", operator, (x,)) for operator in COMPARISONS for x in operands]
     predicates += [RangePredicate("c", "in", tuple(operands[:n])) for n in (0, 2, 6)]
     predicates += [RangePredicate("c", "in", tuple(operands * 20))]
+    predicates += [replace(predicate, or_null=True) for predicate in predicates[::5]]
     predicates += [RangePredicate("c", "is_null"), RangePredicate("c", "is_not_null")]
     with written([batch]) as fragment:
         for predicate in predicates:
@@ -121,6 +127,15 @@ def test_sorted_integers_prune_to_the_vectors_that_match() -> None:
     assert survivors(array, "in", None) == []
     assert survivors(array, "is_null") == []
     assert survivors(array, "is_not_null") == list(range(10))
+
+
+def test_long_lists_prune_value_by_value() -> None:
+    array = pa.array(np.arange(20 * VECTOR_ROWS))
+    few = [n * 2 * VECTOR_ROWS + 5 for n in range(10)]
+    assert survivors(array, "in", *few) == list(range(0, 20, 2))
+    assert survivors(array, "in", *few, *range(-200, 0)) == list(range(0, 20, 2))
+    days = pa.array(np.arange(20 * VECTOR_ROWS).astype("datetime64[us]"))
+    assert survivors(days, "in", *(np.datetime64(n, "us").item() for n in few)) == list(range(0, 20, 2))
 
 
 def test_unequal_prunes_constant_vectors() -> None:

@@ -133,3 +133,10 @@ def test_wide_predicates_have_wide_intervals(predicate: Any) -> None:
     at = 8 + 8 * predicate.TERMS
     assert int.from_bytes(packed[at : at + 16], "little") == 0
     assert int.from_bytes(packed[at + 16 : at + 32], "little") == (1 << 127) - 325
+
+
+def test_values_and_nulls_together_are_not_for_kernels(predicate: Any) -> None:
+    found = predicate.fuse_ranges(
+        [RangePredicate("c", "<", (pa.scalar(7),), or_null=True)], pa.int64(), "int64_t"
+    )
+    assert isinstance(found, str)

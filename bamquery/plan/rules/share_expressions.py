@@ -1,0 +1,136 @@
+"""An expression that a node needs more than once is computed once, below it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, children, walk
+from bamquery.plan.format import format_expression
+from bamquery.plan.nodes import Aggregate, Plan, Project, Sort, Window
+from bamquery.plan.rewriting import columns_of, expressions_of, map_expressions, transform_plan
+
+_FIRST_ONLY: Final = frozenset({"case", "coalesce", "and", "or", "if"})
+"""Calls that need arguments after the first one for some rows only."""
+_DIFFERENT_EACH_TIME: Final = frozenset({"random", "uuid", "gen_random_uuid"})
+
+
+def share_expressions(plan: Plan) -> Plan:
+    """Put what is written several times in a node's expressions into a projection below it.
+
+    At least one of the places must be computed for every row: an expression that CASE keeps from rows for
+    which it would fail stays where it is.
+    """
+    return transform_plan(plan, _share)
+
+
+def _share(plan: Plan) -> Plan:
+    if not isinstance(plan, Project | Aggregate | Window | Sort):
+        return plan
+    shared = _shared(expressions_of(plan), _certain(plan))
+    if not shared:
+        return plan
+    child = plan.child
+    columns = columns_of(child)
+    names = (*(column.name for column in columns), *map(format_expression, shared))
+    below = Project(child, (*columns, *shared), names)
+    places = {
+        expression: ColumnRef(len(columns) + i, format_expression(expression), expression.type)
+        for i, expression in enumerate(shared)
+    }
+    moved = map_expressions(plan, lambda expression: _replaced(expression, places))
+    assert isinstance(moved, Project | Aggregate | Window | Sort)
+    shifted = replace(moved, child=below)
+    if isinstance(plan, Sort | Window):  # which give their child's columns out, too
+        return _without(shifted, len(columns), len(shared))
+    return shifted
+
+
+def _without(plan: Plan, start: int, count: int) -> Plan:
+    """The plan without `count` of its columns from `start` on."""
+    kept = [column for column in columns_of(plan) if not start <= column.index < start + count]
+    return Project(plan, tuple(kept), tuple(column.name for column in kept))
+
+
+def _shared(expressions: Sequence[Expression], certain: Iterable[Expression]) -> list[Expression]:
+    """Those that occur twice or more, the largest ones: what is part of one only counts with it."""
+    uses: Counter[Expression] = Counter()
+
+    def count(expression: Expression) -> None:
+        if isinstance(expression, Call | Cast):
+            uses[expression] += 1
+            if uses[expression] == 1:
+                for child in children(expression):
+                    count(child)
+
+    for expression in expressions:
+        count(expression)
+    found = [expression for expression, number in uses.items() if number > 1 and _is_worth(expression)]
+    if not found:
+        return []
+    always = {part for expression in certain for part in _always(expression)}
+    return [expression for expression in found if expression in always]
+
+
+def _is_worth(expression: Expression) -> bool:
+    """Whether it costs something and has the same value each time.
+
+    The values of a dictionary are best looked up where they are wanted. Zeros of either sign are equal, and
+    what is computed from them may differ.
+    """
+    if isinstance(expression, Cast) and pa.types.is_dictionary(expression.argument.type):
+        return False
+    for part in walk(expression):
+        if isinstance(part, Call) and part.function in _DIFFERENT_EACH_TIME:
+            return False
+        if isinstance(part, Literal) and pa.types.is_floating(part.type) and part.value.as_py() == 0:
+            return False
+    return bool(any(isinstance(part, ColumnRef) for part in walk(expression)))
+
+
+def _certain(plan: Plan) -> Iterator[Expression]:
+    """Expressions that the node computes for every row."""
+    match plan:
+        case Project(expressions=expressions):
+            yield from expressions
+        case Aggregate(keys=keys, aggregates=aggregates):
+            yield from keys
+            for call in aggregates:
+                if call.filter is None:
+                    yield from call.inputs
+                else:
+                    yield call.filter
+        case Sort(keys=order):
+            yield from (key.expression for key in order)
+        case Window(partition=partition, order=order):
+            yield from partition
+            yield from (key.expression for key in order)
+        case _:
+            pass
+
+
+def _always(expression: Expression) -> Iterator[Expression]:
+    """The expression and those below it that are computed whenever it is."""
+    yield expression
+    below = children(expression)
+    if isinstance(expression, Call) and expression.function in _FIRST_ONLY:
+        below = below[:1]
+    for child in below:
+        yield from _always(child)
+
+
+def _replaced(expression: Expression, places: Mapping[Expression, ColumnRef]) -> Expression:
+    found = places.get(expression)
+    if found is not None:
+        return found
+    match expression:
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(_replaced(one, places) for one in arguments))
+        case Cast(argument=argument):
+            return replace(expression, argument=_replaced(argument, places))
+        case _:
+            return expression

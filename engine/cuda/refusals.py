@@ -32,17 +32,12 @@ _CASTS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 )
 """Casts between families of types that libcudf cannot do as DuckDB does, and why."""
 
-REFUSED_AGGREGATES: Final = frozenset(
-    {
-        *("sem", "skewness", "kurtosis", "kurtosis_pop", "product", "bit_and", "bit_or", "bit_xor"),
-        *("arg_min", "arg_max", "arg_min_null", "arg_max_null", "corr", "covar_pop", "covar_samp"),
-        *("regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope"),
-        *("regr_sxx", "regr_sxy", "regr_syy", "quantile_cont", "quantile_disc", "mode", "entropy"),
-        *("mad", "string_agg"),
-    }
+_BETWEEN: Final[Mapping[str, str]] = MappingProxyType(
+    {"quantile_cont": "median or quantile_cont", "mad": "mad"}
 )
-"""Aggregates of the CPU that nobody has written for libcudf."""
+"""Aggregates of values between two others, and what they are called."""
 
+_WORD_DIGITS: Final = 18
 _INSTEAD: Final = "SET device = 'cpu' for this query"
 
 
@@ -69,10 +64,12 @@ def expression_refusals(expression: Expression) -> list[str]:
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
     reasons = [_renamed(reason) for reason in on_cpu.aggregate_refusals(call)]
-    if call.order:
-        reasons.append(f"the cuda device has no ORDER BY within {call.function}; {_INSTEAD}")
-    elif call.function in REFUSED_AGGREGATES:
-        reasons.append(f"the cuda device has no aggregate {call.function}; {_INSTEAD}")
+    kind = value_type(call.type)
+    if call.function in _BETWEEN and isinstance(kind, pa.Decimal128Type) and kind.precision > _WORD_DIGITS:
+        reasons.append(
+            f"the cuda device has no {_BETWEEN[call.function]} of {type_name(kind)}: libcudf does not "
+            f"convert more than {_WORD_DIGITS} digits to DOUBLE as the CPU does; {_INSTEAD}"
+        )
     for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys(reasons))

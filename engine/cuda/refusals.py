@@ -12,6 +12,7 @@ from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cuda import absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
+from bamquery.plan.functions import WINDOW_FUNCTIONS
 from bamquery.plan.types import is_interval, value_type
 from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
@@ -77,7 +78,10 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
 
 def window_refusals(call: WindowCall) -> list[str]:
     """Why a call over a window cannot be computed."""
-    return [f"the cuda device has no windows (OVER); {_INSTEAD}"]
+    reasons = [] if call.call.function in WINDOW_FUNCTIONS else aggregate_refusals(call.call)
+    for expression in call.inputs:
+        reasons += expression_refusals(expression)
+    return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))
 
 
 def _cast_refusals(source: pa.DataType, target: pa.DataType) -> list[str]:

@@ -353,7 +353,7 @@ class GroupByRequest:
 
 
 class GroupBy:
-    def __init__(self, keys, keys_are_sorted=None):
+    def __init__(self, keys, null_handling=None, keys_are_sorted=None):
         self._keys = keys
         self._sorted = keys_are_sorted is not None and keys_are_sorted.name == "YES"
 

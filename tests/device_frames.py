@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
-from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, SortKey
+from bamquery.plan.types import value_type
 from tests.conformance.harness import random_column
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, scaled
 from tests.values import plain, same
@@ -141,28 +142,78 @@ def _calls(kind: pa.DataType) -> list[AggregateCall]:
     return [*calls, *(AggregateCall(c.function, c.arguments, c.type, filter=positive) for c in calls[:4])]
 
 
+def _gathered_calls(kind: pa.DataType) -> list[AggregateCall]:
+    """Aggregates that look at all values of a group, or at one row by an order; and of moments."""
+    argument = (ColumnRef(2, "x", kind),)
+    number, other = ColumnRef(0, "n", pa.int64()), ColumnRef(3, "m", pa.int64())
+    third, half = (Literal(pa.scalar(share, pa.float64())) for share in (0.3, -0.5))
+    calls = [AggregateCall("mode", argument, kind), AggregateCall("entropy", argument, pa.float64())]
+    calls += [AggregateCall("quantile_disc", argument, kind, parameter=share) for share in (third, half)]
+    for name in ("arg_min", "arg_max", "arg_min_null", "arg_max_null"):
+        calls.append(AggregateCall(name, (*argument, other), kind))
+        calls.append(AggregateCall(name, (number, *argument), pa.int64()))
+    keys = (SortKey(other, descending=True), SortKey(number))
+    calls += [AggregateCall(name, argument, kind, order=keys) for name in ("first", "last", "any_value")]
+    calls.append(AggregateCall("mode", argument, kind, order=(SortKey(*argument, descending=True),)))
+    plain = value_type(kind)
+    if pa.types.is_large_string(plain):
+        comma = Literal(pa.scalar("+", plain))
+        calls.append(AggregateCall("string_agg", argument, plain, parameter=comma))
+        calls.append(AggregateCall("string_agg", argument, plain, parameter=comma, order=keys))
+    if pa.types.is_integer(plain):
+        calls += [AggregateCall(name, argument, kind) for name in ("bit_and", "bit_or", "bit_xor")]
+    if kind == pa.int64():
+        doubles, small = (Cast(column, pa.float64()) for column in (number, other))
+        names = ("product", "skewness", "kurtosis", "kurtosis_pop", "sem")
+        calls += [AggregateCall(name, (small,), pa.float64()) for name in names]
+        pairs = ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2")
+        pairs += ("regr_slope", "regr_sxx", "regr_sxy", "regr_syy")
+        calls += [AggregateCall(name, (doubles, small), pa.float64()) for name in pairs]
+        calls.append(AggregateCall("regr_count", (doubles, small), pa.uint32()))
+    exact = pa.types.is_decimal(plain) and plain.precision < 18
+    if pa.types.is_floating(plain):
+        calls.append(AggregateCall("mad", argument, kind))
+    if pa.types.is_floating(plain) or pa.types.is_temporal(plain) or exact:
+        calls += [AggregateCall("quantile_cont", argument, kind, parameter=share) for share in (third, half)]
+    return calls
+
+
 def check_groups(device: Device[Any], rows: int = 700) -> None:
     """Every aggregate of every type, by keys of every type and by none, in one state and in several."""
     for index, kind in enumerate(ALL_TYPES):
-        keys_kind = ALL_TYPES[(index * 7 + 3) % len(ALL_TYPES)]
-        batch = pa.RecordBatch.from_arrays(
-            [
-                pa.array(range(rows), pa.int64()),
-                random_column(keys_kind, rows, 1),
-                _without_extremes(kind, rows, index),
-                random_column(pa.int64(), rows, 3, [5, 300, 10_000]),
-            ],
-            ["n", "k", "x", "m"],
-        )
+        keys_kind, batch = _keyed(index, kind, rows)
+        calls = _calls(kind)
         for keys in (
             (),
             (ColumnRef(1, "k", keys_kind),),
             (ColumnRef(1, "k", keys_kind), ColumnRef(3, "m", pa.int64())),
         ):
-            expected = _grouped(CpuDevice(), batch, keys, kind, [0, rows])
+            expected = _grouped(CpuDevice(), batch, keys, calls, [0, rows])
             for edges in ([0, rows], [0, 0, 31, 33, rows, rows]):
-                ours = _grouped(device, batch, keys, kind, edges)
+                ours = _grouped(device, batch, keys, calls, edges)
                 assert_equal(ours, expected, 1e-9)
+
+
+def check_gathered(device: Device[Any], rows: int = 700) -> None:
+    """Aggregates that look at all values of a group, of every type: in one state, in several, and split."""
+    for index, kind in enumerate(ALL_TYPES):
+        keys_kind, batch = _keyed(index, kind, rows)
+        calls = _gathered_calls(kind)
+        for keys, edges in (((), [0, rows]), ((ColumnRef(1, "k", keys_kind),), [0, 0, 31, 33, rows, rows])):
+            expected = _grouped(CpuDevice(), batch, keys, calls, [0, rows])
+            assert_equal(_grouped(device, batch, keys, calls, edges), expected, 1e-9)
+
+
+def _keyed(index: int, kind: pa.DataType, rows: int) -> tuple[pa.DataType, pa.RecordBatch]:
+    """A row's number, a key of some type, which is given too, a value of the type, and a number."""
+    keys_kind = ALL_TYPES[(index * 7 + 3) % len(ALL_TYPES)]
+    columns = [
+        pa.array(range(rows), pa.int64()),
+        random_column(keys_kind, rows, 1),
+        _without_extremes(kind, rows, index),
+        random_column(pa.int64(), rows, 3, [5, 300, 10_000]),
+    ]
+    return keys_kind, pa.RecordBatch.from_arrays(columns, ["n", "k", "x", "m"])
 
 
 def _without_extremes(kind: pa.DataType, rows: int, seed: int) -> pa.Array:
@@ -182,10 +233,9 @@ def _grouped(
     device: Device[Any],
     batch: pa.RecordBatch,
     keys: Sequence[Expression],
-    kind: pa.DataType,
+    calls: Sequence[AggregateCall],
     edges: Sequence[int],
 ) -> pa.RecordBatch:
-    calls = _calls(kind)
     aggregation = device.aggregation(keys, calls)
     states = [aggregation.partial(device.from_arrow(batch.slice(a, b - a))) for a, b in pairwise(edges)]
     state = aggregation.merge(states)

@@ -9,15 +9,14 @@ from typing import TypeVar
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
-from bamquery.engine.cuda.aggregates.registry import ACCUMULATORS
+from bamquery.engine.cuda.aggregates.accumulator import Parts, joined_parts
+from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.grouping import Codes, group_rows
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.memory import reported
 from bamquery.plan.expressions import AggregateCall, Expression
-from bamquery.plan.types import value_type
 
 Answer = TypeVar("Answer")
 
@@ -65,7 +64,8 @@ class CudaAggregation:
         self._kernels = kernels
         self._keys = tuple(keys)
         self._calls = tuple(calls)
-        self._accumulators = tuple(_accumulator(call) for call in self._calls)
+        assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
+        self._accumulators = tuple(accumulator_of(call) for call in self._calls)
 
     def partial(self, frame: CudaFrame) -> CudaGroups:
         """The state of one frame's rows."""
@@ -96,8 +96,8 @@ class CudaAggregation:
         grouping = group_rows(kernels, evaluate_columns(kernels, self._keys, frame), frame.rows)
         parts: list[Parts] = []
         for call, accumulator in zip(self._calls, self._accumulators, strict=True):
-            argument, codes = _inputs(kernels, call, frame, grouping.codes)
-            parts.append(accumulator.partial(kernels, argument, codes))
+            rows, codes = _inputs(kernels, call, frame, grouping.codes)
+            parts.append(accumulator.partial(kernels, rows, codes))
         return CudaGroups(grouping.keys, grouping.codes.groups, tuple(parts))
 
     def _merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
@@ -116,17 +116,19 @@ class CudaAggregation:
         kernels = self._kernels
         if not state.groups:
             return [state] * count
+        # Of the groups' numbers, since states may be lists.
         table, starts = plc.partitioning.hash_partition(
-            plc.Table(state.columns()),
+            plc.Table([*state.keys, kernels.positions(state.groups)]),
             list(range(len(state.keys))),
             count,
             stream=kernels.stream,
             mr=kernels.memory,
         )
+        columns = kernels.gather(state.columns(), table.columns()[-1])
         starts = list(starts)[:count]
         ends = [*starts[1:], state.groups]
         return [
-            state.with_columns([kernels.cut(column, start, end) for column in table.columns()], end - start)
+            state.with_columns([kernels.cut(column, start, end) for column in columns], end - start)
             for start, end in zip(starts, ends, strict=True)
         ]
 
@@ -137,22 +139,23 @@ class CudaAggregation:
         return make_frame(columns, state.groups)
 
 
-def _inputs(
-    kernels: Kernels, call: AggregateCall, frame: CudaFrame, codes: Codes
-) -> tuple[plc.Column, Codes]:
-    """The argument (nulls where there is none) over the rows that count, and their groups."""
+def _inputs(kernels: Kernels, call: AggregateCall, frame: CudaFrame, codes: Codes) -> tuple[Parts, Codes]:
+    """What the call's accumulator takes, over the rows that count, and their groups."""
     if call.filter is not None and frame.rows:
         (mask,) = evaluate_columns(kernels, [call.filter], frame)
         codes, _ = codes.among(kernels, mask)
         # Before the argument is computed: it must not fail for rows that the filter drops.
         frame = kernels.kept(frame, mask)
-    if not call.arguments:
-        return kernels.nulls(frame.rows, pa.null()), codes
-    (argument,) = evaluate_columns(kernels, call.arguments, frame)
-    return argument, codes
+    return rows_of(kernels, call, frame), codes
 
 
-def _accumulator(call: AggregateCall) -> Accumulator:
-    assert not call.distinct, "operators make arguments distinct"
-    argument = call.arguments[0].type if call.arguments else pa.null()
-    return ACCUMULATORS[call.function](value_type(argument), value_type(call.type))
+def rows_of(kernels: Kernels, call: AggregateCall, frame: CudaFrame) -> Parts:
+    """A call's arguments and sort keys, or nulls where it has none.
+
+    Raises:
+        ExecutionError: one of them cannot be computed.
+    """
+    inputs = [*call.arguments, *(key.expression for key in call.order)]
+    if not inputs:
+        return (kernels.nulls(frame.rows, pa.null()),)
+    return tuple(evaluate_columns(kernels, inputs, frame))

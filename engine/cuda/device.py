@@ -24,6 +24,7 @@ from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.sorting import sort_frame
 from bamquery.engine.cuda.upload import upload
+from bamquery.engine.cuda.windows.compute import window_columns
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
@@ -208,8 +209,11 @@ class CudaDevice:
         return self._on_gpu("rows by key", lambda: self._partition(frame, keys, count, level))
 
     def window(self, window: Window, frame: CudaFrame, check: Callable[[], None]) -> CudaFrame:
-        """Nothing: windows are refused before a plan runs."""
-        raise AssertionError("windows are refused")
+        """The values of a window's calls."""
+        return self._on_gpu(
+            "a window",
+            lambda: make_frame(window_columns(self.kernels, window, frame, check), frame.rows),
+        )
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
         """The fragment's columns, read by the host and copied."""

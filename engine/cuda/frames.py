@@ -69,6 +69,10 @@ def column_bytes(column: plc.Column) -> int:
     """Device memory that the column's rows occupy; for a slice of strings as if all had equal lengths."""
     rows = column.size()
     mask = -(-rows // 8) if column.null_mask() is not None else 0
+    if column.type().id() == TypeId.LIST:
+        offsets, values = column.child(0), column.child(1)
+        share = column_bytes(values) * rows // max(offsets.size() - 1, 1)
+        return share + plc.types.size_of(offsets.type()) * (rows + 1) + mask
     if column.type().id() != TypeId.STRING:
         return rows * plc.types.size_of(column.type()) + mask
     data = column.data()

@@ -68,6 +68,12 @@ class Codes:
             return kernels.gather([values], zeros)[0]
         return kernels.gather([values], self.column)[0]
 
+    def numbers(self, kernels: Kernels) -> plc.Column:
+        """The group number of each row, as int32."""
+        if self.column is None:
+            return kernels.repeated(kernels.number(0, pa.int32()), self.rows)
+        return self.column
+
     def among(
         self, kernels: Kernels, mask: plc.Column, *columns: plc.Column
     ) -> tuple[Codes, list[plc.Column]]:
@@ -108,6 +114,37 @@ class Grouping:
 
     codes: Codes
     keys: tuple[plc.Column, ...]
+
+
+def order_within(
+    kernels: Kernels,
+    codes: Codes,
+    keys: Sequence[plc.Column] = (),
+    orders: Sequence[Order] | None = None,
+    nulls: Sequence[NullOrder] | None = None,
+) -> plc.Column:
+    """Positions of the rows by group, then by keys (ascending, nulls last), then as they come."""
+    directions = [Order.ASCENDING] * len(keys) if orders is None else list(orders)
+    places = [NullOrder.AFTER] * len(keys) if nulls is None else list(nulls)
+    return plc.sorting.stable_sorted_order(
+        plc.Table([codes.numbers(kernels), *keys]),
+        [Order.ASCENDING, *directions],
+        [NullOrder.AFTER, *places],
+        stream=kernels.stream,
+        mr=kernels.memory,
+    )
+
+
+def ends_within(kernels: Kernels, codes: Codes, order: plc.Column, *, last: bool = False) -> plc.Column:
+    """The first or last row of each group, of rows in an order by group; beyond all rows if it has none."""
+    narrow = plc.DataType(TypeId.INT32)
+    column = None if codes.column is None else kernels.gather([codes.column], order)[0]
+    sorted_codes = Codes(column, codes.rows, codes.groups)
+    aggregation = plc.aggregation.max() if last else plc.aggregation.min()
+    places = sorted_codes.reduced(kernels, kernels.positions(codes.rows), aggregation, narrow)
+    beyond = kernels.number(codes.rows, pa.int32())
+    found = kernels.gather([order], kernels.filled(places, beyond), nullify=True)[0]
+    return kernels.filled(found, beyond)
 
 
 def group_rows(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Grouping:

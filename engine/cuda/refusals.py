@@ -12,6 +12,7 @@ from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import family, is_castable
 from bamquery.engine.cuda import absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
+from bamquery.plan.functions import WINDOW_FUNCTIONS
 from bamquery.plan.types import is_interval, value_type
 from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
@@ -32,17 +33,12 @@ _CASTS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 )
 """Casts between families of types that libcudf cannot do as DuckDB does, and why."""
 
-REFUSED_AGGREGATES: Final = frozenset(
-    {
-        *("sem", "skewness", "kurtosis", "kurtosis_pop", "product", "bit_and", "bit_or", "bit_xor"),
-        *("arg_min", "arg_max", "arg_min_null", "arg_max_null", "corr", "covar_pop", "covar_samp"),
-        *("regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope"),
-        *("regr_sxx", "regr_sxy", "regr_syy", "quantile_cont", "quantile_disc", "mode", "entropy"),
-        *("mad", "string_agg"),
-    }
+_BETWEEN: Final[Mapping[str, str]] = MappingProxyType(
+    {"quantile_cont": "median or quantile_cont", "mad": "mad"}
 )
-"""Aggregates of the CPU that nobody has written for libcudf."""
+"""Aggregates of values between two others, and what they are called."""
 
+_WORD_DIGITS: Final = 18
 _INSTEAD: Final = "SET device = 'cpu' for this query"
 
 
@@ -69,10 +65,12 @@ def expression_refusals(expression: Expression) -> list[str]:
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
     reasons = [_renamed(reason) for reason in on_cpu.aggregate_refusals(call)]
-    if call.order:
-        reasons.append(f"the cuda device has no ORDER BY within {call.function}; {_INSTEAD}")
-    elif call.function in REFUSED_AGGREGATES:
-        reasons.append(f"the cuda device has no aggregate {call.function}; {_INSTEAD}")
+    kind = value_type(call.type)
+    if call.function in _BETWEEN and isinstance(kind, pa.Decimal128Type) and kind.precision > _WORD_DIGITS:
+        reasons.append(
+            f"the cuda device has no {_BETWEEN[call.function]} of {type_name(kind)}: libcudf does not "
+            f"convert more than {_WORD_DIGITS} digits to DOUBLE as the CPU does; {_INSTEAD}"
+        )
     for expression in call.inputs:
         reasons += expression_refusals(expression)
     return list(dict.fromkeys(reasons))
@@ -80,7 +78,10 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
 
 def window_refusals(call: WindowCall) -> list[str]:
     """Why a call over a window cannot be computed."""
-    return [f"the cuda device has no windows (OVER); {_INSTEAD}"]
+    reasons = [] if call.call.function in WINDOW_FUNCTIONS else aggregate_refusals(call.call)
+    for expression in call.inputs:
+        reasons += expression_refusals(expression)
+    return list(dict.fromkeys([*reasons, *type_refusals(call.type)]))
 
 
 def _cast_refusals(source: pa.DataType, target: pa.DataType) -> list[str]:

@@ -27,7 +27,7 @@ def sort_frame(kernels: Kernels, frame: CudaFrame, keys: Sequence[SortKey], limi
         return make_frame([kernels.cut(column, 0, rows) for column in frame.columns], rows)
     columns = evaluate_columns(kernels, [key.expression for key in keys], frame)
     orders = [Order.DESCENDING if key.descending else Order.ASCENDING for key in keys]
-    nulls = [_null_order(key) for key in keys]
+    nulls = [null_order(key) for key in keys]
     positions = plc.sorting.stable_sorted_order(
         plc.Table(columns), orders, nulls, stream=kernels.stream, mr=kernels.memory
     )
@@ -59,6 +59,6 @@ def _with_nans_in_order(kernels: Kernels, positions: plc.Column, keys: plc.Colum
     return kernels.joined([*ordered.columns(), kernels.cut(positions, count, rows)])
 
 
-def _null_order(key: SortKey) -> NullOrder:
+def null_order(key: SortKey) -> NullOrder:
     """Where libcudf puts nulls among values, which descending order turns round."""
     return NullOrder.BEFORE if key.nulls_first != key.descending else NullOrder.AFTER

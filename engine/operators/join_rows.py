@@ -12,6 +12,7 @@ from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.framing import sliced
 from bamquery.engine.operators.join_build import Build
+from bamquery.engine.operators.join_device import JoiningTable, joining_table
 from bamquery.engine.operators.join_pairs import (
     JoinCondition,
     PairFinder,
@@ -36,6 +37,7 @@ class JoinedRows(Generic[Frame]):
         probe_columns: int,
     ) -> None:
         self._device: Device[Frame] = context.device
+        self._check = context.check_cancelled
         self._held = held
         self._kind = kind
         self._condition = condition
@@ -55,6 +57,10 @@ class JoinedRows(Generic[Frame]):
         Raises:
             ExecutionError: a key or condition cannot be computed, or a single row has several partners.
         """
+        table = joining_table(self._held.table, self._kind, self._condition)
+        if table is not None:
+            yield from self._joined(table, frame)
+            return
         for pairs in self._finder.pairs(frame):
             if self._kind in ("semi", "anti"):
                 yield self._chosen(frame, pairs)
@@ -62,6 +68,14 @@ class JoinedRows(Generic[Frame]):
                 yield self._marked(frame, pairs)
             else:
                 yield self._paired(frame, pairs)
+
+    def _joined(self, table: JoiningTable, frame: Frame) -> Iterator[Frame]:
+        """By the device itself."""
+        keys = self._device.evaluate(self._condition.probe_keys, frame)
+        for rows in table.joined(self._kind, frame, keys, self._held.frame):
+            self._check()
+            residual = self._condition.residual
+            yield rows if residual is None else self._device.filter(rows, residual)
 
     def lone(self, nothing: Frame) -> Generator[Frame, None, None]:
         """Held rows that were never found, if they are wanted, beside nulls for the columns of `nothing`."""

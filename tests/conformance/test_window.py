@@ -122,10 +122,3 @@ def test_a_cancelled_window_stops(device: Device[Any], threads: int) -> None:
             for _ in _operator((), rows).frames(context):
                 pass
     assert rows.closed
-
-
-def test_cuda_says_that_it_has_none() -> None:
-    from bamquery.engine.cuda import refusals
-
-    (reason,) = refusals.window_refusals(CALLS[0][0])
-    assert reason == "the cuda device has no windows (OVER); SET device = 'cpu' for this query"

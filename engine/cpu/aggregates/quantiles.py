@@ -143,8 +143,11 @@ def _between_decimals(
 ) -> Column:
     """Cut off at the scale: DuckDB does so after adding, or before where it has 128-bit integers."""
     if kind.precision <= _WORD_DIGITS:
-        below, above = (decimals.words(side)[:, 0].astype(np.float64) for side in (low, high))
-        return decimals.from_unscaled((below + (above - below) * share).astype(np.int64), kind, validity)
+        whole, other = (decimals.words(side)[:, 0] for side in (low, high))
+        below, above = whole.astype(np.float64), other.astype(np.float64)
+        between = (below + (above - below) * share).astype(np.int64)
+        # A value itself stays as it is: doubles do not hold all of them.
+        return decimals.from_unscaled(np.where(share == 0, whole, between), kind, validity)
     unit = Decimal(1).scaleb(-kind.scale)
     result: list[Any] = []
     with localcontext(decimals.EXACT):

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pylibcudf as plc
+from pylibcudf.aggregation import Aggregation
 
 from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import INT64, Kernels
@@ -19,11 +20,24 @@ DOUBLE: Final[Any] = pa.float64()
 
 
 class Accumulator(ABC):
-    """One aggregate call. `merge` is associative, in the order of the states."""
+    """One aggregate call. `merge` is associative, in the order of the states.
+
+    Attributes:
+        exact: states are integers, null or 0 where there is no value, and those of rows a to b are those of
+            all rows to b less those to a.
+        scans: for each part of a row's state the libcudf aggregation that joins two states' parts, where
+            there is a value; empty where there is none.
+    """
+
+    exact: bool = False
+    scans: tuple[Aggregation, ...] = ()
 
     @abstractmethod
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
-        """States of the groups after these rows; `column` is the argument, nulls included."""
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+        """States of the groups after these rows; `rows` are the arguments, nulls included.
+
+        A call without arguments has one column of nulls; sort keys of the call come last.
+        """
 
     @abstractmethod
     def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:

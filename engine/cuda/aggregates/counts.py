@@ -12,7 +12,9 @@ from bamquery.engine.cuda.kernels import Kernels
 class CountRows(Accumulator):
     """All rows; 0 for a group without any."""
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    exact = True
+
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """One number a group."""
         return (codes.counted(kernels),)
 
@@ -28,6 +30,6 @@ class CountRows(Accumulator):
 class Count(CountRows):
     """Rows whose argument is not null."""
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """One number a group."""
-        return (codes.counted(kernels, column),)
+        return (codes.counted(kernels, rows[0]),)

@@ -26,14 +26,16 @@ class PlainExtreme(Accumulator):
 
     def __init__(self, *, greatest: bool) -> None:
         self._aggregation = plc.aggregation.max() if greatest else plc.aggregation.min()
+        self.scans = (self._aggregation,)
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """The extreme."""
+        (column,) = rows
         return (codes.reduced(kernels, column, self._aggregation, column.type()),)
 
     def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
         """The extremes' extreme."""
-        return PlainExtreme.partial(self, kernels, parts[0], codes)
+        return PlainExtreme.partial(self, kernels, parts, codes)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The extremes."""
@@ -43,9 +45,9 @@ class PlainExtreme(Accumulator):
 class BooleanExtreme(PlainExtreme):
     """Of booleans: false is less than true, so `bool_and` is min and `bool_or` is max."""
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """The extreme as a number."""
-        return super().partial(kernels, kernels.convert(column, device_type(pa.int8())), codes)
+        return super().partial(kernels, (kernels.convert(rows[0], device_type(pa.int8())),), codes)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The extremes as booleans."""
@@ -60,12 +62,13 @@ class FloatExtreme(Accumulator):
         self._greatest = greatest
         self._numbers = PlainExtreme(greatest=greatest)
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """Both."""
+        (column,) = rows
         not_numbers = kernels.is_nan(column)
         numbers = kernels.null_where(not_numbers, column, self._kind)
         counts = added(kernels, kernels.convert(not_numbers, INT64), codes)
-        return (*self._numbers.partial(kernels, numbers, codes), counts)
+        return (*self._numbers.partial(kernels, (numbers,), codes), counts)
 
     def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
         """The extremes' extreme, and the sum of the counts."""

@@ -21,16 +21,18 @@ class Variance(Accumulator):
         argument: the argument's type.
         spare: subtracted from the count in the divisor: 1 for a sample, 0 for a population.
         root: whether the square root is wanted.
+        of_mean: whether it is the mean's: divided by the root of the count.
     """
 
-    def __init__(self, argument: pa.DataType, *, spare: int, root: bool) -> None:
+    def __init__(self, argument: pa.DataType, *, spare: int, root: bool, of_mean: bool = False) -> None:
         self._argument = argument
         self._spare = spare
         self._root = root
+        self._of_mean = of_mean
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """Count, mean and sum of squared distances."""
-        values = cast(kernels, Operand(self._argument, column), DOUBLE, try_=False)
+        values = cast(kernels, Operand(self._argument, rows[0]), DOUBLE, try_=False)
         counts = codes.counted(kernels, values)
         means = _divided(kernels, _sum(kernels, values, codes), counts)
         squares = _sum(kernels, _squared_distance(kernels, values, codes.of_rows(kernels, means)), codes)
@@ -43,7 +45,7 @@ class Variance(Accumulator):
         totals = added(kernels, counts, codes)
         weights = kernels.convert(counts, FLOAT64)
         # Means of one value far from zero must come back exactly: weigh differences, not values.
-        base = _some(kernels, means, codes)
+        base = some_value(kernels, means, codes)
         away = _double(kernels, BinaryOperator.SUB, means, codes.of_rows(kernels, base))
         weighted = _sum(kernels, _double(kernels, BinaryOperator.MUL, weights, away), codes)
         common = _double(kernels, BinaryOperator.ADD, base, _divided(kernels, weighted, totals))
@@ -63,6 +65,9 @@ class Variance(Accumulator):
         result = kernels.where(alone, kernels.number(0.0, DOUBLE), result)
         if self._root:
             result = kernels.unary(UnaryOperator.SQRT, result)
+        if self._of_mean:
+            roots = kernels.unary(UnaryOperator.SQRT, kernels.convert(counts, FLOAT64))
+            result = _double(kernels, BinaryOperator.DIV, result, roots)
         enough = kernels.test(BinaryOperator.GREATER, counts, kernels.number(self._spare))
         return kernels.where(enough, result, kernels.null(DOUBLE))
 
@@ -84,7 +89,7 @@ def _squared_distance(kernels: Kernels, values: plc.Column, others: plc.Column) 
     return _double(kernels, BinaryOperator.MUL, distance, distance)
 
 
-def _some(kernels: Kernels, values: plc.Column, codes: Codes) -> plc.Column:
+def some_value(kernels: Kernels, values: plc.Column, codes: Codes) -> plc.Column:
     """One value of each group, null for a group without any."""
     narrow = device_type(pa.int32())
     first = codes.reduced(kernels, kernels.positions(values.size()), plc.aggregation.min(), narrow)

@@ -23,8 +23,9 @@ class RowValue(Accumulator):
         self._aggregation = plc.aggregation.max() if last else plc.aggregation.min()
         self._skip_nulls = skip_nulls
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """The value, and whether there was a row."""
+        (column,) = rows
         if self._skip_nulls and column.null_count():
             codes, (column,) = codes.among(kernels, kernels.is_valid(column), column)
         return self._chosen(kernels, column, codes)

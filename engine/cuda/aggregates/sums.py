@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pylibcudf as plc
+from pylibcudf.aggregation import Aggregation
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
@@ -29,9 +30,11 @@ _LIMB_BITS: Final = 32
 class FloatSum(Accumulator):
     """Sum of floats in doubles."""
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    scans: tuple[Aggregation, ...] = (plc.aggregation.sum(),)
+
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """The sum."""
-        return self.merge(kernels, (kernels.convert(column, FLOAT64),), codes)
+        return self.merge(kernels, (kernels.convert(rows[0], FLOAT64),), codes)
 
     def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
         """The sums."""
@@ -45,8 +48,11 @@ class FloatSum(Accumulator):
 class FloatAverage(FloatSum):
     """Mean of floats: sum / count in doubles."""
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    scans = (plc.aggregation.sum(), plc.aggregation.sum())
+
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """Sum and count."""
+        (column,) = rows
         sums = FloatSum.merge(self, kernels, (kernels.convert(column, FLOAT64),), codes)
         return (*sums, codes.counted(kernels, column))
 
@@ -63,11 +69,14 @@ class FloatAverage(FloatSum):
 class ExactSum(Accumulator):
     """Sum of integers or decimals in decimal128 with 38 digits."""
 
+    exact = True
+
     def __init__(self, kind: Any) -> None:
         self._kind = kind
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """Limbs."""
+        (column,) = rows
         zeros = _zeros_like(kernels, column)
         return self.merge(kernels, (*_split(kernels, column), zeros), codes)
 
@@ -92,8 +101,9 @@ class ExactAverage(ExactSum):
         super().__init__(pa.decimal128(38, scale))
         self._scale = scale
 
-    def partial(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
         """Limbs and count."""
+        (column,) = rows
         limbs = (*_split(kernels, column), _zeros_like(kernels, column))
         return (*ExactSum.merge(self, kernels, limbs, codes), codes.counted(kernels, column))
 

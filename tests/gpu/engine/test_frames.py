@@ -22,3 +22,7 @@ def test_sorting(device: Device[Any]) -> None:
 
 def test_groups(device: Device[Any]) -> None:
     device_frames.check_groups(device)
+
+
+def test_gathered(device: Device[Any]) -> None:
+    device_frames.check_gathered(device)

@@ -21,7 +21,7 @@ TypeId = _enum(
     "TypeId",
     *("EMPTY", "INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"),
     *("FLOAT32", "FLOAT64", "BOOL8", "TIMESTAMP_DAYS", "TIMESTAMP_SECONDS", "TIMESTAMP_MILLISECONDS"),
-    *("TIMESTAMP_MICROSECONDS", "TIMESTAMP_NANOSECONDS", "STRING", "DECIMAL128"),
+    *("TIMESTAMP_MICROSECONDS", "TIMESTAMP_NANOSECONDS", "STRING", "DECIMAL128", "LIST"),
 )
 _BINARY = (
     *("ADD", "SUB", "MUL", "DIV", "MOD", "POW", "SHIFT_LEFT", "SHIFT_RIGHT", "SHIFT_RIGHT_UNSIGNED"),
@@ -39,6 +39,10 @@ NullOrder = _enum("NullOrder", "AFTER", "BEFORE")
 NullPolicy = _enum("NullPolicy", "EXCLUDE", "INCLUDE")
 NullEquality = _enum("NullEquality", "EQUAL", "UNEQUAL")
 OutOfBoundsPolicy = _enum("OutOfBoundsPolicy", "NULLIFY", "DONT_CHECK")
+ScanType = _enum("ScanType", "INCLUSIVE", "EXCLUSIVE")
+Sorted = _enum("Sorted", "NO", "YES")
+OutputIfEmptyList = _enum("OutputIfEmptyList", "EMPTY_STRING", "NULL_ELEMENT")
+SeparatorOnNulls = _enum("SeparatorOnNulls", "YES", "NO")
 SideType = _enum("SideType", "LEFT", "RIGHT", "BOTH")
 
 FLOATS = {TypeId.FLOAT32: np.float32, TypeId.FLOAT64: np.float64}
@@ -128,8 +132,26 @@ class Column:
         self._parts = (data_type, size, data, mask, null_count, offset)
         self._children = list(children)
 
+    def made(self, values: list[Any]) -> Column:
+        """Other values of the same type."""
+        kind = self.type()
+        if kind.id() != TypeId.LIST:
+            return Column.of(values, kind)
+        flat = [v for one in values for v in one]
+        offsets = Column.of(np.cumsum([0, *map(len, values)]).tolist(), INT32)
+        return Column(kind, len(values), None, None, 0, 0, [offsets, self.child(1).made(flat)])
+
+    def list_view(self):
+        assert self.type().id() == TypeId.LIST
+        return self
+
+    def get_sliced_child(self, stream=None):
+        assert self.size(), "libcudf reads an offset, and there may be none"
+        return self.child(1).made([v for one in self.values() for v in one])
+
     @classmethod
     def of(cls, values: list[Any], kind: DataType) -> Column:
+        assert kind.id() != TypeId.LIST
         stored = [wrapped(value, kind) for value in values]
         mask = np.array([value is not None for value in stored], bool)
         nulls = int((~mask).sum())
@@ -147,6 +169,9 @@ class Column:
 
     def values(self) -> list[Any]:
         kind, size, data, mask, _, offset = self._parts
+        if kind.id() == TypeId.LIST:
+            ends, values = self.child(0).values(), self.child(1).values()
+            return [values[ends[i] : ends[i + 1]] for i in range(offset, offset + size)]
         if kind.id() == TypeId.STRING:
             found = list(data.array[offset : offset + size])
         elif kind.id() == TypeId.DECIMAL128:
@@ -190,7 +215,7 @@ class Column:
 
     @staticmethod
     def all_null_like(like, size, stream=None, mr=None):
-        return Column.of([None] * size, like.type())
+        return like.made([None] * size)
 
     def to_scalar(self, stream=None, mr=None):
         assert self.size() == 1

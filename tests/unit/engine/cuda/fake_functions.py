@@ -180,7 +180,7 @@ def gather(table, positions, policy, stream=None, mr=None):
     if policy == OutOfBoundsPolicy.DONT_CHECK:
         assert all(0 <= p < rows for p in places)
     return Table(
-        [Column.of([v[p] if 0 <= p < rows else None for p in places], c.type())
+        [c.made([v[p] if 0 <= p < rows else None for p in places])
          for c in table.columns() for v in [c.values()]]
     )  # fmt: skip
 
@@ -207,7 +207,7 @@ def slice_column(column, indices, stream=None):
 
 def concatenate(columns, stream=None, mr=None):
     assert len({c.type() for c in columns}) == 1
-    return Column.of([v for c in columns for v in c.values()], columns[0].type())
+    return columns[0].made([v for c in columns for v in c.values()])
 
 
 def apply_retention_mask(table, mask, stream=None, mr=None):
@@ -217,6 +217,34 @@ def apply_retention_mask(table, mask, stream=None, mr=None):
 
 def sequence(size, init, step, stream=None):
     return Column.of([init.value + i * step.value for i in range(size)], init.kind)
+
+
+def repeat(table, counts, stream=None):
+    assert counts.type() == INT32
+    times = counts.values()
+    return Table([c.made([v for v, n in zip(c.values(), times, strict=True) for _ in range(n)])
+                  for c in table.columns()])  # fmt: skip
+
+
+def _running(name, values, kind):
+    found, so_far = [], []
+    for value in values:
+        so_far.append(value)
+        found.append(None if value is None else _aggregated(name, so_far, kind))
+    return found
+
+
+def scan(column, aggregation, inclusive, stream=None, mr=None):
+    assert inclusive.name == "INCLUSIVE"
+    kind = column.type()
+    if aggregation == "sum":
+        assert not column.null_count()
+        return Column.of(np.cumsum(np.array(column.values())).tolist(), kind)
+    return Column.of(_running(aggregation, column.values(), kind), kind)
+
+
+def count_elements(lists, stream=None, mr=None):
+    return Column.of(list(map(len, lists.values())), INT32)
 
 
 def interleave_columns(table, stream=None, mr=None):
@@ -325,8 +353,24 @@ class GroupByRequest:
 
 
 class GroupBy:
-    def __init__(self, keys):
+    def __init__(self, keys, null_handling=None, keys_are_sorted=None):
         self._keys = keys
+        self._sorted = keys_are_sorted is not None and keys_are_sorted.name == "YES"
+
+    def scan(self, requests, stream=None, mr=None):
+        (keys,) = self._keys.columns()
+        codes = keys.values()
+        assert self._sorted
+        assert codes == sorted(codes)
+        results = []
+        for request in requests:
+            (name,) = request.aggregations
+            kind, values = request.values.type(), request.values.values()
+            found = []
+            for code in dict.fromkeys(codes):
+                found += _running(name, [v for c, v in zip(codes, values, strict=True) if c == code], kind)
+            results.append(Table([Column.of(found, kind)]))
+        return self._keys, results
 
     def aggregate(self, requests, stream=None, mr=None):
         (keys,) = self._keys.columns()

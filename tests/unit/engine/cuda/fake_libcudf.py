@@ -20,8 +20,12 @@ from tests.unit.engine.cuda.fake_columns import (
     NullPolicy,
     Order,
     OutOfBoundsPolicy,
+    OutputIfEmptyList,
     Scalar,
+    ScanType,
+    SeparatorOnNulls,
     SideType,
+    Sorted,
     Table,
     TypeId,
     UnaryOperator,
@@ -37,6 +41,7 @@ from tests.unit.engine.cuda.fake_functions import (
     concatenate,
     contains,
     copy_if_else,
+    count_elements,
     encode,
     gather,
     hash_partition,
@@ -44,7 +49,9 @@ from tests.unit.engine.cuda.fake_functions import (
     interleave_columns,
     normalize,
     reduce,
+    repeat,
     replace_nulls,
+    scan,
     scatter,
     sequence,
     slice_column,
@@ -55,6 +62,7 @@ from tests.unit.engine.cuda.fake_strings import (
     _boolean_texts,
     _concatenated,
     _digits,
+    _joined_lists,
     _like,
     _stripped,
     _texts,
@@ -85,6 +93,12 @@ class FakeSession:
 def modules() -> dict[str, ModuleType]:
     """The modules by name, as `sys.modules` has them."""
     space = SimpleNamespace
+    combine = space(
+        concatenate=_concatenated,
+        join_list_elements=_joined_lists,
+        OutputIfEmptyList=OutputIfEmptyList,
+        SeparatorOnNulls=SeparatorOnNulls,
+    )
     functions = {
         "pylibcudf.aggregation": {n: (lambda *a, n=n: n) for n in ("sum", "min", "max", "any", "count")}
         | {"Aggregation": str},
@@ -108,11 +122,12 @@ def modules() -> dict[str, ModuleType]:
             "scatter": scatter,
             "slice": slice_column,
         },
-        "pylibcudf.filling": {"sequence": sequence},
+        "pylibcudf.filling": {"sequence": sequence, "repeat": repeat},
         "pylibcudf.groupby": {"GroupBy": GroupBy, "GroupByRequest": GroupByRequest},
         "pylibcudf.join": {"inner_join": inner_join},
         "pylibcudf.partitioning": {"hash_partition": hash_partition},
-        "pylibcudf.reduce": {"reduce": reduce},
+        "pylibcudf.lists": {"count_elements": count_elements},
+        "pylibcudf.reduce": {"reduce": reduce, "scan": scan, "ScanType": ScanType},
         "pylibcudf.replace": {"replace_nulls": replace_nulls, "normalize_nans_and_zeros": normalize},
         "pylibcudf.reshape": {"interleave_columns": interleave_columns},
         "pylibcudf.search": {"contains": contains},
@@ -126,15 +141,17 @@ def modules() -> dict[str, ModuleType]:
             "NullEquality": NullEquality,
             "NullOrder": NullOrder,
             "NullPolicy": NullPolicy,
+            "Sorted": Sorted,
             "size_of": size_of,
         },
+        "pylibcudf.strings.combine": vars(combine),
         "pylibcudf.strings.side_type": {"SideType": SideType},
         "pylibcudf.strings": {
             "attributes": space(
                 count_bytes=_texts(lambda v: len(v.encode()), INT32), count_characters=_texts(len, INT32)
             ),
             "case": space(to_lower=_texts(str.lower)),
-            "combine": space(concatenate=_concatenated),
+            "combine": combine,
             "contains": space(like=_texts(_like, BOOL)),
             "find": space(
                 contains=_texts(lambda v, part: part.decode() in v, BOOL),

@@ -1,5 +1,7 @@
 """What libcudf does with strings: bytes of UTF-8, as it has them."""
 
+# ruff: noqa: PLR0917  (signatures are libcudf's)
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
@@ -81,4 +83,10 @@ def _digits(column, stream=None, mr=None):
 
 def _boolean_texts(column, yes, no, stream=None, mr=None):
     texts = [None if v is None else (yes if v else no).value for v in column.values()]
+    return Column.of(texts, DataType(TypeId.STRING))
+
+
+def _joined_lists(lists, separator, no_separator, no_text, separate_nulls, policy, stream=None, mr=None):
+    assert policy.name == "NULL_ELEMENT"
+    texts = [separator.value.join(one) if one else None for one in lists.values()]
     return Column.of(texts, DataType(TypeId.STRING))

@@ -24,3 +24,7 @@ def test_sorting(device: Device[Any]) -> None:
 
 def test_groups(device: Device[Any]) -> None:
     device_frames.check_groups(device, rows=60)
+
+
+def test_gathered(device: Device[Any]) -> None:
+    device_frames.check_gathered(device, rows=60)

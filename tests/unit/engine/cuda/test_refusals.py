@@ -117,14 +117,26 @@ def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> Non
     assert not here & set(absent.ABSENT)
     assert set(absent.CONSTANT_FROM) <= here
     assert set(sys.modules["bamquery.engine.cuda.conditions"].FORMS) == set(FORMS)
-    there = set(sys.modules["bamquery.engine.cuda.aggregates.registry"].ACCUMULATORS)
-    assert there == {name for name in AGGREGATE_FUNCTIONS if is_known(name)} - refusals.REFUSED_AGGREGATES
+    registry = sys.modules["bamquery.engine.cuda.aggregates.registry"]
+    there = set(registry.ACCUMULATORS) | set(registry.WITH_PARAMETER)
+    assert there == {name for name in AGGREGATE_FUNCTIONS if is_known(name)}
 
 
-def test_aggregates_that_libcudf_lacks_are_named() -> None:
-    doubles = ColumnRef(0, "x", pa.float64())
-    (reason,) = refusals.aggregate_refusals(AggregateCall("mode", (doubles,), pa.float64()))
-    assert reason == "the cuda device has no aggregate mode; SET device = 'cpu' for this query"
-    ordered = AggregateCall("first", (doubles,), pa.float64(), order=(SortKey(doubles),))
-    (reason,) = refusals.aggregate_refusals(ordered)
-    assert reason.startswith("the cuda device has no ORDER BY within first")
+def test_aggregates_that_libcudf_cannot_compute_are_named() -> None:
+    half = Literal(pa.scalar(0.5, pa.float64()))
+    for digits in (18, 19):
+        kind = pa.decimal128(digits, 2)
+        amounts = ColumnRef(0, "x", kind)
+        reasons = [
+            *refusals.aggregate_refusals(AggregateCall("quantile_cont", (amounts,), kind, parameter=half)),
+            *refusals.aggregate_refusals(AggregateCall("mad", (amounts,), kind)),
+        ]
+        assert len(reasons) == (0 if digits == 18 else 2)
+    assert reasons == [
+        f"the cuda device has no {name} of DECIMAL(19,2): libcudf does not convert more than 18 digits to "
+        "DOUBLE as the CPU does; SET device = 'cpu' for this query"
+        for name in ("median or quantile_cont", "mad")
+    ]
+    assert not refusals.aggregate_refusals(AggregateCall("mad", (amounts,), kind, order=(SortKey(amounts),)))[
+        1:
+    ]

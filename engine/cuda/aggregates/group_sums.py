@@ -1,0 +1,39 @@
+"""Sums of doubles by group, as the aggregates of several moments add them up and merge them."""
+
+from __future__ import annotations
+
+import pylibcudf as plc
+from pylibcudf.unary import UnaryOperator
+
+from bamquery.engine.cuda.aggregates.moments import some_value
+from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.kernels import FLOAT64, Kernels
+from bamquery.engine.cuda.vectors import Vector
+
+
+class GroupSums:
+    """Doubles of rows, and of their groups."""
+
+    def __init__(self, kernels: Kernels, codes: Codes) -> None:
+        self._kernels = kernels
+        self._codes = codes
+
+    def of(self, values: Vector) -> Vector:
+        """Each group's sum; null where it has no row."""
+        found = self._codes.reduced(self._kernels, values.column, plc.aggregation.sum(), FLOAT64)
+        return Vector(self._kernels, found)
+
+    def on_rows(self, values: Vector) -> Vector:
+        """A value of each group, on each row of it."""
+        return Vector(self._kernels, self._codes.of_rows(self._kernels, values.column))
+
+    def common_mean(self, counts: Vector, means: Vector, totals: Vector) -> Vector:
+        """The mean of all states of a group, of doubles."""
+        # Means of one value far from zero must come back exactly: weigh differences, not values.
+        base = Vector(self._kernels, some_value(self._kernels, means.column, self._codes))
+        return base + self.of(counts * (means - self.on_rows(base))) / totals
+
+
+def root(kernels: Kernels, values: Vector) -> Vector:
+    """Square roots."""
+    return Vector(kernels, kernels.unary(UnaryOperator.SQRT, values.column))

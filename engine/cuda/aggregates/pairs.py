@@ -1,0 +1,117 @@
+"""Covariance, correlation and linear regression of two columns, y and x.
+
+States are count, both means, both sums of squared distances from them and the sum of products of both
+distances, merged like those of the variance (see `moments`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
+from bamquery.engine.cuda.aggregates.group_sums import GroupSums, root
+from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.kernels import FLOAT64, Kernels
+from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.vectors import Mask, Vector
+
+
+@dataclass(frozen=True)
+class PairMoments:
+    """The states, one value a group, as doubles."""
+
+    kernels: Kernels
+    count: Vector
+    mean_y: Vector
+    mean_x: Vector
+    yy: Vector
+    xx: Vector
+    xy: Vector
+
+
+class OfPairs(Accumulator):
+    """One of the functions of `ANSWERS`; rows with a null do not count."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+        """The states."""
+        if any(column.null_count() for column in rows):
+            both = kernels.both(*(kernels.is_valid(column) for column in rows))
+            codes, kept = codes.among(kernels, both, *rows)
+            rows = tuple(kept)
+        y, x = (Vector(kernels, column) for column in rows)
+        sums = GroupSums(kernels, codes)
+        counts = codes.counted(kernels)
+        weights = Vector(kernels, counts).to(FLOAT64)
+        mean_y, mean_x = sums.of(y) / weights, sums.of(x) / weights
+        from_y, from_x = y - sums.on_rows(mean_y), x - sums.on_rows(mean_x)
+        products = (from_y * from_y, from_x * from_x, from_y * from_x)
+        return (counts, mean_y.column, mean_x.column, *(sums.of(v).column for v in products))
+
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """The states' own sums, and those of their means' distances from the common mean."""
+        filled = Vector(kernels, parts[0]) > 0
+        codes, kept = codes.among(kernels, filled.column, *parts)
+        sums = GroupSums(kernels, codes)
+        totals = added(kernels, kept[0], codes)
+        counts, mean_y, mean_x, yy, xx, xy = (Vector(kernels, part).to(FLOAT64) for part in kept)
+        weights = Vector(kernels, totals).to(FLOAT64)
+        common_y = sums.common_mean(counts, mean_y, weights)
+        common_x = sums.common_mean(counts, mean_x, weights)
+        from_y, from_x = mean_y - sums.on_rows(common_y), mean_x - sums.on_rows(common_x)
+        moved = (
+            yy + counts * (from_y * from_y),
+            xx + counts * (from_x * from_x),
+            xy + counts * (from_y * from_x),
+        )
+        return (totals, common_y.column, common_x.column, *(sums.of(v).column for v in moved))
+
+    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+        """The function of the states."""
+        if self._function == "regr_count":
+            return kernels.convert(parts[0], device_type(pa.uint32()))
+        if not parts[0].size():
+            return kernels.nulls(0, DOUBLE)
+        moments = PairMoments(kernels, *(Vector(kernels, part).to(FLOAT64) for part in parts))
+        values, known = ANSWERS[self._function](moments)
+        return kernels.where(kernels.filled(known.column), values.column, kernels.null(DOUBLE))
+
+
+def _correlation(m: PairMoments) -> tuple[Vector, Mask]:
+    return m.xy / (root(m.kernels, m.xx) * root(m.kernels, m.yy)), m.count > 0.0
+
+
+def _intercept(m: PairMoments) -> tuple[Vector, Mask]:
+    return m.mean_y - m.xy / m.xx * m.mean_x, (m.count > 0.0) & m.xx.differs(0.0)
+
+
+def _fit(m: PairMoments) -> tuple[Vector, Mask]:
+    ones = Vector.repeated(m.kernels, 1.0, len(m.count))
+    fit = m.yy.equals(0.0).choose(ones, m.xy * m.xy / (m.xx * m.yy))
+    return fit, (m.count > 0.0) & m.xx.differs(0.0)
+
+
+ANSWERS: Final[Mapping[str, Callable[[PairMoments], tuple[Vector, Mask]]]] = MappingProxyType(
+    {
+        "corr": _correlation,
+        "covar_pop": lambda m: (m.xy / m.count, m.count > 0.0),
+        "covar_samp": lambda m: (m.xy / (m.count - 1.0), m.count > 1.0),
+        "regr_avgx": lambda m: (m.mean_x, m.count > 0.0),
+        "regr_avgy": lambda m: (m.mean_y, m.count > 0.0),
+        "regr_intercept": _intercept,
+        "regr_r2": _fit,
+        "regr_slope": lambda m: (m.xy / m.xx, m.count > 0.0),
+        "regr_sxx": lambda m: (m.xx, m.count > 0.0),
+        "regr_sxy": lambda m: (m.xy, m.count > 0.0),
+        "regr_syy": lambda m: (m.yy, m.count > 0.0),
+    }
+)
+"""Values, and where they are not null."""

@@ -1,0 +1,143 @@
+"""Aggregates over the rows of each frame, by the shortest way that the frames allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pylibcudf as plc
+from pylibcudf.types import TypeId
+
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.aggregates.gathered import Gathered
+from bamquery.engine.cuda.aggregates.registry import accumulator_of
+from bamquery.engine.cuda.aggregation import rows_of
+from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.grouping import Codes, group_rows
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.framed_values import among_kept
+from bamquery.engine.cuda.windows.frames import Ranges
+from bamquery.engine.cuda.windows.running import by_differences, by_running, can_run
+from bamquery.engine.cuda.windows.state_tree import StateTree
+from bamquery.plan.expressions import AggregateCall
+
+_FRAMES: Final = 1 << 18
+"""Frames computed at once from a tree: between two such steps a query can stop."""
+_ROWS: Final = 1 << 23
+"""Rows of frames that are looked at at once, where each frame is looked at as a whole."""
+_INT32 = plc.DataType(TypeId.INT32)
+
+
+def framed_aggregate(
+    kernels: Kernels,
+    call: AggregateCall,
+    frame: CudaFrame,
+    ranges: Sequence[Ranges],
+    check: Callable[[], None],
+) -> plc.Column:
+    """The aggregate of each row's frame; `check` is called between steps, and raises to stop.
+
+    Raises:
+        ExecutionError: an argument cannot be computed, or a value does not fit its type.
+    """
+    if call.filter is not None:
+        (column,) = evaluate_columns(kernels, [call.filter], frame)
+        mask = Mask(kernels, kernels.filled(column))
+        ranges = among_kept(mask, ranges)
+        frame = kernels.kept(frame, mask.column)
+    rows = rows_of(kernels, call, frame)
+    numbers, ranges = _different(kernels, ranges)
+    accumulator = accumulator_of(replace(call, distinct=False))
+    whole = call.distinct or isinstance(accumulator, Gathered)
+    if not whole and accumulator.exact:
+        found = by_differences(kernels, accumulator, rows, ranges)
+    elif not whole and can_run(accumulator, ranges):
+        found = by_running(kernels, accumulator, rows, ranges[0])
+    elif whole or (len(ranges) == 1 and _apart(ranges[0])):
+        distinct = len(call.arguments) if call.distinct else 0
+        pieces = list(_by_rows(kernels, accumulator, rows, ranges, distinct=distinct, check=check))
+        found = kernels.joined(pieces)
+    else:
+        tree = StateTree(kernels, accumulator, rows)
+        pieces = []
+        count = len(ranges[0].start)
+        for start in range(0, count, _FRAMES):
+            check()
+            pieces.append(tree.answers([r.cut(start, min(start + _FRAMES, count)) for r in ranges]))
+        found = kernels.joined(pieces)
+    return kernels.gather([found], numbers.column)[0]
+
+
+def _different(kernels: Kernels, ranges: Sequence[Ranges]) -> tuple[Vector, list[Ranges]]:
+    """Which frame each row has, and those frames: neighbours often share one."""
+    rows = len(ranges[0].start)
+    first = Mask.repeated(kernels, True, 1)
+    if rows == 1:
+        return Vector.repeated(kernels, 0, 1), list(ranges)
+    changed = Mask.repeated(kernels, False, rows - 1)
+    for one in ranges:
+        for edges in (one.start, one.end):
+            changed |= edges.cut(1, rows).differs(edges.cut(0, rows - 1))
+    changes = Mask(kernels, kernels.joined([first.column, changed.column]))
+    places = changes.places()
+    totals = changes.numbers().totals()
+    return totals.cut(1, rows + 1) - 1, [one.at(places) for one in ranges]
+
+
+def _apart(ranges: Ranges) -> bool:
+    """Whether no row is in two frames, so that looking at whole frames is the shortest way."""
+    count = len(ranges.start)
+    if count < 2:
+        return True
+    return not (ranges.start.cut(1, count) < ranges.end.cut(0, count - 1)).any()
+
+
+def _by_rows(
+    kernels: Kernels,
+    accumulator: Accumulator,
+    rows: Parts,
+    ranges: Sequence[Ranges],
+    *,
+    distinct: int,
+    check: Callable[[], None],
+) -> Generator[plc.Column, None, None]:
+    """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
+    check()
+    starts = _side_by_side(kernels, [one.start for one in ranges])
+    sizes = _side_by_side(kernels, [one.sizes() for one in ranges])
+    total, frames = sizes.total(), len(ranges[0].start)
+    if total > _ROWS and frames > 1:
+        middle = frames // 2
+        for start, end in ((0, middle), (middle, frames)):
+            half = [one.cut(start, end) for one in ranges]
+            yield from _by_rows(kernels, accumulator, rows, half, distinct=distinct, check=check)
+        return
+    offsets = sizes.totals().cut(0, len(sizes))
+    places = (starts - offsets).repeats(sizes) + Vector.positions(kernels, total)
+    owners = (Vector.positions(kernels, len(sizes)) / len(ranges)).repeats(sizes)
+    if distinct:
+        places, owners = _once(kernels, rows[:distinct], places, owners)
+    codes = Codes(owners.to(_INT32).column, len(owners), frames)
+    chosen = tuple(kernels.gather(rows, places.column))
+    yield accumulator.final(kernels, accumulator.partial(kernels, chosen, codes))
+
+
+def _side_by_side(kernels: Kernels, vectors: Sequence[Vector]) -> Vector:
+    """The first number of each, the second of each, ..."""
+    if len(vectors) == 1:
+        return vectors[0]
+    table = plc.Table([vector.column for vector in vectors])
+    return Vector(kernels, plc.reshape.interleave_columns(table, stream=kernels.stream, mr=kernels.memory))
+
+
+def _once(kernels: Kernels, arguments: Parts, places: Vector, owners: Vector) -> tuple[Vector, Vector]:
+    """The first of the rows of a group that have the same arguments."""
+    chosen = kernels.gather(arguments, places.column)
+    grouping = group_rows(kernels, [owners.column, *chosen], len(places))
+    positions = kernels.positions(len(places))
+    found = grouping.codes.reduced(kernels, positions, plc.aggregation.min(), _INT32)
+    first = Vector(kernels, found)
+    return places.at(first), owners.at(first)

@@ -1,0 +1,53 @@
+"""first_value, last_value and nth_value: one row of each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pylibcudf as plc
+
+from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.frames import Ranges
+
+
+def framed_value(
+    kernels: Kernels,
+    function: str,
+    value: plc.Column,
+    number: plc.Column | None,
+    frames: Sequence[Ranges],
+    *,
+    ignore_nulls: bool,
+) -> plc.Column:
+    """The value on the first, last or given row of each frame; null where it has no such row."""
+    if ignore_nulls and value.null_count():
+        known = Mask.known(kernels, value)
+        frames = among_kept(known, frames)
+        (value,) = kernels.keep([value], known.column)
+    sizes = [frame.sizes() for frame in frames]
+    total = sizes[0]
+    for size in sizes[1:]:
+        total += size
+    count = len(total)
+    if function == "first_value":
+        index = Vector.repeated(kernels, 0, count)
+    elif function == "last_value":
+        index = total - 1
+    else:
+        assert number is not None
+        index = Vector(kernels, kernels.convert(number, INT64)).filled(0) - 1
+    there = (index >= 0) & (index < total)
+    places = Vector.repeated(kernels, value.size(), count)
+    for frame, size in zip(frames, sizes, strict=True):
+        inside = there & (index >= 0) & (index < size)
+        places = inside.choose(frame.start + index, places)
+        # Behind the range it is found in, an index is below zero.
+        index = inside.choose(Vector.repeated(kernels, -1, count), index - size)
+    return kernels.gather([value], places.column, nullify=True)[0]
+
+
+def among_kept(kept: Mask, frames: Sequence[Ranges]) -> list[Ranges]:
+    """The frames as positions among the rows that are kept."""
+    before = kept.numbers().totals()
+    return [Ranges(before.at(frame.start), before.at(frame.end)) for frame in frames]

@@ -1,0 +1,185 @@
+"""Each row's frame: up to three ranges of rows, in order and apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pylibcudf as plc
+from pylibcudf.types import NullOrder, Order
+
+from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.kernels import INT64, Kernels, Operand
+from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.partitions import Partitions, changes
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import SortKey
+from bamquery.plan.types import value_type
+from bamquery.plan.windows import Bound, WindowFrame
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Rows from `start` to before `end`, for each row; without any where they are equal."""
+
+    start: Vector
+    end: Vector
+
+    def sizes(self) -> Vector:
+        """How many rows each has."""
+        return self.end - self.start
+
+    def at(self, places: Vector) -> Ranges:
+        """Those of some rows."""
+        return Ranges(self.start.at(places), self.end.at(places))
+
+    def cut(self, start: int, end: int) -> Ranges:
+        """Those of the rows from `start` to before `end`."""
+        return Ranges(self.start.cut(start, end), self.end.cut(start, end))
+
+
+def find_frames(
+    frame: WindowFrame, partitions: Partitions, order: tuple[SortKey, ...], rows: CudaFrame
+) -> list[Ranges]:
+    """The frames of rows in order.
+
+    Raises:
+        ExecutionError: an offset is null or below zero, or a bound cannot be computed.
+    """
+    start = _edge(frame, frame.start, partitions, order, rows, ends=False)
+    end = start.greatest(_edge(frame, frame.end, partitions, order, rows, ends=True))
+    own = partitions.own
+    match frame.exclude:
+        case "no others":
+            return [Ranges(start, end)]
+        case "current row":
+            return _without(start, end, own, own + 1)
+        case "group":
+            return _without(start, end, partitions.peer_start, partitions.peer_end)
+        case "ties":
+            before, after = _without(start, end, partitions.peer_start, partitions.peer_end)
+            inside = ((start <= own) & (own < end)).numbers()
+            return [before, Ranges(own, own + inside), after]
+
+
+def _without(start: Vector, end: Vector, hole_start: Vector, hole_end: Vector) -> list[Ranges]:
+    """What is left before a hole and behind it."""
+    before, after = end.least(hole_start), start.greatest(hole_end)
+    return [Ranges(start, start.greatest(before)), Ranges(after.least(end), end)]
+
+
+def _edge(
+    frame: WindowFrame,
+    bound: Bound,
+    partitions: Partitions,
+    order: tuple[SortKey, ...],
+    rows: CudaFrame,
+    *,
+    ends: bool,
+) -> Vector:
+    """Where frames start, or end."""
+    if bound.kind == "unbounded preceding":
+        return partitions.start
+    if bound.kind == "unbounded following":
+        return partitions.end
+    if bound.kind == "current row":
+        if frame.unit == "rows":
+            return partitions.own + int(ends)
+        return partitions.peer_end if ends else partitions.peer_start
+    if frame.unit == "range":
+        return _range_edge(bound, partitions, order[0], rows, ends=ends)
+    distance = _distances(partitions.kernels, frame, bound, rows)
+    toward = -distance if bound.kind == "preceding" else distance
+    if frame.unit == "rows":
+        return (partitions.own + toward + int(ends)).clipped(partitions.start, partitions.end)
+    first = partitions.peers.at(partitions.start)
+    last = partitions.peers.at(partitions.end - 1)
+    group = partitions.peers + toward
+    inside = group.clipped(first, last)
+    edges = (partitions.peer_ends if ends else partitions.peer_starts).at(inside)
+    edges = (group > last).choose(partitions.end, edges)
+    return (group < first).choose(partitions.start, edges)
+
+
+def _distances(kernels: Kernels, frame: WindowFrame, bound: Bound, rows: CudaFrame) -> Vector:
+    assert bound.offset is not None
+    (offsets,) = evaluate_columns(kernels, [bound.offset], rows)
+    words = f"{frame.unit.upper()} {bound.kind.upper()}"
+    if offsets.null_count():
+        raise ExecutionError(f"{words} needs a number, not NULL")
+    distances = Vector(kernels, kernels.convert(offsets, INT64))
+    if (distances < 0).any():
+        raise ExecutionError(f"{words} needs a number that is not below zero")
+    # No frame reaches further than all rows; sums of positions must not overflow.
+    return distances.least(rows.rows)
+
+
+def _range_edge(
+    bound: Bound, partitions: Partitions, order: SortKey, rows: CudaFrame, *, ends: bool
+) -> Vector:
+    """By the order's value: rows with null, which are peers, have their peers for a bound."""
+    kernels = partitions.kernels
+    assert bound.offset is not None
+    assert bound.key is not None
+    keys, targets = evaluate_columns(kernels, [bound.key, bound.offset], rows)
+    kind = value_type(bound.key.type)
+    ranks, wanted = _ranks(kernels, Operand(kind, kernels.joined([keys, targets])), rows.rows)
+    if order.descending:
+        ranks, wanted = -ranks, -wanted
+    known = Mask.known(kernels, keys)
+    missing = ~Mask.known(kernels, targets)
+    wrong = (wanted > ranks) if bound.kind == "preceding" else (wanted < ranks)
+    if (known & (missing | wrong)).any():
+        raise ExecutionError(
+            f"RANGE {bound.kind.upper()} needs an offset that is neither NULL nor below zero"
+        )
+    low, high = _known_rows(partitions, known)
+    found = _search(ranks, wanted, low, high, beyond=ends)
+    return known.choose(found, partitions.peer_end if ends else partitions.peer_start)
+
+
+def _ranks(kernels: Kernels, both: Operand, rows: int) -> tuple[Vector, Vector]:
+    """Numbers that order the values of two columns of so many rows, joined; equal for equal ones."""
+    column = both.datum
+    assert isinstance(column, plc.Column)
+    order = plc.sorting.stable_sorted_order(
+        plc.Table([column]), [Order.ASCENDING], [NullOrder.AFTER], stream=kernels.stream, mr=kernels.memory
+    )
+    in_order = Operand(both.kind, kernels.gather([column], order)[0])
+    steps = changes(kernels, [in_order], 2 * rows).numbers().totals().cut(1, 2 * rows + 1)
+    ranks = plc.copying.scatter(
+        plc.Table([steps.column]),
+        order,
+        plc.Table([steps.column]),
+        stream=kernels.stream,
+        mr=kernels.memory,
+    )
+    found = Vector(kernels, ranks.columns()[0])
+    return found.cut(0, rows), found.cut(rows, 2 * rows)
+
+
+def _known_rows(partitions: Partitions, known: Mask) -> tuple[Vector, Vector]:
+    """Where the rows without null begin and end in each row's partition; nulls are first or last."""
+    numbers = known.numbers()
+    totals = numbers.totals()
+    starts, ends = partitions.starts, partitions.ends
+    counts = totals.at(ends) - totals.at(starts)
+    begin = numbers.at(starts).equals(0).choose(ends - counts, starts)
+    return begin.at(partitions.number), (begin + counts).at(partitions.number)
+
+
+def _search(ranks: Vector, wanted: Vector, low: Vector, high: Vector, *, beyond: bool) -> Vector:
+    """The first position from `low` on whose rank is not below the wanted one, or, if `beyond`, is above it.
+
+    For each row; `high` where there is none. Ranks ascend from `low` to `high`.
+    """
+    last = len(ranks) - 1
+    while True:
+        open_ = low < high
+        if not open_.any():
+            return low
+        middle = (low + high) / 2
+        seen = ranks.at(middle.least(last))
+        before = (seen <= wanted) if beyond else (seen < wanted)
+        low = (open_ & before).choose(middle + 1, low)
+        high = (open_ & ~before).choose(middle, high)

@@ -1,0 +1,109 @@
+"""Rows in order as partitions, and as groups of peers within them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+import pylibcudf as plc
+
+from bamquery.engine.cuda.comparisons import is_distinct_from
+from bamquery.engine.cuda.kernels import Kernels, Operand
+from bamquery.engine.cuda.vectors import Mask, Vector
+
+
+class Partitions:
+    """Positions for each of at least one row; ends are exclusive.
+
+    Attributes:
+        rows: how many rows there are.
+        starts: first row of each partition, ascending.
+        peer_starts: first row of each group of peers, ascending.
+    """
+
+    def __init__(self, kernels: Kernels, begins: Mask, differs: Mask) -> None:
+        self.kernels: Final = kernels
+        self.rows: Final = begins.column.size()
+        self.starts: Final = begins.places()
+        self.peer_starts: Final = differs.places()
+        self._begins = begins
+        self._differs = differs
+
+    @cached_property
+    def own(self) -> Vector:
+        """Each row's own position."""
+        return Vector.positions(self.kernels, self.rows)
+
+    @cached_property
+    def number(self) -> Vector:
+        """Of each row's partition."""
+        return _numbers(self._begins)
+
+    @cached_property
+    def ends(self) -> Vector:
+        """End of each partition."""
+        return self._ends(self.starts)
+
+    @cached_property
+    def start(self) -> Vector:
+        """First row of each row's partition."""
+        return self.starts.at(self.number)
+
+    @cached_property
+    def end(self) -> Vector:
+        """End of each row's partition."""
+        return self.ends.at(self.number)
+
+    @cached_property
+    def peers(self) -> Vector:
+        """Number of each row's group of peers, through all partitions."""
+        return _numbers(self._differs)
+
+    @cached_property
+    def peer_ends(self) -> Vector:
+        """End of each group of peers."""
+        return self._ends(self.peer_starts)
+
+    @cached_property
+    def peer_start(self) -> Vector:
+        """First peer of each row."""
+        return self.peer_starts.at(self.peers)
+
+    @cached_property
+    def peer_end(self) -> Vector:
+        """End of each row's peers."""
+        return self.peer_ends.at(self.peers)
+
+    def _ends(self, starts: Vector) -> Vector:
+        last = Vector.repeated(self.kernels, self.rows, 1)
+        return last.before(starts.cut(1, len(starts)))
+
+
+def find_partitions(
+    kernels: Kernels, partition: Sequence[Operand], order: Sequence[Operand], rows: int
+) -> Partitions:
+    """Partitions and peers of rows that are in order of both, by the columns' values."""
+    begins = changes(kernels, partition, rows)
+    return Partitions(kernels, begins, begins | changes(kernels, order, rows) if order else begins)
+
+
+def changes(kernels: Kernels, columns: Sequence[Operand], rows: int) -> Mask:
+    """Whether each of at least one row differs from the one before; the first does."""
+    first = kernels.repeated(kernels.truth(True), 1)
+    if rows == 1:
+        return Mask(kernels, first)
+    found = Mask.repeated(kernels, False, rows - 1)
+    for operand in columns:
+        column = operand.datum
+        assert isinstance(column, plc.Column)
+        sides = (kernels.cut(column, 0, rows - 1), kernels.cut(column, 1, rows))
+        before, here = (Operand(operand.kind, side) for side in sides)
+        found |= Mask(kernels, is_distinct_from(kernels, before, here))
+    return Mask(kernels, kernels.joined([first, found.column]))
+
+
+def _numbers(begins: Mask) -> Vector:
+    """How many begin up to each row, that of the first left out."""
+    totals = begins.numbers().totals()
+    return totals.cut(1, len(totals)) - 1

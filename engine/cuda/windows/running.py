@@ -1,0 +1,102 @@
+"""Aggregates over frames in one pass, for those whose states allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pylibcudf as plc
+from pylibcudf.groupby import GroupBy, GroupByRequest
+from pylibcudf.types import NullPolicy, Sorted, TypeId
+
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.framed_values import among_kept
+from bamquery.engine.cuda.windows.frames import Ranges
+
+_INT32 = plc.DataType(TypeId.INT32)
+
+
+def each_row(kernels: Kernels, rows: int) -> Codes:
+    """Every row as a group of its own."""
+    return Codes(kernels.positions(rows), rows, rows)
+
+
+def by_differences(
+    kernels: Kernels, accumulator: Accumulator, rows: Parts, frames: Sequence[Ranges]
+) -> plc.Column:
+    """Each frame's state as the difference of two running totals: for exact states only."""
+    states = accumulator.partial(kernels, rows, each_row(kernels, rows[0].size()))
+    parts: list[plc.Column] = []
+    for state in states:
+        own = _differences(Vector(kernels, state).filled(0), frames)
+        if state.null_count():
+            values = _differences(Mask.known(kernels, state).numbers(), frames)
+            parts.append(kernels.where((values > 0).column, own.column, kernels.null(pa.int64())))
+        else:
+            parts.append(own.column)
+    # Merging each with nothing brings large states into their form.
+    alone = each_row(kernels, len(frames[0].start))
+    return accumulator.final(kernels, accumulator.merge(kernels, tuple(parts), alone))
+
+
+def _differences(numbers: Vector, frames: Sequence[Ranges]) -> Vector:
+    """Each frame's sum."""
+    totals = numbers.totals()
+    sums = [totals.at(frame.end) - totals.at(frame.start) for frame in frames]
+    found = sums[0]
+    for more in sums[1:]:
+        found += more
+    return found
+
+
+def can_run(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
+    """Whether frames grow, each from the row where others end, and the states can be added up as they do."""
+    if not accumulator.scans or len(frames) != 1:
+        return False
+    count = len(frames[0].start)
+    if count < 2:
+        return True
+    here, after = frames[0].cut(0, count - 1), frames[0].cut(1, count)
+    grows = (after.end >= here.end) & (after.start.equals(here.start) | (after.start >= here.end))
+    return not (~grows).any()
+
+
+def by_running(kernels: Kernels, accumulator: Accumulator, rows: Parts, frame: Ranges) -> plc.Column:
+    """Each frame's state as what its start's rows have come to so far; of frames that have rows."""
+    (column,) = rows
+    if column.null_count():
+        known = Mask.known(kernels, column)
+        (frame,) = among_kept(known, [frame])
+        (column,) = kernels.keep([column], known.column)
+    size = column.size()
+    states = accumulator.partial(kernels, (column,), each_row(kernels, size))
+    filled = frame.start < frame.end
+    places = filled.choose(frame.end - 1, size).column
+    if size:
+        keys = plc.Table([_owners(kernels, frame.at(filled.places()), size)])
+        grouping = GroupBy(keys, NullPolicy.EXCLUDE, Sorted.YES)
+        requests = [
+            GroupByRequest(state, [scan]) for state, scan in zip(states, accumulator.scans, strict=True)
+        ]
+        _, results = grouping.scan(requests, stream=kernels.stream, mr=kernels.memory)
+        states = tuple(table.columns()[0] for table in results)
+    return accumulator.final(kernels, tuple(kernels.gather(states, places, nullify=True)))
+
+
+def _owners(kernels: Kernels, frame: Ranges, rows: int) -> plc.Column:
+    """For each row the number of starts up to it."""
+    marks = Vector.repeated(kernels, 0, rows)
+    if len(frame.start):
+        ones = Vector.repeated(kernels, 1, len(frame.start))
+        spread = plc.copying.scatter(
+            plc.Table([ones.column]),
+            kernels.convert(frame.start.column, _INT32),
+            plc.Table([marks.column]),
+            stream=kernels.stream,
+            mr=kernels.memory,
+        )
+        marks = Vector(kernels, spread.columns()[0])
+    return marks.totals().cut(1, rows + 1).to(_INT32).column

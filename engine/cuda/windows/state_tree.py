@@ -1,0 +1,76 @@
+"""Aggregates over many overlapping ranges of rows: states of 1, 2, 4, ... rows, of which each range is made.
+
+A segment tree, as in Leis et al., "Efficient Processing of Window Functions in Analytical SQL Queries"
+(2015): a range of n rows is made of at most 2 log2(n) states, in the rows' order, with no state taken away
+again, so infinities and NaN are those of the rows in the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pylibcudf as plc
+from pylibcudf.types import TypeId
+
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
+from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.frames import Ranges
+from bamquery.engine.cuda.windows.running import each_row
+
+_INT32 = plc.DataType(TypeId.INT32)
+_Picks = tuple[int, Vector, Vector]
+"""A level of the tree, positions in it, and the frame that each belongs to."""
+
+
+class StateTree:
+    """The states over the rows."""
+
+    def __init__(self, kernels: Kernels, accumulator: Accumulator, rows: Parts) -> None:
+        self._kernels = kernels
+        self._accumulator = accumulator
+        size = rows[0].size()
+        self._levels: list[Parts] = [accumulator.partial(kernels, rows, each_row(kernels, size))]
+        while size > 1:
+            owners = (Vector.positions(kernels, size) / 2).to(_INT32)
+            codes = Codes(owners.column, size, (size + 1) // 2)
+            size = codes.groups
+            self._levels.append(accumulator.merge(kernels, self._levels[-1], codes))
+
+    def answers(self, frames: Sequence[Ranges]) -> plc.Column:
+        """The aggregate's value for each frame: for rows of all ranges, in order.
+
+        Raises:
+            ExecutionError: a value does not fit its type.
+        """
+        kernels = self._kernels
+        picks = [pick for frame in frames for pick in self._picks(frame)]
+        picks = [pick for pick in picks if len(pick[1])] or picks[:1]
+        parts = joined_parts(
+            kernels,
+            [tuple(kernels.gather(self._levels[level], places.column)) for level, places, _ in picks],
+        )
+        owners = kernels.joined([owners.to(_INT32).column for _, _, owners in picks])
+        codes = Codes(owners, owners.size(), len(frames[0].start))
+        return self._accumulator.final(kernels, self._accumulator.merge(kernels, parts, codes))
+
+    def _picks(self, frame: Ranges) -> list[_Picks]:
+        """States that make up each range, in order: ever larger ones from the left, then smaller ones."""
+        low, high = frame.start, frame.end
+        ascending: list[_Picks] = []
+        descending: list[_Picks] = []
+        for level in range(len(self._levels)):
+            odd_start = (low < high) & (low % 2).equals(1)
+            ascending.append(_picked(level, low, odd_start))
+            low += odd_start.numbers()
+            odd_end = (low < high) & (high % 2).equals(1)
+            descending.append(_picked(level, high - 1, odd_end))
+            high -= odd_end.numbers()
+            low, high = low / 2, high / 2
+        return [*ascending, *reversed(descending)]
+
+
+def _picked(level: int, places: Vector, chosen: Mask) -> _Picks:
+    rows = chosen.places()
+    return level, places.at(rows), rows

@@ -1,0 +1,186 @@
+"""Calls over windows on a device, held against the CPU's: all functions, frames and types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.device import Device
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
+from bamquery.plan.nodes import Field, SingleRow, SortKey, Window
+from bamquery.plan.types import HUGEINT
+from bamquery.plan.windows import Bound, WindowCall, WindowFrame
+from tests.conformance.harness import random_column
+from tests.device_frames import assert_equal
+from tests.strategies import ALL_TYPES
+
+INT, DOUBLE = pa.int64(), pa.float64()
+KEY, ORDER, VALUE, NUMBER, SMALL = (
+    ColumnRef(0, "k", pa.int32()),
+    ColumnRef(1, "o", INT),
+    ColumnRef(2, "x", DOUBLE),
+    ColumnRef(3, "n", INT),
+    ColumnRef(4, "s", INT),
+)
+ONE, TWO = (Literal(pa.scalar(n, INT)) for n in (1, 2))
+START, END, HERE = (Bound("unbounded preceding"), Bound("unbounded following"), Bound("current row"))
+
+
+def check_functions(device: Device[Any], sizes: tuple[int, ...] = (1, 2, 33, 700)) -> None:
+    """Every function over partitions, all rows, peers and rows without order."""
+    for rows in sizes:
+        for partition in ((KEY,), ()):
+            for order in ((SortKey(ORDER),), (SortKey(ORDER, descending=True, nulls_first=True),), ()):
+                _check(device, _batch(rows), partition, order, [*_ranked(), *_framed(WindowFrame())])
+
+
+def check_frames(device: Device[Any], rows: int = 300) -> None:
+    """Frames of every unit and bound, each exclusion, with offsets that differ from row to row."""
+    batch = _batch(rows)
+    for descending in (False, True):
+        order = (SortKey(ORDER, descending=descending, nulls_first=descending),)
+        for frame in _frames(descending=descending):
+            _check(device, batch, (KEY,), order, _framed(frame))
+
+
+def check_types(
+    device: Device[Any], rows: int = 120, kinds: Sequence[pa.DataType] = tuple(ALL_TYPES)
+) -> None:
+    """Values of every type, as partitions, orders and arguments."""
+    frame = WindowFrame("rows", Bound("preceding", TWO), HERE)
+    for index, kind in enumerate(kinds):
+        value = ColumnRef(2, "x", kind)
+        batch = _batch(rows, random_column(kind, rows, index))
+        nothing = Literal(pa.scalar(None, kind))
+        calls = [
+            WindowCall(AggregateCall("lag", (value, ONE, nothing), kind)),
+            WindowCall(AggregateCall("lead", (value, TWO, value), kind), ignore_nulls=True),
+            WindowCall(AggregateCall("count", (value,), INT, distinct=True)),
+        ]
+        for name in ("first_value", "last_value", "min", "max", "mode", "any_value", "last"):
+            calls += [WindowCall(AggregateCall(name, (value,), kind), f) for f in (frame, WindowFrame())]
+        for partition, order in (((KEY,), (SortKey(ORDER),)), ((value,), ()), ((), (SortKey(value),))):
+            _check(device, batch, partition, order, calls)
+
+
+def check_errors(device: Device[Any]) -> None:
+    """Offsets that are null or below zero."""
+    frame = device.from_arrow(_batch(10))
+    below, missing = Literal(pa.scalar(-1, INT)), Literal(pa.scalar(None, INT))
+    bad = [
+        (AggregateCall("ntile", (below,), INT), WindowFrame(), "above zero"),
+        (_sum(), WindowFrame("rows", Bound("preceding", below)), "not below zero"),
+        (_sum(), WindowFrame("groups", Bound("preceding", missing)), "not NULL"),
+        (_sum(), WindowFrame("range", Bound("preceding", _moved("add", ONE), ORDER)), "below zero"),
+    ]
+    for call, rows, words in bad:
+        window = Window(SingleRow(), (), (SortKey(ORDER),), (WindowCall(call, rows),), ("c",))
+        with pytest.raises(ExecutionError, match=words):
+            device.window(window, frame, lambda: None)
+
+
+def _batch(rows: int, values: pa.Array | None = None) -> pa.RecordBatch:
+    column = (
+        random_column(DOUBLE, rows, 2, [0.5, -2.25, 8.0, float("nan"), -0.0]) if values is None else values
+    )
+    columns = [
+        random_column(pa.int32(), rows, 0, [1, 2, 3, 50]),
+        random_column(INT, rows, 1, [-7, 0, 1, 2, 3, 9, 10, 40]),
+        column,
+        random_column(INT, rows, 3, [1, 2, 3, 2**62]),
+        pa.array([i % 4 for i in range(rows)], INT),
+    ]
+    return pa.RecordBatch.from_arrays(columns, ["k", "o", "x", "n", "s"])
+
+
+def _ranked() -> Iterator[WindowCall]:
+    for name in ("row_number", "rank", "dense_rank"):
+        yield WindowCall(AggregateCall(name, (), INT))
+    for name in ("percent_rank", "cume_dist"):
+        yield WindowCall(AggregateCall(name, (), DOUBLE))
+    for parts in (TWO, Literal(pa.scalar(5, INT)), NUMBER):
+        yield WindowCall(AggregateCall("ntile", (parts,), INT))
+    for name in ("lag", "lead"):
+        for offset in (ONE, SMALL, NUMBER):
+            for nulls_out in (False, True):
+                yield WindowCall(AggregateCall(name, (VALUE, offset, VALUE), DOUBLE), ignore_nulls=nulls_out)
+
+
+def _framed(frame: WindowFrame) -> list[WindowCall]:
+    kept = Call("greater", (NUMBER, ONE), pa.bool_())
+    half = Literal(pa.scalar(0.5, DOUBLE))
+    calls = [
+        AggregateCall("count_star", (), INT),
+        AggregateCall("count", (VALUE,), INT, filter=kept),
+        AggregateCall("count", (ORDER,), INT, distinct=True),
+        _sum(),
+        AggregateCall("sum", (VALUE,), DOUBLE),
+        AggregateCall("avg", (ORDER,), DOUBLE, filter=kept),
+        AggregateCall("avg", (VALUE,), DOUBLE),
+        AggregateCall("min", (VALUE,), DOUBLE),
+        AggregateCall("max", (ORDER,), INT),
+        AggregateCall("stddev_pop", (ORDER,), DOUBLE),
+        AggregateCall("quantile_cont", (VALUE,), DOUBLE, parameter=half),
+        AggregateCall("arg_max", (ORDER, VALUE), INT),
+        AggregateCall("last", (NUMBER,), INT, order=(SortKey(ORDER), SortKey(VALUE))),
+    ]
+    values = [AggregateCall(name, (VALUE,), DOUBLE) for name in ("first_value", "last_value")]
+    values += [AggregateCall("nth_value", (VALUE, n), DOUBLE) for n in (TWO, NUMBER)]
+    found = [WindowCall(call, frame) for call in (*calls, *values)]
+    return [*found, *(WindowCall(call, frame, ignore_nulls=True) for call in values)]
+
+
+def _sum() -> AggregateCall:
+    return AggregateCall("sum", (ORDER,), HUGEINT)
+
+
+def _moved(function: str, by: Expression) -> Call:
+    return Call(function, (ORDER, by), INT)
+
+
+def _frames(*, descending: bool) -> Iterator[WindowFrame]:
+    back, forth = ("add", "subtract") if descending else ("subtract", "add")
+    near = [
+        (Bound("preceding", ONE), Bound("following", SMALL)),
+        (Bound("following", ONE), Bound("following", TWO)),
+        (Bound("preceding", NUMBER_OR_ONE), Bound("preceding", ONE)),
+    ]
+    for unit in ("rows", "groups"):
+        for start, end in [*near, (START, HERE), (HERE, END)]:
+            yield WindowFrame(unit, start, end)
+    for exclude in ("current row", "group", "ties"):
+        yield WindowFrame("rows", Bound("preceding", TWO), Bound("following", TWO), exclude)
+        yield WindowFrame("range", START, END, exclude)
+    before = Bound("preceding", _moved(back, TWO), ORDER)
+    after = Bound("following", _moved(forth, SMALL), ORDER)
+    for start, end in ((before, HERE), (before, after), (HERE, after), (after, END), (START, before)):
+        yield WindowFrame("range", start, end)
+
+
+NUMBER_OR_ONE = Call("coalesce", (NUMBER, ONE), INT)
+
+
+def _check(
+    device: Device[Any],
+    batch: pa.RecordBatch,
+    partition: tuple[ColumnRef, ...],
+    order: tuple[SortKey, ...],
+    calls: list[WindowCall],
+) -> None:
+    cpu = CpuDevice()
+    rows = cpu.sort(batch, [*(SortKey(key) for key in partition), *order])
+    names = tuple(f"c{i}" for i in range(len(calls)))
+    window = Window(SingleRow(), partition, order, tuple(calls), names)
+    expected = cpu.window(window, rows, lambda: None)
+    found = device.window(window, device.from_arrow(rows), lambda: None)
+    fields = [Field(name, call.type) for name, call in zip(names, calls, strict=True)]
+    given = device.to_arrow(found, fields)
+    theirs = pa.RecordBatch.from_arrays(expected.columns, list(names))
+    for i, call in enumerate(calls):
+        one = [pa.RecordBatch.from_arrays([b.column(i)], [f"{call}"]) for b in (given, theirs)]
+        assert_equal(one[0], one[1], 1e-9)

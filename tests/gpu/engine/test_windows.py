@@ -1,0 +1,24 @@
+"""Calls over windows on a GPU against the CPU device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bamquery.engine.device import Device
+from tests import device_windows
+
+
+def test_functions(device: Device[Any]) -> None:
+    device_windows.check_functions(device)
+
+
+def test_frames(device: Device[Any]) -> None:
+    device_windows.check_frames(device)
+
+
+def test_types(device: Device[Any]) -> None:
+    device_windows.check_types(device)
+
+
+def test_errors(device: Device[Any]) -> None:
+    device_windows.check_errors(device)

@@ -7,6 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.engine.cpu.casts.to_text import from_date, from_time
+from bamquery.engine.time_units import units_per_day
 from bamquery.plan import interval_text
 
 _PLAIN_SCALE: Final = 6
@@ -21,6 +23,10 @@ def texts(column: pa.Array[Any]) -> pa.Array[Any]:
     if pa.types.is_large_binary(kind) or pa.types.is_binary(kind):
         hexadecimal = [None if value is None else value.hex() for value in column.to_pylist()]
         return pa.array(hexadecimal, pa.large_string())
+    if pa.types.is_date(kind):
+        return from_date(column, pa.large_string()).values
+    if pa.types.is_time(kind) and _has_end_of_day(column):
+        return from_time(pc.cast(column, pa.time64("us"), safe=False), pa.large_string()).values
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         return _without_trailing_zeros(pc.cast(column, pa.large_string()))
     if pa.types.is_decimal(kind) and kind.scale > _PLAIN_SCALE:
@@ -35,6 +41,13 @@ def texts(column: pa.Array[Any]) -> pa.Array[Any]:
     if pa.types.is_large_string(kind):
         return column
     return pc.cast(column, pa.large_string())
+
+
+def _has_end_of_day(column: pa.Array[Any]) -> bool:
+    """Whether 24:00:00 is among times, which Arrow has no text for."""
+    stored = column.view(pa.int32() if pa.types.is_time32(column.type) else pa.int64())
+    end = pa.scalar(units_per_day(column.type), stored.type)
+    return bool(pc.any(pc.equal(stored, end)).as_py())
 
 
 def _interval(span: Any) -> str:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.engine.cpu.casts.to_text import from_date, from_timestamp
+from bamquery.engine.time_units import units_per_day
 from bamquery.errors import ExecutionError
+
+_DAYS_PER_MONTH: Final = 30
 
 
 def python_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """One tuple a row: None, bool, int, float, Decimal, str, bytes, date, time, datetime.
+    """One tuple a row: None, bool, int, float, Decimal, str, bytes, date, time, datetime, timedelta.
 
-    Nanoseconds are cut to microseconds, which is as fine as Python's types are.
+    Nanoseconds are cut to microseconds, which is as fine as Python's types are. HUGEINT is an int. A month of
+    an interval has 30 days. What Python's types cannot hold, dates outside of the years 1 to 9999 and the
+    time 24:00:00, is text.
 
     Raises:
-        ExecutionError: a date or timestamp outside of Python's years, 1 to 9999.
+        ExecutionError: an interval that is longer than Python's can be.
     """
     columns = [
         _python_column(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)
@@ -27,16 +34,56 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
 
 def _python_column(name: str, column: pa.Array[Any]) -> list[Any]:
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _python_column(name, column.dictionary_decode())  # type: ignore[attr-defined]
+    if pa.types.is_interval(kind):
+        return _intervals(name, column)
+    if kind == pa.decimal128(38, 0):
+        return [None if value is None else int(value) for value in column.to_pylist()]
+    if pa.types.is_time(kind):
+        return _times(column)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         # as_py() would make pandas timestamps of these, or fail where pandas is missing.
         column = pc.cast(column, pa.timestamp("us", kind.tz), safe=False)
-    elif kind == pa.time64("ns"):
-        column = pc.cast(column, pa.time64("us"), safe=False)
     try:
-        values: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError) as error:
+        return column.to_pylist()
+    except (OverflowError, ValueError):
+        return _far_dates(column)
+
+
+def _far_dates(column: pa.Array[Any]) -> list[Any]:
+    """Dates or timestamps of which some are beyond Python's years, those as text."""
+    write = from_date if pa.types.is_date(column.type) else from_timestamp
+    texts = write(column, pa.large_string()).values
+
+    def value(place: int) -> Any:
+        try:
+            return column[place].as_py()
+        except (OverflowError, ValueError):
+            return texts[place].as_py()
+
+    return [value(place) for place in range(len(column))]
+
+
+def _times(column: pa.Array[Any]) -> list[Any]:
+    column = pc.cast(column, pa.time64("us"), safe=False)
+    values: list[Any] = column.to_pylist()
+    at_end = pc.equal(column.view(pa.int64()), pa.scalar(units_per_day(column.type), pa.int64()))
+    for place in pc.indices_nonzero(at_end).to_numpy():
+        values[place] = "24:00:00"  # Python's times end before it, and pyarrow begins again at 0
+    return values
+
+
+def _intervals(name: str, column: pa.Array[Any]) -> list[Any]:
+    try:
+        return [None if span is None else _duration(span) for span in column.to_pylist()]
+    except OverflowError as error:
         raise ExecutionError(
-            f'column "{name}" holds dates outside of Python\'s years 1 to 9999: '
+            f'column "{name}" holds intervals that are too long for Python: '
             "take the rows with to_arrow(), or cast the column to VARCHAR"
         ) from error
-    return values
+
+
+def _duration(span: Any) -> timedelta:
+    days = span.months * _DAYS_PER_MONTH + span.days
+    return timedelta(days=days, microseconds=span.nanoseconds // 1000)

@@ -6,17 +6,16 @@ Each action imports what it needs: --help and mistakes in arguments should not w
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from bamquery.errors import StorageError
 from bamquery.queries import arguments
 from bamquery.queries.baselines import BASELINES
 from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
+from bamquery.queries.measuring_options import add_options, settings_of, write_measurements
 from bamquery.queries.questions import NAMES
 from bamquery.queries.selectivity.command import add_arguments as add_selectivity
 from bamquery.queries.timeline import add_arguments as add_timeline
@@ -185,16 +184,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="the same rows as Parquet, a file or a folder (written beside DB)",
     )
-    parser.add_argument("--repeat", type=arguments.positive, default=5, help="timed answers a query (5)")
+    add_options(parser, repeat=5)
     parser.add_argument("--cold", action="store_true", help="drop caches before each answer")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda:N: where BamQuery runs (auto)")
-    parser.add_argument("--zone-maps", choices=("on", "off"), default="on", help="(on)")
-    parser.add_argument("--reader", choices=("auto", "mapped", "direct"), default="auto", help="(auto)")
     parser.add_argument("--strategy", choices=("auto", "stream", "vectors", "blocks"), default="auto")
-    parser.add_argument("--block-size", type=arguments.positive, default=512, help="in bytes (512)")
-    parser.add_argument("--threads", type=arguments.positive, help="(all cores)")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all measurements")
-    parser.add_argument("--plot", metavar="FILE", type=Path, help="write a picture (.png, .svg, .pdf)")
     parser.set_defaults(action=_run)
 
 
@@ -205,14 +197,6 @@ def _run(options: argparse.Namespace) -> int:
     from bamquery.queries.report import json_of, table_of  # noqa: PLC0415
     from bamquery.queries.runner import Plan, run  # noqa: PLC0415
 
-    settings: dict[str, object] = {
-        "device": options.device,
-        "zone_maps": options.zone_maps == "on",
-        "reader": options.reader,
-        "strategy": options.strategy,
-        "block_size": options.block_size,
-        "threads": options.threads,
-    }
     result = run(
         Plan(
             database=options.database,
@@ -222,7 +206,7 @@ def _run(options: argparse.Namespace) -> int:
             parquet=options.parquet,
             repeat=options.repeat,
             cold=options.cold,
-            settings=settings,
+            settings=settings_of(options) | {"strategy": options.strategy},
         )
     )
     console = Console()
@@ -232,12 +216,7 @@ def _run(options: argparse.Namespace) -> int:
             f"caches dropped by {result.dropped}; times from opening to answer", style="dim", soft_wrap=True
         )
     measurements = json_of(result, options.command_line)
-    if options.json is not None:
-        text = json.dumps(measurements, indent=2) + "\n"
-        try:
-            options.json.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise StorageError(f"cannot write the measurements: {error.strerror}", options.json) from error
+    write_measurements(measurements, options.json)
     if options.plot is not None:
         draw([measurements], options.plot)
     return OK if result.right else FAILED

@@ -216,8 +216,15 @@ def _value(value: pa.Scalar[Any]) -> str:
         parts = value.as_py()
         return f"'{interval_text.write(parts.months, parts.days, parts.nanoseconds // 1000)}'"
     if pa.types.is_temporal(value.type) or pa.types.is_large_string(value.type):
-        return "'" + str(value).replace("'", "''") + "'"
+        return "'" + _written(value).replace("'", "''") + "'"
     return str(value)
+
+
+def _written(value: pa.Scalar[Any]) -> str:
+    try:
+        return str(value)
+    except (OverflowError, ValueError):  # a date beyond Python's years
+        return str(value.cast(pa.large_string()))
 
 
 def _call(function: str, arguments: list[str]) -> str:

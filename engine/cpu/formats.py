@@ -12,18 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cpu.calendar import (
-    Integers,
-    days_and_rest,
-    first_day_of_month,
-    first_day_of_year,
-    iso_week,
-    iso_weekday,
-    iso_year,
-    months_of,
-    units_per_day,
-    year_of,
-)
+from bamquery.engine.cpu.calendar import CALENDAR, Integers, days_and_rest, first_day_of_month, months_of
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
@@ -37,6 +26,7 @@ from bamquery.engine.cpu.kernels import (
     values_of,
 )
 from bamquery.engine.cpu.rows import per_value, value_of, with_constants
+from bamquery.engine.time_units import units_per_day
 from bamquery.errors import ExecutionError
 
 _DAYS: Final = ["Sunday", *list(calendar.day_name)[:6]]
@@ -93,11 +83,12 @@ class _Moments:
         return (hours + 11) % 12 + 1 if of_twelve else hours
 
     def day_of_year(self) -> Integers:
-        return self.days - first_day_of_year(self.days) + 1
+        day: Integers = self.days - CALENDAR.first_day_of_year(self.days) + 1
+        return day
 
     def week(self, first: int) -> Integers:
         """The week of the year, from its first Sunday (0) or Monday (1); before it 0."""
-        weekday = (iso_weekday(self.days) - first) % 7
+        weekday: Integers = (CALENDAR.iso_weekday(self.days) - first) % 7
         return (self.day_of_year() - 1 + 7 - weekday) // 7
 
 
@@ -115,10 +106,10 @@ def _names(names: Sequence[str], places: Integers, length: int | None = None) ->
 
 _WRITERS: Final[Mapping[str, Callable[[_Moments], list[str]]]] = MappingProxyType(
     {
-        "a": lambda m: _names(_DAYS, iso_weekday(m.days) % 7, 3),
-        "A": lambda m: _names(_DAYS, iso_weekday(m.days) % 7),
-        "w": lambda m: _numbers(iso_weekday(m.days) % 7, 1),
-        "u": lambda m: _numbers(iso_weekday(m.days), 1),
+        "a": lambda m: _names(_DAYS, CALENDAR.iso_weekday(m.days) % 7, 3),
+        "A": lambda m: _names(_DAYS, CALENDAR.iso_weekday(m.days) % 7),
+        "w": lambda m: _numbers(CALENDAR.iso_weekday(m.days) % 7, 1),
+        "u": lambda m: _numbers(CALENDAR.iso_weekday(m.days), 1),
         "d": lambda m: _numbers(m.days - first_day_of_month(months_of(m.days)) + 1, 2),
         "-d": lambda m: _numbers(m.days - first_day_of_month(months_of(m.days)) + 1, 1),
         "b": lambda m: _names(_MONTHS, months_of(m.days) % 12, 3),
@@ -126,9 +117,9 @@ _WRITERS: Final[Mapping[str, Callable[[_Moments], list[str]]]] = MappingProxyTyp
         "B": lambda m: _names(_MONTHS, months_of(m.days) % 12),
         "m": lambda m: _numbers(months_of(m.days) % 12 + 1, 2),
         "-m": lambda m: _numbers(months_of(m.days) % 12 + 1, 1),
-        "y": lambda m: _numbers(np.abs(year_of(m.days)) % 100, 2),
-        "-y": lambda m: _numbers(np.abs(year_of(m.days)) % 100, 1),
-        "Y": lambda m: _years(year_of(m.days)),
+        "y": lambda m: _numbers(np.abs(CALENDAR.year_of(m.days)) % 100, 2),
+        "-y": lambda m: _numbers(np.abs(CALENDAR.year_of(m.days)) % 100, 1),
+        "Y": lambda m: _years(CALENDAR.year_of(m.days)),
         "H": lambda m: _numbers(m.hour(), 2),
         "-H": lambda m: _numbers(m.hour(), 1),
         "I": lambda m: _numbers(m.hour(of_twelve=True), 2),
@@ -144,8 +135,8 @@ _WRITERS: Final[Mapping[str, Callable[[_Moments], list[str]]]] = MappingProxyTyp
         "-j": lambda m: _numbers(m.day_of_year(), 1),
         "U": lambda m: _numbers(m.week(0), 2),
         "W": lambda m: _numbers(m.week(1), 2),
-        "G": lambda m: _years(iso_year(m.days)),
-        "V": lambda m: _numbers(iso_week(m.days), 2),
+        "G": lambda m: _years(CALENDAR.iso_year(m.days)),
+        "V": lambda m: _numbers(CALENDAR.iso_week(m.days), 2),
         "z": lambda m: ["+00"] * len(m.days),
         "Z": lambda m: ["UTC" if m.has_zone else ""] * len(m.days),
         "%": lambda m: ["%"] * len(m.days),

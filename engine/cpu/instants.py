@@ -12,15 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.calendar import (
-    DAY_SECONDS,
+    CALENDAR,
     Integers,
     days_and_rest,
     first_day_of_month,
-    iso_weekday,
-    iso_year,
     months_of,
     truncated,
-    units_per_day,
 )
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -36,6 +33,7 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero
 from bamquery.engine.cpu.rows import row_count, value_of
+from bamquery.engine.time_units import DAY_SECONDS, units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
 from bamquery.type_names import type_name
@@ -215,7 +213,7 @@ def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     elif unit == "week":
         count = truncated(end // per_day - start // per_day, 7)
     elif unit == "isoyear":
-        count = iso_year(end // per_day) - iso_year(start // per_day)
+        count = CALENDAR.iso_year(end // per_day) - CALENDAR.iso_year(start // per_day)
     else:
         count = _at_month(end // per_day, unit) - _at_month(start // per_day, unit)
     return from_values(np.broadcast_to(count, (row_count(arguments),)), kind, known)
@@ -272,7 +270,7 @@ def whole_months(start: Integers, end: Integers, per_day: int) -> Integers:
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "last_day": _last_day,
-        "dayname": _name(_DAY_NAMES, lambda days: iso_weekday(days) % 7),
+        "dayname": _name(_DAY_NAMES, lambda days: CALENDAR.iso_weekday(days) % 7),
         "monthname": _name(_MONTH_NAMES, lambda days: months_of(days) % 12),
         "julian": _julian,
         "make_date": _make_date,

@@ -10,13 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.calendar import (
-    DAY_SECONDS,
-    Integers,
-    first_day_of_month,
-    months_of,
-    truncated,
-)
+from bamquery.engine.cpu.calendar import Integers, first_day_of_month, months_of, truncated
 from bamquery.engine.cpu.instants import whole_months
 from bamquery.engine.cpu.interval_columns import (
     DAY_MICROSECONDS,
@@ -38,6 +32,7 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero
 from bamquery.engine.cpu.rows import row_count, value_of
+from bamquery.engine.time_units import DAY_SECONDS
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
 from bamquery.type_names import type_name

@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cpu.calendar import (
-    UNITS_PER_SECOND,
-    Integers,
-    century,
-    days_and_rest,
-    decade,
-    first_day_of_iso_year,
-    first_day_of_month,
-    first_day_of_year,
-    first_day_of_years,
-    iso_week,
-    iso_weekday,
-    iso_year,
-    millennium,
-    months_of,
-    truncated,
-    units_per_day,
-    year_and_week,
-    year_of,
-)
+from bamquery.engine.cpu.calendar import CALENDAR, Integers, days_and_rest
 from bamquery.engine.cpu.casts.temporal import rounded_quotient
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -41,48 +22,9 @@ from bamquery.engine.cpu.kernels import (
     valid,
     values_of,
 )
+from bamquery.engine.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.type_names import type_name
-
-_DAY_PARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyType(
-    {
-        "year": year_of,
-        "quarter": lambda days: months_of(days) % 12 // 3 + 1,
-        "month": lambda days: months_of(days) % 12 + 1,
-        "day": lambda days: days - first_day_of_month(months_of(days)) + 1,
-        "dayofweek": lambda days: iso_weekday(days) % 7,
-        "isodow": iso_weekday,
-        "dayofyear": lambda days: days - first_day_of_year(days) + 1,
-        "week": iso_week,
-        "isoyear": iso_year,
-        "yearweek": year_and_week,
-        "decade": decade,
-        "century": century,
-        "millennium": millennium,
-        "era": lambda days: (year_of(days) > 0).astype(np.int64),
-    }
-)
-_TIME_PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {"hour": (3600, 24), "minute": (60, 60), "second": (1, 60)}
-)
-"""Seconds of the unit, and how many of it there are."""
-_FRACTIONS: Final[Mapping[str, int]] = MappingProxyType(
-    {"millisecond": 10**3, "microsecond": 10**6, "nanosecond": 10**9}
-)
-"""How many of the unit a second has; they are counted from the minute."""
-
-_DAY_STARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyType(
-    {
-        "year": first_day_of_year,
-        "quarter": lambda days: first_day_of_month(months_of(days) // 3 * 3),
-        "month": lambda days: first_day_of_month(months_of(days)),
-        "week": lambda days: days - iso_weekday(days) + 1,
-        "isoyear": first_day_of_iso_year,
-        "decade": lambda days: first_day_of_years(truncated(year_of(days), 10) * 10),
-        "century": lambda days: first_day_of_years(truncated(year_of(days), 100) * 100),
-        "millennium": lambda days: first_day_of_years(truncated(year_of(days), 1000) * 1000),
-    }
-)
 
 
 def _unit_and_column(arguments: Sequence[Datum]) -> tuple[str | None, Column]:
@@ -102,17 +44,17 @@ def _date_part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if unit is None:
         return nulls(len(column), kind)
     days, rest = days_and_rest(column)
-    if unit in _TIME_PARTS:
-        size, count = _TIME_PARTS[unit]
+    if unit in TIME_PARTS:
+        size, count = TIME_PARTS[unit]
         part = _seconds(column, rest) // size % count
-    elif unit in _FRACTIONS:
-        per_second, wanted = units_per_day(column.type) // 86_400, _FRACTIONS[unit]
+    elif unit in FRACTIONS:
+        per_second, wanted = units_per_day(column.type) // 86_400, FRACTIONS[unit]
         if not per_second:  # a date has no time
             return from_values(np.zeros_like(rest), kind, valid(column))
         part = rest % (60 * per_second)
         part = part * (wanted // per_second) if wanted >= per_second else part // (per_second // wanted)
     else:
-        part = _DAY_PARTS[unit](days)
+        part = CALENDAR.parts[unit](days)
     return from_values(part, kind, valid(column))
 
 
@@ -122,13 +64,13 @@ def _date_trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         return nulls(len(column), kind)
     days, rest = days_and_rest(column)
     per_day = units_per_day(kind)
-    if unit in _FRACTIONS:
-        step = max(per_day // 86_400 // _FRACTIONS[unit], 1)
+    if unit in FRACTIONS:
+        step = max(per_day // 86_400 // FRACTIONS[unit], 1)
         return from_values(values_of(column).astype(np.int64) - rest % step, kind, valid(column))
-    if unit in _TIME_PARTS:
-        step = max(per_day * _TIME_PARTS[unit][0] // 86_400, 1)
+    if unit in TIME_PARTS:
+        step = max(per_day * TIME_PARTS[unit][0] // 86_400, 1)
         return from_values(values_of(column).astype(np.int64) - rest % step, kind, valid(column))
-    start = _DAY_STARTS[unit](days) if unit in _DAY_STARTS else days
+    start = CALENDAR.starts[unit](days) if unit in CALENDAR.starts else days
     low = np.iinfo(np.int32 if per_day == 1 else np.int64).min // per_day + 1
     validity = valid(column)
     early = start < low

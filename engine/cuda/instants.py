@@ -11,12 +11,13 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.engine.cuda.calendar import first_day_of_month, iso_weekday, iso_year, months_of, units_per_day
+from bamquery.engine.cuda.calendar import CALENDAR, first_day_of_month, months_of
 from bamquery.engine.cuda.failures import fail_call
 from bamquery.engine.cuda.integers import Integers
 from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of
 from bamquery.engine.cuda.temporal import as_dates_or_times
 from bamquery.engine.cuda.upload import upload
+from bamquery.engine.time_units import units_per_day
 from bamquery.plan.types import integer_range
 
 _DAY_MICROSECONDS: Final = 86_400 * 10**6
@@ -98,7 +99,8 @@ def _at_unit(values: Integers, unit: str, per_day: int) -> Integers:
 
 def _at_month(days: Integers, unit: str) -> Integers:
     if unit == "isoyear":
-        return iso_year(days)
+        year: Integers = CALENDAR.iso_year(days)
+        return year
     months = months_of(days)
     if unit in _YEARS:
         return (months // 12 + 1970).truncated(_YEARS[unit])
@@ -145,7 +147,7 @@ def _months_later(kernels: Kernels, days: Integers, months: int) -> Integers:
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "last_day": _last_day,
-        "dayname": _name(_DAY_NAMES, lambda days: iso_weekday(days) % 7),
+        "dayname": _name(_DAY_NAMES, lambda days: CALENDAR.iso_weekday(days) % 7),
         "monthname": _name(_MONTH_NAMES, lambda days: months_of(days) % 12),
         "julian": _julian,
         "to_count": _to_count,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -11,67 +11,13 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.calendar import (
-    UNITS_PER_SECOND,
-    counted_from_one,
-    decade,
-    first_day_of_iso_year,
-    first_day_of_month,
-    first_day_of_year,
-    first_day_of_years,
-    iso_week,
-    iso_weekday,
-    iso_year,
-    months_of,
-    units_per_day,
-    year_and_week,
-    year_of,
-)
+from bamquery.engine.cuda.calendar import CALENDAR
 from bamquery.engine.cuda.failures import fail_call
 from bamquery.engine.cuda.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of, viewed
 from bamquery.engine.cuda.types import device_type
+from bamquery.engine.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
 from bamquery.plan.types import integer_range
-
-_DAY_PARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyType(
-    {
-        "year": year_of,
-        "quarter": lambda days: months_of(days) % 12 // 3 + 1,
-        "month": lambda days: months_of(days) % 12 + 1,
-        "day": lambda days: days - first_day_of_month(months_of(days)) + 1,
-        "dayofweek": lambda days: iso_weekday(days) % 7,
-        "isodow": iso_weekday,
-        "dayofyear": lambda days: days - first_day_of_year(days) + 1,
-        "week": iso_week,
-        "isoyear": iso_year,
-        "yearweek": year_and_week,
-        "decade": decade,
-        "century": counted_from_one(100),
-        "millennium": counted_from_one(1000),
-        "era": lambda days: days.flags(year_of(days) > 0),
-    }
-)
-_TIME_PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
-    {"hour": (3600, 24), "minute": (60, 60), "second": (1, 60)}
-)
-"""Seconds of the unit, and how many of it there are."""
-_FRACTIONS: Final[Mapping[str, int]] = MappingProxyType(
-    {"millisecond": 10**3, "microsecond": 10**6, "nanosecond": 10**9}
-)
-"""How many of the unit a second has; they are counted from the minute."""
-
-_DAY_STARTS: Final[Mapping[str, Callable[[Integers], Integers]]] = MappingProxyType(
-    {
-        "year": first_day_of_year,
-        "quarter": lambda days: first_day_of_month(months_of(days) // 3 * 3),
-        "month": lambda days: first_day_of_month(months_of(days)),
-        "week": lambda days: days - iso_weekday(days) + 1,
-        "isoyear": first_day_of_iso_year,
-        "decade": lambda days: first_day_of_years(days, 10),
-        "century": lambda days: first_day_of_years(days, 100),
-        "millennium": lambda days: first_day_of_years(days, 1000),
-    }
-)
 
 
 def as_dates_or_times(kernels: Kernels, values: Integers, kind: pa.DataType) -> plc.Column:
@@ -92,19 +38,20 @@ def _date_part(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     if unit is None:
         return kernels.nulls(values.column.size(), kind)
     per_day = units_per_day(arguments[1].kind)
-    if unit in _FRACTIONS:
-        per_second, wanted = per_day // 86_400, _FRACTIONS[unit]
+    if unit in FRACTIONS:
+        per_second, wanted = per_day // 86_400, FRACTIONS[unit]
         if not per_second:  # a date has no time
             return (values * 0).column
         rest = values % (60 * per_second)
         if wanted >= per_second:
             return (rest * (wanted // per_second)).column
         return (rest // (per_second // wanted)).column
-    if unit in _TIME_PARTS:
-        size, count = _TIME_PARTS[unit]
+    if unit in TIME_PARTS:
+        size, count = TIME_PARTS[unit]
         seconds = values % per_day // max(per_day // 86_400, 1)
         return (seconds // size % count).column
-    return _DAY_PARTS[unit](values // per_day).column
+    part: Integers = CALENDAR.parts[unit](values // per_day)
+    return part.column
 
 
 def _date_trunc(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
@@ -113,14 +60,14 @@ def _date_trunc(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataTyp
     if unit is None:
         return kernels.nulls(values.column.size(), kind)
     per_day = units_per_day(kind)
-    if unit in _FRACTIONS:
-        step = max(per_day // 86_400 // _FRACTIONS[unit], 1)
+    if unit in FRACTIONS:
+        step = max(per_day // 86_400 // FRACTIONS[unit], 1)
         return as_dates_or_times(kernels, values - values % step, kind)
-    if unit in _TIME_PARTS:
-        step = max(per_day * _TIME_PARTS[unit][0] // 86_400, 1)
+    if unit in TIME_PARTS:
+        step = max(per_day * TIME_PARTS[unit][0] // 86_400, 1)
         return as_dates_or_times(kernels, values - values % per_day % step, kind)
     days = values // per_day
-    start = _DAY_STARTS[unit](days) if unit in _DAY_STARTS else days
+    start = CALENDAR.starts[unit](days) if unit in CALENDAR.starts else days
     least, _ = integer_range(pa.int32() if per_day == 1 else pa.int64())
     failed = start < least // per_day + 1
     if kernels.any_true(failed):

@@ -29,7 +29,7 @@ class System:
     def ask(self, question: Question) -> Answer:
         """Read the question's columns, filter, average."""
         with finished(self.name, f"{question.name.upper()}'s columns"):
-            value = mean_of(long_trips(self._read(question.columns)), question)
+            value = mean_of(self._long_trips(question.columns), question)
         return Answer(value)
 
     def moved(self, question: Question) -> int:
@@ -39,11 +39,11 @@ class System:
     def count(self) -> int:
         """Long trips."""
         with finished(self.name, "its distances"):
-            return len(long_trips(self._read(("trip_distance",))))
+            return len(self._long_trips(("trip_distance",)))
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _read(self, columns: tuple[str, ...]) -> Any:
+    def _long_trips(self, columns: tuple[str, ...]) -> Any:
         files = [str(file) for file in parquet_files(self.files[0])]
-        return cudf.read_parquet(files, columns=list(columns))
+        return long_trips(cudf.read_parquet(files, columns=list(columns)))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Final
 
-from bamquery.errors import StorageError
 from bamquery.queries import arguments
+from bamquery.queries.measuring_options import add_options, settings_of, write_measurements
 
 _OK: Final = 0
 _WRONG: Final = 1
@@ -28,14 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategies", type=arguments.names, help="of stream,vectors,blocks,auto (all of them)"
     )
-    parser.add_argument("--repeat", type=arguments.positive, default=3, help="timed answers each (3)")
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda:N (auto)")
-    parser.add_argument("--zone-maps", choices=("on", "off"), default="on", help="(on)")
-    parser.add_argument("--reader", choices=("auto", "mapped", "direct"), default="auto", help="(auto)")
-    parser.add_argument("--block-size", type=arguments.positive, default=512, help="in bytes (512)")
-    parser.add_argument("--threads", type=arguments.positive, help="(all cores)")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write all measurements")
-    parser.add_argument("--plot", metavar="FILE", type=Path, help="write a picture (.png, .svg, .pdf)")
+    add_options(parser, repeat=3)
     parser.set_defaults(action=_run)
 
 
@@ -46,13 +38,6 @@ def _run(options: argparse.Namespace) -> int:
     from bamquery.queries.selectivity.plot import draw  # noqa: PLC0415
     from bamquery.queries.selectivity.report import json_of, tables_of  # noqa: PLC0415
 
-    settings: dict[str, object] = {
-        "device": options.device,
-        "zone_maps": options.zone_maps == "on",
-        "reader": options.reader,
-        "block_size": options.block_size,
-        "threads": options.threads,
-    }
     result = measure(
         Plan(
             database=options.database,
@@ -60,17 +45,12 @@ def _run(options: argparse.Namespace) -> int:
             shares=options.shares or SHARES,
             strategies=options.strategies or STRATEGIES,
             repeat=options.repeat,
-            settings=settings,
+            settings=settings_of(options),
         )
     )
     Console().print(tables_of(result))
     measurements = json_of(result, options.command_line)
-    if options.json is not None:
-        text = json.dumps(measurements, indent=2) + "\n"
-        try:
-            options.json.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise StorageError(f"cannot write the measurements: {error.strerror}", options.json) from error
+    write_measurements(measurements, options.json)
     if options.plot is not None:
         draw(measurements, options.plot)
     return _OK if result.right else _WRONG

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.engine.cpu.arithmetic import integer_range
-from bamquery.engine.cpu.calendar import UNITS_PER_SECOND
 from bamquery.engine.cpu.casts.outcome import Outcome, failing
 from bamquery.engine.cpu.kernels import Column, Kind, booleans_of, compute, convert, take
+from bamquery.engine.time_units import UNITS_PER_SECOND
 from bamquery.plan import interval_text, parsing
 
 _ISO: Final = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?)?$"

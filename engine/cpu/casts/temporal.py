@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.calendar import UNITS_PER_SECOND, days_and_rest, units_per_day
+from bamquery.engine.cpu.calendar import days_and_rest
 from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
 from bamquery.engine.cpu.kernels import Column, Kind, from_values, valid, values_of
+from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
 
 
 def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int64]:

@@ -11,15 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cpu.calendar import (
-    UNITS_PER_SECOND,
-    days_and_rest,
-    first_day_of_month,
-    months_of,
-    units_per_day,
-)
+from bamquery.engine.cpu.calendar import days_and_rest, first_day_of_month, months_of
 from bamquery.engine.cpu.casts.outcome import Outcome
 from bamquery.engine.cpu.kernels import Column, Kind, array_of, compute, constant, convert, take, values_of
+from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
 from bamquery.plan import interval_text
 
 _TRAILING_ZEROS: Final = pc.ReplaceSubstringOptions(r"\.?0+$", "")

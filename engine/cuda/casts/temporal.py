@@ -8,11 +8,11 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.engine.cuda.calendar import UNITS_PER_SECOND, units_per_day
 from bamquery.engine.cuda.casts.outcome import Outcome
 from bamquery.engine.cuda.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.temporal import as_dates_or_times
+from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
 from bamquery.plan.types import integer_range
 
 

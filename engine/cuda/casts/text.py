@@ -8,12 +8,12 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.strings.side_type import SideType
 
-from bamquery.engine.cuda.calendar import UNITS_PER_SECOND, units_per_day
 from bamquery.engine.cuda.casts.outcome import Outcome
 from bamquery.engine.cuda.integers import Integers
 from bamquery.engine.cuda.kernels import Kernels, viewed
 from bamquery.engine.cuda.types import device_type
 from bamquery.engine.cuda.upload import upload
+from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.type_names import type_name
 

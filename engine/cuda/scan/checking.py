@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 import rmm
 
-from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory, Nulls
-from bamquery.errors import CorruptionError
+from bamquery.engine.cuda.scan.vector_check import VectorCheck, checksum_check
 from bamquery.storage.layout import VECTOR_ROWS
 
 _POLYNOMIAL: Final = 0x82F63B78
@@ -23,27 +21,6 @@ _BLOCKS_EACH: Final = 6
 _PIECES: Final = 32
 """Of a vector, one for each lane of a warp."""
 _PARTS: Final[Mapping[str, str]] = MappingProxyType({"values": "values", "validity": "validity bits"})
-
-
-@dataclass(frozen=True)
-class VectorCheck:
-    """A check that was started; `bad` gets how many vectors there are from the first wrong one on."""
-
-    column: str
-    part: str
-    bad: Slot
-
-    def settle(self, chunk: ChunkMemory) -> None:
-        """Look at what it found, once the board was copied back.
-
-        Raises:
-            CorruptionError: names file, column and vector.
-        """
-        found = chunk.board.word(self.bad)
-        if found:
-            fragment, number = chunk.rows.place(chunk.rows.count - found)
-            what = f'column "{self.column}", vector {number}: its {_PARTS[self.part]}'
-            raise CorruptionError(f"{what} do not match their checksum", fragment.path)
 
 
 def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
@@ -86,7 +63,7 @@ def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
         grid=launcher.grid(chunk.rows.count, WARPS, _BLOCKS_EACH),
         stream=stream,
     )
-    return VectorCheck(column, part, bad)
+    return checksum_check(column, bad, _PARTS[part])
 
 
 @functools.cache

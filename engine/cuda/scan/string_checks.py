@@ -3,46 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
 from bamquery.engine.cuda.scan.board import Slot
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory
-from bamquery.errors import CorruptionError
+from bamquery.engine.cuda.scan.vector_check import VectorCheck, checksum_check
 
 _NOT_ASCENDING: Final = "its offsets do not ascend within its column"
 _PARTS: Final[Mapping[str, str]] = MappingProxyType({"offsets": "offsets", "bytes": "values"})
 """Where a fragment has their checksums."""
 
 
-@dataclass(frozen=True)
-class StringCheck:
-    """A check that was started; `bad` gets how many vectors there are from the first wrong one on."""
-
-    column: str
-    bad: Slot
-    problem: str
-
-    def settle(self, chunk: ChunkMemory) -> None:
-        """Look at what it found, once the board was copied back.
-
-        Raises:
-            CorruptionError: names file, column and vector.
-        """
-        found = chunk.board.word(self.bad)
-        if found:
-            raise self.corrupt(chunk, chunk.rows.count - found)
-
-    def corrupt(self, chunk: ChunkMemory, vector: int) -> CorruptionError:
-        """The error for one of the chunk's vectors."""
-        fragment, number = chunk.rows.place(vector)
-        return CorruptionError(f'column "{self.column}", vector {number}: {self.problem}', fragment.path)
-
-
-def offsets_check(column: str, bad: Slot) -> StringCheck:
+def offsets_check(column: str, bad: Slot) -> VectorCheck:
     """Of offsets that kernels look at."""
-    return StringCheck(column, bad, _NOT_ASCENDING)
+    return VectorCheck(column, bad, _NOT_ASCENDING)
 
 
 def check_strings(
@@ -54,7 +29,7 @@ def check_strings(
     *,
     ranges: int | None = None,
     places: int | None = None,
-) -> StringCheck:
+) -> VectorCheck:
     """Start to compare `offsets` or `bytes` with their checksums, on the session's stream.
 
     Args:
@@ -75,4 +50,4 @@ def check_strings(
         items=chunk.rows.count,
         of_a_block=WARPS,
     )
-    return StringCheck(column, bad, f"its {part} do not match their checksum")
+    return checksum_check(column, bad, part)

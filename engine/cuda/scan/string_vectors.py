@@ -17,9 +17,10 @@ from bamquery.engine.cuda.scan.device_columns import DeviceStrings
 from bamquery.engine.cuda.scan.host_blocks import HostBlock
 from bamquery.engine.cuda.scan.loading import Loaded, load_requests
 from bamquery.engine.cuda.scan.selection import Selection
-from bamquery.engine.cuda.scan.string_checks import StringCheck, check_strings, offsets_check
+from bamquery.engine.cuda.scan.string_checks import check_strings, offsets_check
 from bamquery.engine.cuda.scan.string_reads import StringOffsets, StringRead
 from bamquery.engine.cuda.scan.string_tables import byte_runs, offset_runs
+from bamquery.engine.cuda.scan.vector_check import VectorCheck
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class VectorStrings(StringRead):
     checks: list[Any]
     _ranges: rmm.DeviceBuffer = field(init=False)
     _copied: HostBlock = field(init=False)
-    _check: StringCheck = field(init=False)
+    _check: VectorCheck = field(init=False)
 
     def start(self, chunk: ChunkMemory) -> None:
         """Start to find out which bytes are to be read."""

@@ -188,14 +188,6 @@ def test_python_values(con: bamquery.Connection) -> None:
     ]
 
 
-def test_dates_that_python_has_not(con: bamquery.Connection) -> None:
-    con.load("t", pa.table({"far": pa.array([2**60], pa.timestamp("us"))}))
-    with pytest.raises(bamquery.ExecutionError, match="far"):
-        con.table("t").fetchall()
-    assert con.table("t").to_arrow().num_rows == 1
-    assert "far" in repr(con.table("t"))
-
-
 def test_frames(con: bamquery.Connection) -> None:
     con.load("t", pa.table({"a": [1, 2], "b": ["x", None]}))
     relation = con.table("t")

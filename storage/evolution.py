@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from bamquery.storage.array_validation import validate
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.types import require_stored_schema
 
@@ -149,7 +150,8 @@ def _rule(data: Any, field: pa.Field[Any]) -> ColumnRule:
     if "initial" in data:
         with pa.ipc.open_stream(_bytes(data["initial"])) as reader:
             table = reader.read_all()
-        table.validate(full=True)
+        for chunk in table.column(0).chunks if table.num_columns else ():
+            validate(chunk)
         if table.num_rows != 1 or table.num_columns != 1 or table.column(0).type != field.type:
             raise ValueError(f'the first value of column "{field.name}" is not one of type {field.type}')
         initial = table.column(0)[0]

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bamquery import _native
 from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage.array_validation import validate
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, FragmentLayout, vector_count
 from bamquery.storage.layout_check import require_layout
@@ -59,7 +60,8 @@ def read_vectors_file(
             written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[_SCHEMA_KEY])))
             layout = FragmentLayout.from_json(metadata[_LAYOUT_KEY], path)
             statistics = reader.get_batch(0)
-        statistics.validate(full=True)
+        for column in statistics.columns:
+            validate(column)
         if not written.equals(schema):
             raise ValueError("it describes columns of another schema")
         require_layout(layout, schema, entry)

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.errors import IngestError
+from bamquery.storage.array_validation import validate
 from bamquery.storage.ingest import arrow_slices
 from bamquery.storage.ingest.arrow_slices import Array, Block, LargeBatch
 from bamquery.storage.ingest.failures import READ_ERRORS, reason, unreadable
@@ -128,7 +129,7 @@ class ArrowFilePart:
     def _validate(self, batch: pa.RecordBatch, number: int) -> None:
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
             try:
-                array.validate(full=True)
+                validate(array)
             except pa.ArrowException as error:
                 raise unreadable(self.path, error, f'record batch {number}, column "{name}"') from error
 

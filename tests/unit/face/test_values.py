@@ -95,3 +95,14 @@ def test_tables(con: bamquery.Connection) -> None:
 def test_sums_are_ints_and_decimals_decimals(con: bamquery.Connection) -> None:
     rows = con.sql("SELECT sum(a), sum(b), avg(a) FROM (VALUES (1, 1.5)) t(a, b)")
     assert [type(value) for value in rows.fetchone() or ()] == [int, Decimal, float]
+
+
+def test_the_end_of_a_day_is_stored(con: bamquery.Connection) -> None:
+    con.sql("CREATE TABLE t (a TIME DEFAULT '24:00:00', b INTEGER)")
+    con.sql("INSERT INTO t VALUES ('24:00', 1), ('10:00', 2)")
+    con.sql("INSERT INTO t (b) VALUES (3)")
+    con.sql("ALTER TABLE t ADD COLUMN c TIME DEFAULT '24:00:00'")
+    assert con.sql("SELECT b, c FROM t WHERE a = '24:00' ORDER BY b").fetchall() == [
+        (1, "24:00:00"),
+        (3, "24:00:00"),
+    ]

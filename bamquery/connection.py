@@ -17,6 +17,7 @@ from bamquery.progress import progress_bar
 from bamquery.python_tables import caller_tables, python_source
 from bamquery.relation import Relation
 from bamquery.session import Cancellation, Session
+from bamquery.sql.binder_defaults import default_values
 from bamquery.sql.parameters import Parameters
 from bamquery.statements import run_statement
 from bamquery.storage.check import CheckReport
@@ -151,6 +152,8 @@ class Connection:
     ) -> int:
         """Put rows from outside into a table; returns how many. All of them are there, or none.
 
+        Columns go by name; one that a table has and the source has not gets its default, or null.
+
         Args:
             name: of the table, made if there is none.
             source: a path or pattern, a list of them (Parquet, CSV, Arrow), a pyarrow, pandas or polars
@@ -177,7 +180,8 @@ class Connection:
         cancellation = Cancellation()
         self._session.register(cancellation)
         with writer:
-            rows = ingest(writer, opened, bar, cancelled=cancellation.requested)
+            missing = default_values(writer.schema, writer.rules)
+            rows = ingest(writer, opened, bar, cancelled=cancellation.requested, missing=missing)
             writer.commit()
         return rows
 

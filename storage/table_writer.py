@@ -68,6 +68,11 @@ class TableWriter:
         self._rows = 0
         self._bytes = 0
 
+    @property
+    def rules(self) -> tuple[ColumnRule, ...]:
+        """What the table says of its columns; none where it says nothing of any."""
+        return self._evolution.rules
+
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; a full fragment is written in the background, one at a time.
 

@@ -197,6 +197,7 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
         plan = bind_files([path], file_format, place, sql, catalog, request)
         columns = [exp.to_identifier(field.name) for field in plan.fields]
         positions = target_positions(target, columns, sql)
+        defaults = Defaults(target, (), sql)  # a member that no object has is null, as one that some lack
     else:
         positions = target_positions(target, columns, sql)
         if file_format == "csv":

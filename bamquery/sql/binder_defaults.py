@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -49,6 +50,22 @@ class Defaults:
         except ValueError as error:
             name = self.source.schema.field(column).name
             raise SqlError(f'the default of column "{name}", {default}: {error}') from error
+
+
+def default_values(schema: pa.Schema, rules: Sequence[ColumnRule]) -> Mapping[str, pa.Scalar[Any]]:
+    """By name, the defaults of the columns that have one.
+
+    Raises:
+        SqlError: one is no value of its column's type.
+    """
+    ruled = zip(schema, rules, strict=False)
+    given = {field: rule.default for field, rule in ruled if rule.default is not None}
+    values = {}
+    for field, default in given.items():
+        value = bind_default(parse_default(default), "", field.type)
+        assert isinstance(value, Literal), "statements give defaults to columns of SQL's types only"
+        values[field.name] = value.value
+    return values
 
 
 def parse_default(text: str) -> exp.Expr:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ Array: TypeAlias = "pa.Array[Any]"
 
 _MISFITS: Final = (pa.ArrowException, ValueError)
 _SHOWN_CHARACTERS: Final = 60
+
+NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def convert_chunk(
@@ -40,9 +43,17 @@ def convert_chunk(
 
 
 def convert_batch(
-    batch: pa.RecordBatch, positions: Sequence[int | None], target: pa.Schema, name: str, first_row: int
+    batch: pa.RecordBatch,
+    positions: Sequence[int | None],
+    target: pa.Schema,
+    name: str,
+    first_row: int,
+    *,
+    missing: Mapping[str, Any] = NO_VALUES,
 ) -> pa.RecordBatch:
     """`batch`, which starts at row `first_row` (from 1) of the source `name`, under `target`, as above.
+
+    Columns that it lacks get what `missing` has under their name instead of null.
 
     Raises:
         IngestError: a value has no equal in the target's type; names source, row and column.
@@ -50,7 +61,7 @@ def convert_batch(
     if batch.schema.equals(target) and list(positions) == list(range(len(target))):
         return batch
     try:
-        return _convert(batch, positions, target, check_strings=False)
+        return _convert(batch, positions, target, missing, check_strings=False)
     except _MisfitError as misfit:
         raise IngestError(f"{name}: row {first_row + misfit.row}, {misfit}") from misfit
 
@@ -84,14 +95,20 @@ class _MisfitError(Exception):
 
 
 def _convert(
-    batch: pa.RecordBatch, positions: Sequence[int | None], target: pa.Schema, *, check_strings: bool
+    batch: pa.RecordBatch,
+    positions: Sequence[int | None],
+    target: pa.Schema,
+    missing: Mapping[str, Any] = NO_VALUES,
+    *,
+    check_strings: bool,
 ) -> pa.RecordBatch:
     if not len(target):
         return batch.select([])
     arrays: list[Array] = []
     for position, field in zip(positions, target, strict=True):
         if position is None:
-            arrays.append(pa.nulls(batch.num_rows, field.type))
+            value, rows = missing.get(field.name), batch.num_rows
+            arrays.append(pa.nulls(rows, field.type) if value is None else pa.repeat(value, rows))
             continue
         array = batch.column(position)
         try:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from bamquery.errors import CancelledError, IngestError
 from bamquery.naming import fold, suggestion
-from bamquery.storage.ingest.convert import convert_batch
+from bamquery.storage.ingest.convert import NO_VALUES, convert_batch
 from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.read_ahead import ReadAhead
 from bamquery.storage.ingest.source import IngestSource
@@ -34,18 +34,20 @@ def ingest(
     progress: Progress | None = None,
     *,
     cancelled: Callable[[], bool] = lambda: False,
+    missing: Mapping[str, Any] = NO_VALUES,
 ) -> int:
     """Write all rows of `source` and return how many they were; the commit is the caller's.
 
-    Columns are found by name without regard to case, in any order; those that the source lacks become null,
-    and values go to the table's types where they fit exactly. Reading and decoding run on a thread of their
-    own, ahead of the writer.
+    Columns are found by name without regard to case, in any order; those that the source lacks become null
+    or what `missing` says, and values go to the table's types where they fit exactly. Reading and decoding
+    run on a thread of their own, ahead of the writer.
 
     Args:
         writer: of the table.
         source: what to load.
         progress: where to show it; by default a bar if standard error is a terminal.
         cancelled: asked after each batch.
+        missing: by name, values of columns that the source lacks.
 
     Raises:
         IngestError: the source cannot be read, or has a column or value that the table cannot take.
@@ -62,7 +64,9 @@ def ingest(
         for batch in batches:
             if cancelled():
                 raise CancelledError(f"loading {source.name} was cancelled after {rows} rows")
-            writer.write(convert_batch(batch, positions, writer.schema, source.name, rows + 1))
+            writer.write(
+                convert_batch(batch, positions, writer.schema, source.name, rows + 1, missing=missing)
+            )
             rows += batch.num_rows
             del batch  # its memory is the writer's to release
             report(rows, source.bytes_read)

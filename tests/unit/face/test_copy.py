@@ -313,3 +313,20 @@ def test_loading_json(ours: Connection, tmp_path: Path) -> None:
     assert ours.load("t", "x.json") == 2
     assert ours.load("t", tmp_path / "x.json", if_exists="append", format="json") == 2
     assert ours.sql("SELECT sum(a) FROM t").fetchall() == [(6,)]
+
+
+def test_members_that_json_lacks_are_null_and_columns_not_named_get_defaults(
+    ours: bamquery.Connection, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text('{"a":1}\n{"a":2,"b":5}\n', encoding="utf-8")
+    theirs = duckdb.connect()
+    for sql in (
+        "CREATE TABLE t (a INTEGER, b INTEGER DEFAULT 7, c VARCHAR DEFAULT 'd')",
+        f"COPY t FROM '{path}'",
+        f"COPY t (a, b) FROM '{path}'",
+        f"INSERT INTO t BY NAME FROM '{path}'",
+    ):
+        ours.sql(sql)
+        theirs.execute(sql)
+    assert ours.table("t").fetchall() == theirs.table("t").fetchall()

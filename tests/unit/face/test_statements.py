@@ -214,3 +214,10 @@ def test_explain(con: bamquery.Connection) -> None:
     assert con.sql("SELECT count(*) FROM u").fetchall() == [(99,)]
     again = con.sql("EXPLAIN ANALYZE CREATE TABLE IF NOT EXISTS u AS SELECT 1 AS b")
     assert repr(again) == 'table "u" exists already'
+
+
+def test_load_gives_missing_columns_their_defaults(con: bamquery.Connection) -> None:
+    con.sql("CREATE TABLE t (a INTEGER, b INTEGER DEFAULT 7, c VARCHAR DEFAULT 'd', d DATE)")
+    con.load("t", pa.table({"A": [1, None]}), if_exists="append")
+    con.load("t", pa.table({"a": [3], "b": pa.array([None], pa.int32())}), if_exists="append")
+    assert con.table("t").fetchall() == [(1, 7, "d", None), (None, 7, "d", None), (3, None, "d", None)]

@@ -80,7 +80,7 @@ def test_one_column_of_many_kinds(con: bamquery.Connection) -> None:
     )
     assert con.table("t").fetchall() == [
         (datetime(1970, 1, 1).date(), datetime(1970, 1, 1, tzinfo=UTC), time(0), time(0)),
-        ("47903-09-25", "38504-04-25 03:22:26.846976+00", "24:00:00", "24:00:00"),
+        ("47904-06-17", "38504-08-17 21:30:06.846976+00", "24:00:00", "24:00:00"),
         (None, None, None, None),
     ]
     assert "24:00:00" in repr(con.table("t"))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bamquery.plan.nodes import Plan
+from bamquery.plan.rules.compare_intervals import compare_intervals
 from bamquery.plan.rules.fold_constants import fold_constants
 from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
@@ -25,6 +26,7 @@ Rule = Callable[[Plan], Plan]
 RULES: Final[tuple[Rule, ...]] = (
     fold_constants,
     measure_durations,
+    compare_intervals,
     simplify_logic,
     narrow_comparisons,
     merge_equalities,

@@ -17,6 +17,7 @@ from bamquery.engine.cpu.interval_columns import (
     DAYS_PER_MONTH,
     MONTH_MICROSECONDS,
     Intervals,
+    order_key,
 )
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -367,6 +368,10 @@ def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return from_values(np.where(mask, begins, 0), kind, known)
 
 
+def _order(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    return order_key(column_of(arguments[0], row_count(arguments)))
+
+
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "to_interval": _to_interval,
@@ -385,6 +390,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "interval_part": _part,
         "interval_seconds": _seconds,
         "interval_microseconds": _microseconds,
+        "interval_order": _order,
         "interval_trunc": _trunc,
         "time_bucket": _time_bucket,
     }

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
 import pyarrow as pa
 
 from bamquery.engine.cpu.aggregates.registry import is_known
@@ -13,6 +17,13 @@ from bamquery.plan.functions import WINDOW_FUNCTIONS
 from bamquery.plan.types import is_interval
 from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
+
+_TAKEN: Final[Mapping[str, int]] = MappingProxyType(
+    dict.fromkeys(
+        ("count", "first", "last", "any_value", "arg_min", "arg_max", "arg_min_null", "arg_max_null"), 1
+    )
+)
+"""How many arguments, from the first one, are not compared with others, so that they may be intervals."""
 
 
 def type_refusals(kind: pa.DataType) -> list[str]:
@@ -40,8 +51,8 @@ def expression_refusals(expression: Expression) -> list[str]:
 
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
-    counts = call.function == "count" and not call.distinct
-    if not counts and any(is_interval(argument.type) for argument in call.arguments):
+    taken = _TAKEN.get(call.function, 0) if not call.distinct else 0
+    if any(is_interval(argument.type) for argument in call.arguments[taken:]):
         return [f"the cpu device has no {call.function}() of INTERVAL: take epoch() of it"]
     reasons = [] if is_known(call.function) else [f"the cpu device has no aggregate {call.function}"]
     for expression in call.inputs:

@@ -39,6 +39,7 @@ ABSENT: Final[Mapping[str, str]] = MappingProxyType(
         ),
         **dict.fromkeys(("interval_scale", "interval_divide", "interval_normalize"), _INTERVALS),
         **dict.fromkeys(("interval_part", "interval_seconds", "interval_microseconds"), _INTERVALS),
+        "interval_order": _INTERVALS,
         "interval_trunc": _INTERVALS,
     }
 )

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from bamquery.plan.expressions import Expression
 from bamquery.plan.types import INTERVAL
-from bamquery.sql import binder_subqueries, functions, operators
+from bamquery.sql import binder_rows, binder_subqueries, functions, operators
+from bamquery.sql.call_syntax import query_of_in
 from bamquery.sql.failures import placed
 from bamquery.sql.positions import number_text
 from bamquery.sql.types import from_syntax
@@ -83,12 +84,16 @@ def _not(binder: ExpressionBinder, node: exp.Not) -> Expression:
 
 
 def _between(binder: ExpressionBinder, node: exp.Between) -> Expression:
+    if any(map(binder_rows.is_row, [node.this, node.args["low"], node.args["high"]])):
+        return binder_rows.bind_between(binder, node)
     return _operator(binder, operators.between, node, node.this, node.args["low"], node.args["high"])
 
 
 def _in(binder: ExpressionBinder, node: exp.In) -> Expression:
-    if node.args.get("query") is not None:
+    if query_of_in(node) is not None:
         return binder_subqueries.bind_in(binder, node)
+    if any(map(binder_rows.is_row, [node.this, *node.expressions])):
+        return binder_rows.bind_in(binder, node)
     value, *candidates = binder.bind_all([node.this, *node.expressions])
     with placed(binder.sql, node):
         if not candidates:
@@ -244,6 +249,8 @@ def _comparison(function: str) -> Bind:
     def bind(binder: ExpressionBinder, node: Any) -> Expression:
         if isinstance(node.expression, exp.Any | exp.All):
             return binder_subqueries.bind_quantified(binder, function, node)
+        if binder_rows.is_row(node.this) or binder_rows.is_row(node.expression):
+            return binder_rows.bind_comparison(binder, function, node, node.this, node.expression)
         return plain(binder, node)
 
     return bind

@@ -14,6 +14,8 @@ from bamquery.plan.rewriting import columns_of
 from bamquery.plan.subqueries import SubqueryCall, SubqueryKind
 from bamquery.plan.types import value_type
 from bamquery.sql import operators
+from bamquery.sql.binder_rows import row_parts
+from bamquery.sql.call_syntax import query_of_in
 from bamquery.sql.coercion import decode
 from bamquery.sql.environment import Environment
 from bamquery.sql.failures import placed
@@ -37,7 +39,7 @@ _OPPOSITES = {
 def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     """A query that stands for the value of its only row."""
     plan, outside = _bound(binder, node)
-    _check_one_column(binder, plan, node)
+    _check_columns(binder, plan, node, 1)
     return _call(binder, node, plan, "scalar", outside, kind=plan.fields[0].type)
 
 
@@ -49,7 +51,9 @@ def bind_exists(binder: ExpressionBinder, node: exp.Exists) -> Expression:
 
 def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     """IN with a query, which is = ANY."""
-    return _any(binder, node, "equal", node.this, node.args["query"])
+    query = query_of_in(node)
+    assert query is not None
+    return _any(binder, node, "equal", node.this, query)
 
 
 def bind_quantified(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
@@ -64,14 +68,19 @@ def bind_quantified(binder: ExpressionBinder, function: str, node: exp.Expr) -> 
 def _any(
     binder: ExpressionBinder, node: exp.Expr, function: str, value: exp.Expr, query: exp.Expr
 ) -> Expression:
-    operand = decode(binder.bind(value))
+    parts = row_parts(value)
+    operands = [decode(bound) for bound in binder.bind_all([value] if parts is None else parts)]
     plan, outside = _bound(binder, query)
-    _check_one_column(binder, plan, query)
-    column = columns_of(plan)[0]
-    stand_in = operand if isinstance(operand, Literal) else ColumnRef(1, "operand", operand.type)
-    with placed(binder.sql, node):
-        test = operators.compare(function, stand_in, column)
-    compared = [] if isinstance(operand, Literal) else [operand]
+    _check_columns(binder, plan, query, len(operands))
+    compared = [operand for operand in operands if not isinstance(operand, Literal)]
+    tests = []
+    for operand, column in zip(operands, columns_of(plan), strict=True):
+        stand_in = operand
+        if not isinstance(operand, Literal):
+            stand_in = ColumnRef(len(operands) + compared.index(operand), "operand", operand.type)
+        with placed(binder.sql, node):
+            tests.append(operators.compare(function, stand_in, column))
+    test = tests[0] if len(tests) == 1 else operators.logical("and", tests)
     return _call(binder, query, plan, "any", outside, test=test, compared=compared)
 
 
@@ -96,10 +105,11 @@ def _decoded(plan: Plan) -> Plan:
     return Project(plan, values, tuple(column.name for column in columns))
 
 
-def _check_one_column(binder: ExpressionBinder, plan: Plan, node: exp.Expr) -> None:
+def _check_columns(binder: ExpressionBinder, plan: Plan, node: exp.Expr, count: int) -> None:
     with placed(binder.sql, node):
-        if len(plan.fields) != 1:
-            raise ValueError(f"a subquery needs one column here, not {len(plan.fields)}")
+        if len(plan.fields) != count:
+            wanted = "one column" if count == 1 else f"{count} columns"
+            raise ValueError(f"a subquery needs {wanted} here, not {len(plan.fields)}")
 
 
 def _call(

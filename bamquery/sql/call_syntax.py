@@ -47,6 +47,14 @@ def function_of(node: exp.Expr) -> exp.Anonymous | None:
     return node if isinstance(node, exp.Anonymous) else None
 
 
+def query_of_in(node: exp.In) -> exp.Expr | None:
+    """The query of IN, VALUES among them; None where it has a list."""
+    query: exp.Expr | None = node.args.get("query")
+    if query is None and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+        return node.expressions[0]
+    return query
+
+
 def is_windowed(call: exp.Anonymous) -> bool:
     """Whether OVER belongs to the call."""
     node: exp.Expr = call

@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from bamquery.sql.call_syntax import query_of_in
 from bamquery.sql.scalar.intervals import AMOUNTS, UNITS
 from bamquery.sql.spelling_names import Spell, Speller, label, spell_list, spell_name
 from bamquery.sql.types import from_syntax, type_name
@@ -73,9 +74,10 @@ def _between(node: exp.Expr, spell: Spell) -> str:
     return f"({spell(node.this)} BETWEEN {low} AND {high})"
 
 
-def _in(node: exp.Expr, spell: Spell) -> str:
-    if node.args.get("query") is not None:
-        return f"({spell(node.this)} = ANY({_query(node.args['query'], spell)}))"
+def _in(node: exp.In, spell: Spell) -> str:
+    query = query_of_in(node)
+    if query is not None:
+        return f"({spell(node.this)} = ANY({_query(query, spell)}))"
     return f"({spell(node.this)} IN ({spell_list(node.expressions, spell)}))"
 
 
@@ -212,6 +214,7 @@ FORMS: Final[Mapping[type[exp.Expr], Speller]] = MappingProxyType(
         exp.Localtimestamp: lambda node, spell: "localtimestamp",
         exp.Subquery: lambda node, spell: f"({_query(node, spell)})",
         exp.Exists: _exists,
+        exp.Tuple: lambda node, spell: f"row({spell_list(node.expressions, spell)})",
         exp.Any: _quantified("ANY"),
         exp.All: _quantified("ALL"),
         exp.Star: lambda node, spell: "*",

@@ -12,6 +12,8 @@ from bamquery.sql import syntax
 from bamquery.sql.aggregates import is_aggregate
 from bamquery.sql.call_syntax import is_windowed
 
+_COMPARISONS: Final = (*(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),)
+
 
 def _join(node: exp.Expr) -> str | None:
     method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
@@ -38,6 +40,11 @@ def _quantified(node: exp.Expr) -> str | None:
     query = node.this
     while isinstance(query, exp.Paren | exp.Subquery):
         query = query.this
+    if isinstance(comparison.this.unnest(), exp.Tuple) and (type(comparison), type(node)) not in (
+        (exp.EQ, exp.Any),
+        (exp.NEQ, exp.All),
+    ):
+        return "a row value with anything but IN, = ANY or <> ALL of a query"
     return None if isinstance(query, exp.Query | exp.Values) else f"{words} of a list"
 
 
@@ -47,7 +54,15 @@ def _tuple(node: exp.Expr) -> str | None:
         around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct, syntax.Option)
     )
     nothing = isinstance(around, exp.Group) and not node.expressions
-    return None if at_home or nothing else "a row value"
+    return None if at_home or nothing or _is_compared(node) else "a row value"
+
+
+def _is_compared(node: exp.Expr) -> bool:
+    """Whether it is a side of a comparison, or a part of one."""
+    around = node.parent
+    while isinstance(around, (exp.Tuple, exp.Paren)):
+        around = around.parent
+    return isinstance(around, (*_COMPARISONS, exp.In, exp.Between))
 
 
 def _array(node: exp.Expr) -> str | None:

@@ -114,7 +114,9 @@ SELECT id FROM trips ORDER BY id COLLATE nocase
 SELECT id FROM trips ORDER BY id USING >
 SELECT id FROM trips LIMIT 5 PERCENT
 SELECT id FROM trips FOR SHARE
-SELECT id FROM trips WHERE (id, vendor) = (1, 2)
+SELECT (id, vendor) FROM trips
+SELECT (id, vendor) IS NULL FROM trips
+SELECT id FROM trips WHERE (id, vendor) < ANY (SELECT id, vendor FROM trips)
 SELECT id FROM trips WHERE id BETWEEN SYMMETRIC 5 AND 1
 SELECT id FROM trips WHERE zone LIKE ANY ('a', 'b')
 SELECT id FROM trips WHERE zone REGEXP 'a'

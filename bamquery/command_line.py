@@ -33,7 +33,7 @@ _SUBCOMMANDS_HELP: Final = """\
 other commands:
   bamquery taxi ...         load or make taxi trips, run and draw Q1 to Q5
   bamquery check DB         read everything back and compare checksums
-  bamquery bench ...        measure loading, queues, page cache and array
+  bamquery bench ...        measure loading, queries, queues, page cache and array
   bamquery doctor [PATH]    say what this machine has and lacks
 
 A database that is called like one of them is opened as ./taxi.
@@ -117,15 +117,20 @@ def _bench(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
-        choices=["ingest", "block", "cache", "array"],
-        help="ingest: loading against a plain copy; block: reads and writes by queues and other paths; "
-        "cache: the page cache; array: elements through it",
+        choices=["ingest", "sql", "block", "cache", "array"],
+        help="ingest: loading against a plain copy; sql: queries against DuckDB; "
+        "block: reads and writes by queues and other paths; cache: the page cache; "
+        "array: elements through it",
     )
     options = parser.parse_args(arguments[:1])
     if options.what == "ingest":
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 
         return ingest(list(arguments[1:]))
+    if options.what == "sql":
+        from bamquery.queries.speed.command import main as speed  # noqa: PLC0415
+
+        return speed(arguments[1:])
     from bamquery.driver.bench.command_line import main as bench  # noqa: PLC0415
 
     return bench(options.what, arguments[1:])

@@ -1,0 +1,1 @@
+"""`bamquery bench sql`: TPC-H-like and taxi queries, on BamQuery and on DuckDB."""

@@ -44,7 +44,7 @@ class NotUnnestedError(Exception):
 
 def is_dependent(plan: Plan) -> bool:
     """Whether the plan takes columns from outside."""
-    return any(map(_takes_outside, expressions_of(plan))) or any(map(is_dependent, children(plan)))
+    return any(map(takes_outside, expressions_of(plan))) or any(map(is_dependent, children(plan)))
 
 
 def from_outside(expression: Expression, values: Sequence[Expression]) -> Expression:
@@ -222,7 +222,7 @@ class Dependence:
         stand_ins: dict[int, Expression] = {}
         kept: list[Expression] = []
         for part in parts:
-            found = _equality(part)
+            found = equality_with_outside(part)
             if found is None or found[0] in stand_ins or found[1].type != self._domain.fields[found[0]].type:
                 kept.append(part)
                 continue
@@ -247,11 +247,12 @@ class Dependence:
         return tuple(replace(c, index=width + c.index) for c in columns_of(self._domain))
 
 
-def _takes_outside(expression: Expression) -> bool:
+def takes_outside(expression: Expression) -> bool:
+    """Whether the expression takes columns from outside."""
     return any(index < 0 for index in referenced_columns(expression))
 
 
-def _equality(part: Expression) -> tuple[int, Expression, bool] | None:
+def equality_with_outside(part: Expression) -> tuple[int, Expression, bool] | None:
     """Number of a column from outside, what it must equal within, and whether nulls are equal; or None."""
     if not isinstance(part, Call) or part.function not in ("equal", "is_not_distinct_from"):
         return None

@@ -7,6 +7,7 @@ from typing import Final
 
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rules.compare_intervals import compare_intervals
+from bamquery.plan.rules.factor_conditions import factor_conditions
 from bamquery.plan.rules.fold_constants import fold_constants
 from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
@@ -29,6 +30,7 @@ RULES: Final[tuple[Rule, ...]] = (
     compare_intervals,
     simplify_logic,
     narrow_comparisons,
+    factor_conditions,
     merge_equalities,
     remove_trivial,  # before conditions that are decided reach a scan
     merge_projects,

@@ -12,6 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from bamquery.plan.dependent import Dependence, NotUnnestedError, empty_value, from_outside
+from bamquery.plan.existence import moved_columns, rows_and_condition
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns, transform
 from bamquery.plan.expressions import children as subexpressions
 from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, SingleRow, Sort
@@ -49,6 +50,11 @@ def _resolved(plan: Plan) -> Plan:
     if not any(map(has_subquery, expressions_of(plan))):
         return plan
     match plan:
+        case Filter(child=child, predicate=predicate) if not all(map(has_subquery, conjuncts(predicate))):
+            # Other conditions first: queries are asked about the rows that are left, however they are asked.
+            parts = conjuncts(predicate)
+            left = Filter(child, conjunction([part for part in parts if not has_subquery(part)]))
+            return _resolved(Filter(left, conjunction([part for part in parts if has_subquery(part)])))
         case Filter(child=child) | Project(child=child) | Aggregate(child=child):
             attached = _Attached(child)
             rewritten = map_expressions(plan, lambda e: transform(e, attached.value))
@@ -79,14 +85,14 @@ def _on_own_side(plan: Join, condition: Expression) -> Plan:
         if of_left:
             values[call] = (True, left.value(call))
         else:
-            values[call] = (False, right.value(_moved(call, -width)))
+            values[call] = (False, right.value(moved_columns(call, -width)))
     wide = len(left.plan.fields)
 
     def placed(node: Expression) -> Expression:
         match node:
             case SubqueryCall():
                 of_left, value = values[node]
-                return value if of_left else _moved(value, wide)
+                return value if of_left else moved_columns(value, wide)
             case ColumnRef(index=index) if index >= width:
                 return replace(node, index=index - width + wide)
             case Call(arguments=arguments):
@@ -102,16 +108,6 @@ def _on_own_side(plan: Join, condition: Expression) -> Plan:
     if plan.kind in ("semi", "anti"):
         own = own[:width]
     return Project(joined, tuple(own), tuple(column.name for column in own))
-
-
-def _moved(expression: Expression, by: int) -> Expression:
-    """The expression with its columns, not those from outside, `by` places further."""
-
-    def moved(node: Expression) -> Expression:
-        own = isinstance(node, ColumnRef) and node.index >= 0
-        return replace(node, index=node.index + by) if own and isinstance(node, ColumnRef) else node
-
-    return transform(expression, moved)
 
 
 def _subqueries(expression: Expression) -> list[SubqueryCall]:
@@ -169,6 +165,11 @@ class _Attached:
             place = self._join(call.plan, kind, outside, None)
             return ColumnRef(place, call.plan.fields[0].name, call.type)
         if call.kind == "exists":
+            found = rows_and_condition(_some_row(call.plan), outside, len(self.plan.fields))
+            if found is not None:
+                width = len(self.plan.fields)
+                self.plan = Join(self.plan, found[0], "mark", found[1])
+                return ColumnRef(width, "mark", pa.bool_())
             place = self._join(_some_row(call.plan), "mark", outside, None)
         else:
             place = self._join(call.plan, "mark", outside, _over_pairs(call, compared, len(self.plan.fields)))

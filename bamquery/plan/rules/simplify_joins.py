@@ -60,10 +60,16 @@ def _never_null(condition: Expression | None) -> bool:
     if condition is None:
         return True
     return all(
-        (isinstance(part, Call) and part.function in _NEVER_NULL)
+        (isinstance(part, Call) and (part.function in _NEVER_NULL or _has_default(part)))
         or (isinstance(part, Literal) and part.value.is_valid)
         for part in conjuncts(condition)
     )
+
+
+def _has_default(call: Call) -> bool:
+    """Whether it is a value or else a literal."""
+    last = call.arguments[-1] if call.function == "coalesce" else None
+    return isinstance(last, Literal) and last.value.is_valid
 
 
 def _kind(join: Join, parts: Sequence[Expression]) -> JoinKind:

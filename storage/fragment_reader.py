@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -62,8 +63,27 @@ class FragmentReader:
             ) from error
 
 
+class _Located(threading.local):
+    """What a thread located last: the columns of a chunk are read for the same rows, one after another."""
+
+    rows: NDArray[np.int64] | None = None
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+
+_located = _Located()
+
+
 def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The vectors that hold `rows`, and where the rows are in these, laid end to end."""
+    """The vectors that hold `rows`, and where the rows are in these, laid end to end.
+
+    The answer is shared: rows and answer stay as they are.
+    """
+    if rows is not _located.rows or _located.found is None:
+        _located.rows, _located.found = rows, _locate(rows)
+    return _located.found
+
+
+def _locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     vectors = rows // VECTOR_ROWS
     firsts = np.flatnonzero(np.diff(vectors, prepend=-1))
     distinct = vectors[firsts]

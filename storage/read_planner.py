@@ -15,7 +15,7 @@ from bamquery.storage.encodings.encoding import Footprint, StoredColumn
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_reader import locate
 
-_CLEARLY: Final = 0.9
+CLEARLY: Final = 0.9
 """Costs are estimates; closer ones are not different."""
 
 
@@ -65,7 +65,7 @@ def choose(  # noqa: PLR0917 - the first four are one question, the next three o
     ]
     best = choices[0]
     for choice in choices[1:]:
-        if choice.cost_seconds < _CLEARLY * best.cost_seconds:
+        if choice.cost_seconds < CLEARLY * best.cost_seconds:
             best = choice
     return best
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.engine.cpu import small_decimals
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
@@ -20,7 +21,6 @@ from bamquery.engine.cpu.kernels import (
     compute,
     convert,
     flags_of,
-    from_buffer,
     valid,
 )
 from bamquery.errors import ExecutionError
@@ -71,6 +71,9 @@ def _widened(datum: Datum) -> Datum:
 
 def _same_scale(name: str, symbol: str, exact: Callable[[Any, Any], Any]) -> Callable[..., Column]:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        small = small_decimals.arithmetic(name, arguments, kind)
+        if small is not None:
+            return small
         operands = arguments
         if any(argument.type.precision >= 38 for argument in arguments):
             operands = [_widened(argument) for argument in arguments]  # Arrow wants room for one more digit
@@ -92,6 +95,9 @@ def multiply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     Raises:
         ExecutionError: it has more digits than the type.
     """
+    small = small_decimals.arithmetic("multiply", arguments, kind)
+    if small is not None:
+        return small
     digits = sum(argument.type.precision for argument in arguments) + 1
     try:
         if digits <= 38:
@@ -156,7 +162,4 @@ def unscaled(column: Column) -> NDArray[np.int64] | None:
 
 def from_unscaled(values: NDArray[np.int64], kind: pa.DataType, validity: Column | None = None) -> Column:
     """A decimal128 column of unscaled values, which must fit its precision."""
-    words = np.empty((len(values), 2), np.int64)
-    words[:, 0] = values
-    words[:, 1] = values >> 63
-    return from_buffer(pa.py_buffer(words.data), len(values), kind, validity)
+    return small_decimals.from_small(values, kind, validity)

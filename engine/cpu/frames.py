@@ -50,8 +50,17 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
     """Rows at positions."""
     if not batch.num_columns:
         return make_batch([], len(positions))
+    if isinstance(positions, np.ndarray) and len(positions) and _is_run(positions):
+        return batch.slice(int(positions[0]), len(positions))
     indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
     return batch.take(indices)
+
+
+def _is_run(positions: NDArray[np.int64]) -> bool:
+    """Whether each position is the next of the one before: then nothing need be copied."""
+    if int(positions[-1]) - int(positions[0]) != len(positions) - 1:
+        return False
+    return bool((positions[1:] - positions[:-1] == 1).all())
 
 
 def take_batch_or_null(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:

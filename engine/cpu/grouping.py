@@ -29,6 +29,10 @@ from bamquery.engine.cpu.kernels import (
 
 _SPARSEST = 32
 """Table entries for each row up to which a table beats hashing, which it does fourfold where it is dense."""
+_HEAD, _MANY_TIMES = 4096, 4
+"""Rows that are looked at first, and how many times as many make that worth it."""
+_FEW = 8
+"""Of rows looked at first, how many there are for each different value where it is one of few."""
 _SMALL_TABLE, _LARGE_TABLE = 1 << 16, 1 << 24
 """Entries that are always worth it, and that never are: 64 MiB."""
 
@@ -76,6 +80,11 @@ def _encode(column: Column) -> tuple[NDArray[Any], Column]:
         encoded = _encode_near(column)
         if encoded is not None:
             return encoded
+    if pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type):
+        bytes_ = _single_bytes(column)
+        if bytes_ is not None:
+            codes, first = _encode_slots(bytes_, 256)
+            return codes, take(column, first)
     options = pc.DictionaryEncodeOptions("encode")
     hashed = compute("dictionary_encode", canonical(column), options=options)
     assert isinstance(hashed, pa.DictionaryArray)
@@ -99,12 +108,51 @@ def _encode_near(column: Column) -> tuple[NDArray[Any], Column] | None:
     null_slot = high - low + 1
     if present is not None:
         slots = np.where(booleans_of(present), slots, null_slot)
-    positions = np.arange(rows, dtype=np.int32)
-    first = np.empty(null_slot + 1, np.int32)
-    first[slots[::-1]] = positions[::-1]  # of several writes to a slot the last one stays
-    leaders = np.flatnonzero(first[slots] == positions)
-    first[slots[leaders]] = positions[: len(leaders)]
-    return first[slots], take(column, leaders)
+    codes, leaders = _encode_slots(slots, null_slot + 1)
+    return codes, take(column, leaders)
+
+
+def _single_bytes(column: Column) -> NDArray[np.uint8] | None:
+    """The bytes of strings of one byte each, as flags and grades are; None where one is null or different."""
+    rows = len(column)
+    _, offsets_buffer, data_buffer = column.buffers()
+    if not rows or column.null_count or offsets_buffer is None or data_buffer is None:
+        return None
+    offsets = np.frombuffer(memoryview(offsets_buffer), np.int64, rows + 1, 8 * column.offset)
+    first = int(offsets[0])
+    if int(offsets[-1]) - first != rows or not (offsets[1:] - offsets[:-1] == 1).all():
+        return None
+    return np.frombuffer(memoryview(data_buffer), np.uint8, rows, first)
+
+
+def _encode_slots(slots: NDArray[Any], count: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Numbers for places below `count`, and the first row of each number."""
+    table = np.full(count, -1, np.int32)
+    rows = len(slots)
+    few = rows >= _MANY_TIMES * _HEAD
+    if few:
+        # Most columns that are grouped by show their values early: the other rows are looked up only.
+        leaders = _leaders(slots[:_HEAD], table)
+        few = len(leaders) * _FEW <= _HEAD
+    if not few:
+        leaders = _leaders(slots, table)
+        return table[slots], leaders
+    codes = table[slots]
+    unknown = np.flatnonzero(codes < 0)
+    if len(unknown):
+        more = unknown[_leaders(slots[unknown], table, len(leaders))]
+        codes[unknown] = table[slots[unknown]]
+        leaders = np.concatenate([leaders, more])
+    return codes, leaders
+
+
+def _leaders(slots: NDArray[Any], table: NDArray[np.int32], begin: int = 0) -> NDArray[np.int64]:
+    """The first row of each place, in ascending order; the table gets their numbers, from `begin` on."""
+    positions = np.arange(len(slots), dtype=np.int32)
+    table[slots[::-1]] = positions[::-1]  # of several writes to a place the last one stays
+    leaders = np.flatnonzero(table[slots] == positions)
+    table[slots[leaders]] = np.arange(begin, begin + len(leaders), dtype=np.int32)
+    return leaders
 
 
 def _encode_dictionary(column: pa.DictionaryArray[Any, Any]) -> tuple[NDArray[Any], Column]:

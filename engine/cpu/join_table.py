@@ -11,111 +11,136 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu import decimals
 from bamquery.engine.cpu.grouping import canonical
-from bamquery.engine.cpu.hashing import hash_rows
+from bamquery.engine.cpu.hashing import Hashes, hash_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, take, valid, values_of
+from bamquery.engine.cpu.key_codes import KeyCodes
 
 Positions = NDArray[np.int64]
 Portion = tuple[int, Positions, Positions]
 
 _PORTION: Final = 1 << 18
 """Pairs, and rows to look up, that are dealt with at once."""
-_SPARSEST: Final = 8
-"""Buckets for each row up to which a bucket for every integer in between is worth it."""
+_SPARSEST: Final = 16
+"""Buckets for each row up to which a bucket for every code is worth it."""
 _SMALL_TABLE: Final = 1 << 16
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 class CpuJoinTable:
     """See `bamquery.engine.device.JoinTable`.
 
-    A row's bucket is its key less the lowest one where the key is one integer and the integers are close
-    to each other: then all rows of a bucket are equal. Else it is a part of the hash of all keys, and pairs
-    are compared.
+    A row's bucket is the code of its keys where these are whole numbers close to each other: then all rows
+    of a bucket are equal, and often there is one at most. Else it is a part of the hash of all keys, and
+    pairs are compared: by their codes if there are some, by hash and values if not.
     """
 
     def __init__(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool]) -> None:
         self._nulls_equal = tuple(nulls_equal)
         self._columns = [canonical(column) for column in keys.columns]
-        usable = self._usable(self._columns, keys.num_rows)
-        rows = np.arange(keys.num_rows) if usable is None else np.flatnonzero(usable)
-        self._range = _dense_range(self._columns, rows, any(nulls_equal))
-        self._hashes: NDArray[np.uint64] | None = None
-        if self._range is None:
-            self._hashes = hash_rows(self._columns, keys.num_rows)
+        count = keys.num_rows
+        usable = self._usable(self._columns)
+        chosen = None if usable is None else np.flatnonzero(usable)
+        rows = np.arange(count) if chosen is None else chosen
+        self._codes = KeyCodes.of_rows(self._columns, chosen, nulls_equal) if len(rows) else None
+        self._dense = self._codes is not None and self._codes.codes < max(_SPARSEST * len(rows), _SMALL_TABLE)
+        self._hashes: Hashes | None = None
+        if self._dense:
+            assert self._codes is not None
+            self._buckets = self._codes.codes
+            buckets = self._codes.of(self._columns)
+        else:
+            self._hashes = self._hashed(self._columns, count)
             self._buckets = 1 << max(2 * len(rows) - 1, 1).bit_length()
-            buckets = (self._hashes & np.uint64(self._buckets - 1)).astype(np.int64)
-        else:
-            low, high = self._range
-            self._buckets = high - low + 1
-            buckets = values_of(self._columns[0]).astype(np.int64) - low
-        buckets = buckets[rows]
-        counts = np.bincount(buckets, minlength=self._buckets)
+            buckets = self._bucket_of_hash(self._hashes)
+        if chosen is not None:
+            buckets = buckets[chosen]
+        width: Any = np.int32 if count < 2**31 else np.int64
         # One bucket more, without rows, for keys that cannot be equal to any.
-        self._starts = np.zeros(self._buckets + 2, np.int64)
-        np.cumsum(counts, out=self._starts[1:-1])
-        self._starts[-1] = self._starts[-2]
-        self._single = bool(counts.max(initial=0) <= 1)
-        width: Any = np.int32 if keys.num_rows < 2**31 else np.int64
-        if self._single:
-            self._order = np.empty(len(rows), width)
-            self._order[self._starts[buckets]] = rows
-        else:
+        self._only = np.full(self._buckets + 1, -1, width)
+        self._only[buckets] = rows
+        self._starts: Positions | None = None
+        self._order = self._only[:0]
+        if not (self._only[buckets] == rows).all():
+            counts = np.bincount(buckets, minlength=self._buckets)
+            self._starts = np.zeros(self._buckets + 2, width)
+            np.cumsum(counts, out=self._starts[1:-1])
+            self._starts[-1] = self._starts[-2]
             self._order = rows[np.argsort(buckets, kind="stable")].astype(width)
+            self._only = self._order[:0]
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        hashes = 0 if self._hashes is None else self._hashes.nbytes
-        return self._starts.nbytes + self._order.nbytes + hashes
+        arrays = (self._starts, self._order, self._only, self._hashes)
+        return sum(array.nbytes for array in arrays if array is not None)
 
     def matches(self, keys: pa.RecordBatch) -> Iterator[Portion]:
         """Pairs of equal keys."""
         for start in range(0, max(keys.num_rows, 1), _PORTION):
             piece = keys.slice(start, _PORTION)
             for stop, positions, found in self._matches(piece):
-                yield start + stop, positions + start, found
+                yield start + stop, positions + start if start else positions, found
 
     def _matches(self, keys: pa.RecordBatch) -> Iterator[Portion]:
         columns = [canonical(column) for column in keys.columns]
-        hashes = hash_rows(columns, keys.num_rows) if self._hashes is not None else None
-        buckets = self._buckets_of(columns, hashes, keys.num_rows)
-        firsts = self._starts[buckets]
+        hashes: Hashes | None = None
+        if self._dense:
+            assert self._codes is not None
+            buckets = self._codes.of(columns)
+        else:
+            hashes = self._hashed(columns, keys.num_rows)
+            buckets = self._bucket_of_hash(hashes)
+            usable = self._usable(columns)
+            if usable is not None:
+                buckets = np.where(usable, buckets, self._buckets)
+        if self._starts is None:
+            found = self._only[buckets]
+            positions = np.flatnonzero(found >= 0)
+            if len(positions) < len(found):
+                found = found[positions]
+            found = found.astype(np.int64, copy=False)
+            yield keys.num_rows, *self._alike(columns, hashes, positions, found)
+            return
+        firsts = self._starts[buckets].astype(np.int64, copy=False)
         counts = self._starts[buckets + 1] - firsts
         for start, stop in _portions(counts):
-            here = slice(start, stop)
-            if self._single:
-                positions = np.flatnonzero(counts[here]) + start
-                found = self._order[firsts[positions]].astype(np.int64)
-            else:
-                positions, places = _expanded(firsts[here], counts[here])
-                positions += start
-                found = self._order[places].astype(np.int64)
-            if hashes is not None and self._hashes is not None:
-                alike = hashes[positions] == self._hashes[found]
-                positions, found = positions[alike], found[alike]
-                equal = self._equal(columns, positions, found)
-                if not equal.all():
-                    positions, found = positions[equal], found[equal]
-            yield stop, positions, found
+            positions, places = _expanded(firsts[start:stop], counts[start:stop])
+            positions += start
+            found = self._order[places].astype(np.int64)
+            yield stop, *self._alike(columns, hashes, positions, found)
 
-    def _usable(self, columns: Sequence[Column], rows: int) -> NDArray[np.bool_] | None:
+    def _alike(
+        self, columns: Sequence[Column], hashes: Hashes | None, positions: Positions, found: Positions
+    ) -> tuple[Positions, Positions]:
+        """Those of the pairs of a bucket that have equal keys."""
+        if hashes is None or self._hashes is None:
+            return positions, found
+        alike = hashes[positions] == self._hashes[found]
+        positions, found = positions[alike], found[alike]
+        if self._codes is None:
+            equal = self._equal(columns, positions, found)
+            if not equal.all():
+                positions, found = positions[equal], found[equal]
+        return positions, found
+
+    def _hashed(self, columns: Sequence[Column], rows: int) -> Hashes:
+        """A number for each row's keys: different ones for different keys, where there are codes."""
+        if self._codes is not None:
+            return self._codes.of(columns).view(np.uint64)
+        return hash_rows(columns, rows)
+
+    def _bucket_of_hash(self, hashes: Hashes) -> Positions:
+        if self._codes is None:
+            return (hashes & np.uint64(self._buckets - 1)).astype(np.int64)
+        # Codes are no hashes; the highest bits of their product with an odd number are.
+        shift = np.uint64(64 - (self._buckets - 1).bit_length())
+        return ((hashes * _GOLDEN) >> shift).astype(np.int64)
+
+    def _usable(self, columns: Sequence[Column]) -> NDArray[np.bool_] | None:
         """Which rows have no null where null equals nothing; None: all."""
         plain = [column for column, equal in zip(columns, self._nulls_equal, strict=True) if not equal]
         present = valid(*plain)
         return None if present is None else booleans_of(present)
-
-    def _buckets_of(
-        self, columns: Sequence[Column], hashes: NDArray[np.uint64] | None, rows: int
-    ) -> Positions:
-        usable = self._usable(columns, rows)
-        if hashes is not None:
-            buckets = (hashes & np.uint64(self._buckets - 1)).astype(np.int64)
-        else:
-            assert self._range is not None
-            low, high = self._range
-            values = values_of(columns[0])
-            within = (values >= low) & (values <= high)
-            buckets = np.where(within, values.astype(np.int64) - low, self._buckets)
-        return buckets if usable is None else np.where(usable, buckets, self._buckets)
 
     def _equal(self, columns: Sequence[Column], positions: Positions, found: Positions) -> NDArray[np.bool_]:
         equal = np.ones(len(positions), np.bool_)
@@ -126,20 +151,6 @@ class CpuJoinTable:
                 same = (same & here & there) | ~(here | there)
             equal &= same
         return equal
-
-
-def _dense_range(columns: Sequence[Column], rows: Positions, nulls_equal: bool) -> tuple[int, int] | None:
-    """Lowest and highest key where that is one column of integers close to each other."""
-    if len(columns) != 1 or nulls_equal or not len(rows):
-        return None
-    kind = columns[0].type
-    if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
-        return None
-    values = values_of(columns[0])[rows]
-    low, high = int(values.min()), int(values.max())
-    if high >= 2**63 or high - low >= max(_SPARSEST * len(rows), _SMALL_TABLE):
-        return None
-    return low, high
 
 
 def _portions(counts: Positions) -> Iterator[tuple[int, int]]:

@@ -17,7 +17,7 @@ from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.layout import VECTOR_ROWS
-from bamquery.storage.read_planner import Choice, Strategy, choose
+from bamquery.storage.read_planner import CLEARLY, Choice, Strategy, choose
 from bamquery.storage.types import is_string_like
 
 
@@ -122,6 +122,8 @@ class ColumnReads(Generic[Frame]):
     ) -> Strategy:
         if self._forced is not None:
             return self._forced
+        if len(rows) >= CLEARLY * piece.rows:
+            return Strategy.STREAM  # nothing else reads so much less that it would be chosen
         return self._choice(opened, piece, column, rows).strategy
 
     def _choice(

@@ -29,6 +29,7 @@ from bamquery.engine.cpu.kernels import (
     from_values,
     values_of,
 )
+from bamquery.engine.cpu.small_decimals import small_values
 from bamquery.errors import ExecutionError
 from bamquery.type_names import type_name
 
@@ -97,7 +98,7 @@ class ExactSum(Accumulator):
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """Limbs, and whether there was a value."""
         column, codes = without_nulls(column, codes)
-        return (*_sum_limbs(_split(column), codes, groups), seen_by_group(codes, groups))
+        return (*_sum_limbs(column, codes, groups), seen_by_group(codes, groups))
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The sums."""
@@ -125,7 +126,7 @@ class ExactAverage(Accumulator):
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """Limbs and count."""
         column, codes = without_nulls(column, codes)
-        return (*_sum_limbs(_split(column), codes, groups), count_by_group(codes, groups))
+        return (*_sum_limbs(column, codes, groups), count_by_group(codes, groups))
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The sums of both."""
@@ -147,6 +148,17 @@ def _quotient(sums: NDArray[Any], counts: NDArray[np.int64]) -> Column:
     return from_values(means, pa.float64(), flags_of(counts > 0))
 
 
+def _small(column: Column) -> NDArray[np.int64] | None:
+    """Values that add up in 64 bits, whichever of them do; None if they may not."""
+    if pa.types.is_decimal(column.type):
+        found = small_values(column)
+        return found[0] if found is not None and found[1] * max(len(column), 1) < 2**63 else None
+    values = values_of(column)
+    if len(values) and max(int(values.max()), -int(values.min())) * len(values) >= 2**63:
+        return None
+    return values.astype(np.int64, copy=False)
+
+
 def _split(column: Column) -> list[NDArray[np.int64]]:
     """Values as limbs, the lowest first, the highest with the sign."""
     if pa.types.is_decimal(column.type):
@@ -163,8 +175,17 @@ def _halves(words: NDArray[Any]) -> list[NDArray[np.int64]]:
     return [(words & mask).astype(np.int64), (words >> shift).astype(np.int64)]
 
 
-def _sum_limbs(limbs: list[NDArray[np.int64]], codes: Codes, groups: int) -> Limbs:
-    sums = [add_by_group(codes, limb, groups) for limb in limbs]
+def _sum_limbs(column: Column, codes: Codes, groups: int) -> Limbs:
+    values = _small(column)
+    if values is None:
+        sums = [add_by_group(codes, limb, groups) for limb in _split(column)]
+    else:
+        total = add_by_group(codes, values, groups)
+        # As many limbs as `_split` makes: states of one aggregate are alike.
+        sums = [total & _LIMB, total >> 32, *(np.zeros(groups, np.int64) for _ in range(2))]
+        width = column.type.bit_width
+        if width < 128:
+            sums = sums[:2] if width == 64 else [total]
     return _carried([*sums, np.zeros(groups, np.int64)])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu import decimals
+from bamquery.engine.cpu import decimals, small_decimals
 from bamquery.engine.cpu.arithmetic import integer_range
 from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
 from bamquery.engine.cpu.kernels import (
@@ -109,6 +109,9 @@ def _outside(wide: Column, low: int, high: int) -> Column | None:
 
 def integer_to_decimal(column: Column, kind: Kind) -> Outcome:
     """Fails where the integer has more digits than the type keeps before the point."""
+    small = small_decimals.from_integers(column, kind)
+    if small is not None:
+        return Outcome(small)
     whole = convert(column, pa.decimal256(20, 0))
     return _fit(whole, kind)
 
@@ -126,6 +129,9 @@ def decimal_to_integer(column: Column, kind: Kind) -> Outcome:
 def decimal_to_decimal(column: Column, kind: Kind) -> Outcome:
     """Rounded half away from zero to the new scale; fails where it has too many digits."""
     own = column.type
+    small = small_decimals.rescaled(column, kind) if kind.scale >= own.scale else None
+    if small is not None:
+        return Outcome(small)
     if kind.scale >= own.scale and kind.precision - kind.scale >= own.precision - own.scale:
         return Outcome(convert(column, kind))
     rounded = round_decimals(column, kind.scale)

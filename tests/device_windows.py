@@ -119,6 +119,8 @@ def _framed(frame: WindowFrame) -> list[WindowCall]:
         AggregateCall("count", (VALUE,), INT, filter=kept),
         AggregateCall("count", (ORDER,), INT, distinct=True),
         _sum(),
+        AggregateCall("sum", (SMALL,), HUGEINT),
+        AggregateCall("avg", (SMALL,), DOUBLE, filter=Call("greater", (SMALL, TWO), pa.bool_())),
         AggregateCall("sum", (VALUE,), DOUBLE),
         AggregateCall("avg", (ORDER,), DOUBLE, filter=kept),
         AggregateCall("avg", (VALUE,), DOUBLE),

@@ -29,10 +29,12 @@ def by_differences(
 ) -> plc.Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
     states = accumulator.partial(kernels, rows, each_row(kernels, rows[0].size()))
+    none = tuple(kernels.cut(column, 0, 0) for column in rows)
+    nothing = accumulator.partial(kernels, none, Codes(None, 0, 1))
     parts: list[plc.Column] = []
-    for state in states:
+    for state, empty in zip(states, nothing, strict=True):
         own = _differences(Vector(kernels, state).filled(0), frames)
-        if state.null_count():
+        if empty.null_count():  # so is the state of a frame without values
             values = _differences(Mask.known(kernels, state).numbers(), frames)
             parts.append(kernels.where((values > 0).column, own.column, kernels.null(pa.int64())))
         else:

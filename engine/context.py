@@ -21,6 +21,8 @@ class ExecutionContext(Generic[Frame]):
 
     `spill_folder` is where operators may keep rows that do not fit `memory_limit`; None: nowhere.
 
+    While `alone` is set, whoever begins to spread work computes it by itself: it is too little to hand over.
+
     Tasks on `pool` never wait for other tasks, so any number of operators may share it.
     """
 
@@ -28,6 +30,7 @@ class ExecutionContext(Generic[Frame]):
     settings: Settings = field(default_factory=Settings)
     cancelled: threading.Event = field(default_factory=threading.Event)
     spill_folder: Path | None = None
+    alone: bool = False
     memory: MemoryBudget = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
 
@@ -38,7 +41,9 @@ class ExecutionContext(Generic[Frame]):
     @property
     def threads(self) -> int:
         """Worker threads that compute: on a GPU one, since all work there follows on one stream."""
-        return self.settings.effective_threads if self.device.name == "cpu" else 1
+        if self.alone or self.device.name != "cpu":
+            return 1
+        return self.settings.effective_threads
 
     def check_cancelled(self) -> None:
         """Stop here where the query was cancelled.

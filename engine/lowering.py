@@ -24,6 +24,7 @@ from bamquery.engine.operators.top_rows import TopRows
 from bamquery.engine.operators.union import Union
 from bamquery.engine.operators.values import Values
 from bamquery.engine.operators.window import Window
+from bamquery.engine.recursion_lowering import lower_recursion
 from bamquery.engine.settings import Settings
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
@@ -120,6 +121,8 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
             return lower_join(
                 plan, lambda below: _lower(below, settings), dynamic_filters=settings.dynamic_filters
             )
+        case nodes.Recursion():
+            return lower_recursion(plan, lambda below: _lower(below, settings))
         case nodes.Union(inputs=inputs):
             return Union([_lower(child, settings) for child in inputs], plan.fields)
         case nodes.Repeat(child=child, count=repeats):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 import pyarrow as pa
+
+from bamquery.engine.device import Frame
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.evolved_scan import SnapshotPart
@@ -32,6 +34,15 @@ class StoredTable:
     def rows(self) -> int:
         """The version's rows."""
         return self.snapshot.rows
+
+
+class WorkingRows(Generic[Frame]):
+    """What the last step of a recursive query gave; its operator puts it here."""
+
+    def __init__(self, name: str, schema: pa.Schema) -> None:
+        self.name = name
+        self.schema = schema
+        self.frames: tuple[Frame, ...] = ()
 
 
 class FileSource:

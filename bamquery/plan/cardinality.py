@@ -11,6 +11,7 @@ from bamquery.plan.nodes import (
     Join,
     Limit,
     Plan,
+    Recursion,
     Scan,
     SingleRow,
     Sort,
@@ -22,6 +23,7 @@ from bamquery.plan.rewriting import conjuncts
 UNKNOWN_ROWS: Final = 1_000_000.0
 _EQUALITY: Final = 0.05
 _CONDITION: Final = 0.3
+_STEPS: Final = 10.0
 _GROUPS: Final = 0.1
 """Share of the rows that are the first of their group."""
 
@@ -53,6 +55,8 @@ def estimated_rows(plan: Plan) -> float:
         case Sort(child=child, limit=limit) | Limit(child=child, count=limit):
             rows = estimated_rows(child)
             return rows if limit is None else min(rows, float(limit))
+        case Recursion(first=first):
+            return _STEPS * estimated_rows(first)
         case Union(inputs=inputs):
             return sum(map(estimated_rows, inputs))
         case Join():

@@ -23,7 +23,19 @@ from bamquery.plan.expressions import (
     referenced_columns,
     transform,
 )
-from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Repeat, Sort, Union, Window
+from bamquery.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Recursion,
+    Repeat,
+    Sort,
+    Union,
+    Window,
+)
 from bamquery.plan.rewriting import (
     children,
     columns_of,
@@ -104,7 +116,8 @@ class Dependence:
             case Repeat(child=child, count=count):
                 return Repeat(self.pushed(child), self._over(count, len(child.fields)))
             case _:
-                what = "a call over a window" if isinstance(plan, Window) else type(plan).__name__
+                names = {Window: "a call over a window", Recursion: "WITH RECURSIVE"}
+                what = names.get(type(plan), type(plan).__name__)
                 words = f"a subquery with {what} over columns of the query around it"
                 raise NotUnnestedError(words)
 

@@ -17,6 +17,7 @@ from bamquery.plan.nodes import (
     Limit,
     Plan,
     Project,
+    Recursion,
     Repeat,
     Sample,
     Scan,
@@ -162,6 +163,8 @@ def _node(plan: Plan, exact: bool) -> str:
             return f"Join {kind}{on}"
         case Union():
             return "Union"
+        case Recursion(table=table, distinct=distinct):
+            return f"Recursion {table.name}{' distinct' * distinct}"
         case Repeat(count=repeats):
             return f"Repeat {format_expression(repeats, exact=exact)}"
         case Sample(count=count, percent=percent, seed=seed, by_run=by_run):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.expressions import SortKey as SortKey  # noqa: PLC0414 - plans speak of it, too
+from bamquery.plan.recursion import WorkingTable
 from bamquery.plan.windows import WindowCall
 
 
@@ -256,6 +257,25 @@ class Window:
         return (*self.child.fields, *own)
 
 
+@dataclass(frozen=True, slots=True)
+class Recursion:
+    """The rows of `first`, then those of `step` over them, then over those, until there are none.
+
+    `step` scans `table`, whose rows are those of the step before. With `distinct` no row is given twice, and
+    one that was given before is not part of a step's rows.
+    """
+
+    first: Plan
+    step: Plan
+    table: WorkingTable
+    distinct: bool
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """The first part's."""
+        return self.first.fields
+
+
 Plan: TypeAlias = (
     Scan
     | SingleRow
@@ -270,4 +290,5 @@ Plan: TypeAlias = (
     | Repeat
     | Window
     | Sample
+    | Recursion
 )

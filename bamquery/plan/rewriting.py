@@ -14,6 +14,7 @@ from bamquery.plan.nodes import (
     Join,
     Plan,
     Project,
+    Recursion,
     Repeat,
     Scan,
     SingleRow,
@@ -36,6 +37,8 @@ def children(plan: Plan) -> tuple[Plan, ...]:
             return (left, right)
         case Union(inputs=inputs):
             return inputs
+        case Recursion(first=first, step=step):
+            return (first, step)
         case _:
             return (plan.child,)
 
@@ -52,6 +55,9 @@ def with_children(plan: Plan, below: Sequence[Plan]) -> Plan:
             return replace(plan, left=left, right=right)
         case Union():
             return Union(tuple(below))
+        case Recursion():
+            first, step = below
+            return replace(plan, first=first, step=step)
         case _:
             (child,) = below
             return replace(plan, child=child)

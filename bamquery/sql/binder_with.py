@@ -11,6 +11,7 @@ from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef, referenced_columns
 from bamquery.plan.nodes import Plan, Project
 from bamquery.plan.rewriting import children, expressions_of
+from bamquery.sql.binder_recursion import bind_recursive, names_itself
 from bamquery.sql.environment import Environment, NamedQuery
 from bamquery.sql.failures import placed
 from bamquery.sql.scope import unique_names
@@ -32,12 +33,20 @@ def bind_with(node: exp.With | None, sql: str, environment: Environment, bind: B
             if fold(name) in seen:
                 raise ValueError(f'"{name}" is named twice in WITH')
         seen.add(fold(name))
-        plan = bind(query.this, environment)
         columns = [column.name for column in alias.args.get("columns") or ()]
-        with placed(sql, alias):
-            if len(columns) > len(plan.fields):
-                raise ValueError(f'"{name}" has {len(plan.fields)} columns, not {len(columns)}')
-        plan = _renamed(plan, columns)
+
+        def named(plan: Plan, alias: exp.TableAlias = alias, columns: list[str] = columns) -> Plan:
+            with placed(sql, alias):
+                if len(columns) > len(plan.fields):
+                    raise ValueError(
+                        f'"{alias.this.name}" has {len(plan.fields)} columns, not {len(columns)}'
+                    )
+            return _renamed(plan, columns)
+
+        if node is not None and node.args.get("recursive") and names_itself(query):
+            plan = bind_recursive(query, sql, environment, bind, named)
+        else:
+            plan = named(bind(query.this, environment))
         correlation = environment.correlation if _takes_from_outside(plan) else None
         environment = environment.with_named(NamedQuery(name, plan, correlation))
     return environment

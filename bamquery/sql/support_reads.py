@@ -34,7 +34,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.TableAlias: ("this", "columns"),
         exp.Subquery: ("this", "alias", "sample", "with_", "order", "limit", "offset"),
         exp.Join: ("this", "kind", "side", "method", "on", "using"),
-        exp.With: ("expressions",),
+        exp.With: ("expressions", "recursive"),
         exp.CTE: ("this", "alias"),
         exp.Union: (*_BINARY, "distinct", "by_name", "order", "limit", "offset", "with_"),
         exp.Intersect: (*_BINARY, "distinct", "order", "limit", "offset", "with_"),

@@ -81,7 +81,7 @@ ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyTy
         (exp.Table, "ordinality"): "WITH ORDINALITY",
         (exp.Column, "db"): "a schema before a column's table",
         (exp.Column, "catalog"): "a database before a column's table",
-        (exp.With, "recursive"): "WITH RECURSIVE",
+        (exp.CTE, "key_expressions"): "USING KEY",
         (exp.Star, "replace"): "* REPLACE",
         (exp.Star, "rename"): "* RENAME",
         (exp.Group, "totals"): "WITH TOTALS",

@@ -27,11 +27,12 @@ from bamquery.engine.operators.scan_order import Step, StepOrder, optional_steps
 from bamquery.engine.operators.scan_predicates import split
 from bamquery.engine.operators.scan_readers import FragmentReaders
 from bamquery.engine.operators.scan_selection import ChunkSelection, SelectionPlan, rows_without_columns
+from bamquery.engine.operators.working_scan import WorkingScan
 from bamquery.engine.operators.zone_bounds import best_first, zone_bound
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
-from bamquery.engine.sources import FileSource, StoredTable
+from bamquery.engine.sources import FileSource, StoredTable, WorkingRows
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
@@ -53,6 +54,8 @@ def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
             return StoredScan(scan, table, settings)
         case FileSource() as files:
             return FileScan(scan, files)
+        case WorkingRows() as rows:
+            return WorkingScan(scan, rows)
         case other:
             raise AssertionError(f"no operator scans {type(other).__name__}")
 

@@ -13,6 +13,7 @@ from bamquery.plan.nodes import (
     Limit,
     Plan,
     Project,
+    Recursion,
     Repeat,
     Sample,
     Scan,
@@ -69,6 +70,10 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, dict[int, int]]:
             return _prune_join(plan, needed)
         case Union():
             return _prune_union(plan, needed)
+        case Recursion(first=first, step=step):  # the step may read any column of the rows before
+            everything = range(len(plan.fields))
+            whole = replace(plan, first=prune_columns(first), step=prune_columns(step))
+            return whole, _positions(list(everything))
         case Project():
             return _prune_project(plan, needed)
         case Aggregate():

@@ -1,0 +1,35 @@
+"""WITH RECURSIVE to operators: the step is lowered anew each time, since operators run once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.recursion import Recursion
+from bamquery.engine.sources import WorkingRows
+from bamquery.plan import nodes, types
+from bamquery.plan.expressions import Call, Expression
+from bamquery.plan.nodes import Plan
+from bamquery.plan.rewriting import columns_of, transform_plan
+
+
+def lower_recursion(plan: nodes.Recursion, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
+    """The operator of a recursive query, whose scans share the rows of its last step."""
+    rows: WorkingRows[Any] = WorkingRows(plan.table.name, plan.table.schema)
+
+    def bound(node: Plan) -> Plan:
+        if isinstance(node, nodes.Scan) and node.source is plan.table:
+            return replace(node, source=rows)
+        return node
+
+    step = transform_plan(plan.step, bound)
+    keys = tuple(map(_key, columns_of(plan))) if plan.distinct else ()
+    return Recursion(lower(plan.first), lambda: lower(step), rows, keys, plan.fields)
+
+
+def _key(column: Expression) -> Expression:
+    if types.is_interval(column.type):
+        return Call("interval_order", (column,), types.HUGEINT)
+    return column

@@ -244,15 +244,17 @@ def main() -> int:
     started = time.perf_counter()
     log = arguments.log.open("a") if arguments.log else sys.stdout
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        for future in as_completed(
-            [pool.submit(run, seed, PER_DATABASE, arguments.device) for seed in seeds]
-        ):
-            done = future.result()
-            tally.add(done)
-            for failure in done.failures:
-                print("seed {} --only {}: {}\n  {}".format(*failure), file=log, flush=True)
-            for note in done.notes if arguments.notes else ():
-                print("seed {} --only {}: {}\n  {}".format(*note), file=log, flush=True)
+        running = [pool.submit(run, seed, PER_DATABASE, arguments.device) for seed in seeds]
+        try:
+            for place, future in enumerate(as_completed(running), 1):
+                done = future.result()
+                tally.add(done)
+                for found in [*done.failures, *(done.notes if arguments.notes else ())]:
+                    print("seed {} --only {}: {}\n  {}".format(*found), file=log, flush=True)
+                if place % 25 == 0:
+                    print(f"{place} of {len(seeds)} databases: {dict(tally.counts)}", flush=True)
+        except KeyboardInterrupt:  # what has been answered so far counts
+            pool.shutdown(cancel_futures=True)
     elapsed = time.perf_counter() - started
     print(f"seeds {seeds[0]} to {seeds[-1]}: {tally.report()}")
     spent = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in tally.seconds.items())

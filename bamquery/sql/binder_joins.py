@@ -192,4 +192,5 @@ def _merged(plan: Plan, scope: Scope, pairs: Sequence[tuple[ColumnRef, ColumnRef
         for column, table in scope.visible
         if column not in hidden
     )
-    return plan, replace(scope, visible=visible)
+    merged = (*(column for column in scope.merged if column not in stands_for), *stands_for.values())
+    return plan, replace(scope, visible=visible, merged=merged)

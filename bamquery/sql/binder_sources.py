@@ -53,6 +53,9 @@ class SourceBinder:
     def bind(self, node: exp.From | None, joins: Sequence[exp.Join]) -> tuple[Plan, Scope]:
         """The plan and scope of what FROM names and joins; one row without columns where there is no FROM."""
         if node is None:
+            for join in joins:
+                with placed(self.sql, join):
+                    raise ValueError("JOIN needs a FROM before it")
             return SingleRow(), _NOTHING
         joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
         return joiner.bind(self._bind_source(node.this), joins)
@@ -68,17 +71,19 @@ class SourceBinder:
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
             case exp.Values():
                 plan, name = bind_values(source, self.sql), ""
-            case exp.Subquery(this=exp.Table() | exp.Values() as inner):
+            case exp.Subquery(this=inner) if _is_source(inner):
                 plan, scope = self._bind_source(inner)
                 plan = sampled(plan, source.args.get("sample"), self.sql)
-                return (plan, scope) if alias is None else self._as_table(plan, scope, alias)
+                bound = (plan, scope) if alias is None else self._as_table(plan, scope, alias)
+                return joiner.bind(bound, source.args.get("joins") or ())
             case exp.Subquery(this=inner):
                 plan, name = self.bind_query(inner), ""
             case _:
                 with placed(self.sql, source):
                     raise ValueError(f"{type(source).__name__} cannot stand in FROM")
         plan = sampled(plan, source.args.get("sample"), self.sql)
-        return plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
+        bound = plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
+        return joiner.bind(bound, source.args.get("joins") or ())
 
     def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
         """What stands in parentheses, as one table with a name of its own."""
@@ -87,6 +92,13 @@ class SourceBinder:
         if chosen != scope.columns:
             plan = Project(plan, chosen, tuple(column.name for column in whole.columns))
         return plan, _aliased(whole, alias, self.sql)
+
+
+def _is_source(inner: exp.Expr) -> bool:
+    """Whether what stands in parentheses is a table or joins, not a query."""
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.args.get("joins") or inner.args.get("alias"))
+    return isinstance(inner, exp.Table | exp.Values)
 
 
 def _only_name(scope: Scope) -> str:

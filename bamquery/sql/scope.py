@@ -34,11 +34,13 @@ class Scope:
         columns: in the order of the plan below.
         visible: what * stands for, in that order, with the table of each: columns that USING compares come
             once, and belong to no table.
+        merged: those columns that USING compares: a name alone means them before any other.
     """
 
     tables: tuple[ScopeTable, ...] = ()
     columns: tuple[ColumnRef, ...] = ()
     visible: tuple[tuple[ColumnRef, str], ...] = ()
+    merged: tuple[ColumnRef, ...] = ()
 
     @classmethod
     def of(cls, table: str, fields: Iterable[Field]) -> Scope:
@@ -72,6 +74,7 @@ class Scope:
             (*self.tables, *tables),
             (*self.columns, *map(move, right.columns)),
             (*self.visible, *((move(column), table) for column, table in right.visible)),
+            (*self.merged, *map(move, right.merged)),
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:
@@ -79,6 +82,8 @@ class Scope:
         if table:
             return _named(self._table(table).columns, name)
         found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]
+        if len(found) > 1:
+            found = [(column, of) for column, of in found if column in self.merged] or found
         if len(found) > 1:
             places = list(dict.fromkeys(f"{of}.{column.name}" for column, of in found if of))
             hint = f": write {' or '.join(places)}" if len(places) > 1 else ""

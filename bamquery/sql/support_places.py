@@ -16,6 +16,11 @@ _COMPARISONS: Final = (*(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.
 
 
 def _join(node: exp.Expr) -> str | None:
+    around = node.parent
+    while isinstance(around, exp.Subquery) and isinstance(around.parent, exp.Subquery):
+        around = around.parent
+    if isinstance(around, exp.Subquery) and not isinstance(around.parent, (exp.From, exp.Join)):
+        return "JOIN outside of FROM"
     method, side, kind = (str(node.args.get(part) or "").upper() for part in ("method", "side", "kind"))
     if method == "ASOF" and kind in ("", "INNER", "OUTER") and side in ("", "LEFT"):
         return None

@@ -32,7 +32,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Table: ("this", "alias", "joins", "sample"),
         exp.TableSample: ("method", "percent", "size", "seed"),
         exp.TableAlias: ("this", "columns"),
-        exp.Subquery: ("this", "alias", "sample", "with_", "order", "limit", "offset"),
+        exp.Subquery: ("this", "alias", "joins", "sample", "with_", "order", "limit", "offset"),
         exp.Join: ("this", "kind", "side", "method", "on", "using"),
         exp.With: ("expressions", "recursive"),
         exp.CTE: ("this", "alias"),

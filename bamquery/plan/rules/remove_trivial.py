@@ -27,7 +27,10 @@ def _remove(plan: Plan, *, at_root: bool) -> Plan:
         case Project(child=child) if _changes_nothing(plan, at_root=at_root):
             return child
         case Scan(predicates=predicates) if any(isinstance(p, Literal) for p in predicates):
-            return _filter(replace(plan, predicates=()), predicates)
+            # They stay in the scan: they name columns of the source, of which it may give out others.
+            if not all(_is_true(p) for p in predicates if isinstance(p, Literal)):
+                return Limit(replace(plan, predicates=()), 0)
+            return replace(plan, predicates=tuple(p for p in predicates if not isinstance(p, Literal)))
         case Filter(child=child, predicate=predicate):
             return _filter(child, conjuncts(predicate))
         case Join(condition=condition) if condition is not None:

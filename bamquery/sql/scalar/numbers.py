@@ -139,8 +139,10 @@ def _test_of_float(function: str) -> Build:
 
 
 def _next_after(name: str, arguments: Arguments) -> Expression:
-    if all(pa.types.is_float32(argument.type) for argument in arguments):
-        return Call("nextafter", tuple(arguments), pa.float32())
+    numbers = [number(name, argument) for argument in arguments]
+    floats = [pa.types.is_float32(argument.type) for argument in numbers]
+    if any(floats) and not any(pa.types.is_float64(argument.type) for argument in numbers):
+        return Call("nextafter", tuple(coerce(argument, pa.float32()) for argument in numbers), pa.float32())
     return Call("nextafter", tuple(double(name, argument) for argument in arguments), DOUBLE)
 
 

@@ -30,6 +30,8 @@ from bamquery.plan.expressions import ColumnRef, SortKey
 
 _MOST_EXACT: Final = 1 << 31
 _WORD_DIGITS: Final = 18
+_SPLITTER: Final = float((1 << 27) + 1)
+"""Splits a double into two halves of 26 bits."""
 
 
 class DiscreteQuantile(Gathered):
@@ -145,7 +147,7 @@ def _between_decimals(
     if kind.precision <= _WORD_DIGITS:
         whole, other = (decimals.words(side)[:, 0] for side in (low, high))
         below, above = whole.astype(np.float64), other.astype(np.float64)
-        between = (below + (above - below) * share).astype(np.int64)
+        between = _multiply_add(share, above - below, below).astype(np.int64)
         # A value itself stays as it is: doubles do not hold all of them.
         return decimals.from_unscaled(np.where(share == 0, whole, between), kind, validity)
     unit = Decimal(1).scaleb(-kind.scale)
@@ -156,3 +158,23 @@ def _between_decimals(
             distance = int((most - least) / unit)
             result.append(least + int(float(distance) * part) * unit)
     return where(validity, array_of(result, kind), constant(None, kind))
+
+
+def _multiply_add(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> Any:
+    """`a * b + c`, rounded once: what is cut off next must not be an integer by rounding twice.
+
+    By the error-free transformations of Dekker, *A floating-point technique for extending the available
+    precision* (1971), since numpy has no fused multiply-add.
+    """
+
+    def halves(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        scaled = x * _SPLITTER
+        high = scaled - (scaled - x)
+        return high, x - high
+
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = halves(a), halves(b)
+    lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    total = product + c
+    part = total - product
+    return total + (((product - (total - part)) + (c - part)) + lost)

@@ -1,0 +1,67 @@
+"""Random queries of every kind, many over each database: BamQuery's answers are DuckDB's.
+
+`make random-queries` asks any number of them; `random_run.py` says how one that failed is asked again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from tests.sql.random_compare import difference
+from tests.sql.random_run import PER_DATABASE, Tally, run
+
+QUICK = range(1, 11)
+ANSWERED = ("rows", "empty", "errors", "order")
+
+
+@pytest.mark.parametrize("seed", QUICK)
+def test_answers(seed: int, device_name: str) -> None:
+    tally = run(seed, device=device_name)
+    assert tally.failures == []
+    answered = sum(tally.counts[outcome] for outcome in ANSWERED)
+    assert answered >= 0.9 * PER_DATABASE, tally.report()
+    if device_name == "cpu":
+        assert tally.counts["refused"] <= 0.05 * PER_DATABASE, tally.report()
+
+
+def test_a_seed_is_one_run() -> None:
+    assert run(3, 15).counts == run(3, 15).counts
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "ordered", "alike"),
+    [
+        ([1, 2], [2, 1], (), True),
+        ([1, 2], [2, 1], (0,), False),
+        ([1, 1], [1, 2], (), False),
+        ([1, None], [None, 1], (), True),
+        ([NAN, 0.0], [-0.0, NAN], (), True),
+        ([1.0, 2.0], [2.0 + 1e-12, 1.0], (), True),
+        ([1.0, 2.0], [2.1, 1.0], (), False),
+        (["a"], ["A"], (), False),
+        ([], [], (), True),
+        ([1], [1, 1], (), False),
+    ],
+)
+def test_difference(ours: list[object], theirs: list[object], ordered: tuple[int, ...], alike: bool) -> None:
+    kind = next((pa.array([value]).type for value in [*ours, *theirs] if value is not None), pa.int64())
+    tables = [pa.table({"c": pa.array(values, kind)}) for values in (ours, theirs)]
+    assert (difference(tables[0], tables[1], ordered) == "") == alike
+
+
+def test_types_count() -> None:
+    assert difference(pa.table({"c": pa.array([1], pa.int32())}), pa.table({"c": [1]}), ()) != ""
+
+
+def test_tallies_add_up() -> None:
+    one, other = Tally(Counter(rows=2)), Tally(Counter(rows=1, empty=1), [(1, 2, "types", "SELECT 1")])
+    one.add(other)
+    assert one.counts == Counter(rows=3, empty=1)
+    assert "4 queries" in one.report()
+    assert one.failures == other.failures

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Generic
 import pyarrow as pa
 
 from bamquery.engine.device import Frame
+from bamquery.engine.table_statistics import TableStatistics
+from bamquery.plan.expressions import Expression
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.evolved_scan import SnapshotPart
@@ -19,6 +21,7 @@ class StoredTable:
 
     def __init__(self, snapshot: Snapshot | SnapshotPart) -> None:
         self.snapshot = snapshot
+        self._statistics: TableStatistics | None = None
 
     @property
     def name(self) -> str:
@@ -34,6 +37,20 @@ class StoredTable:
     def rows(self) -> int:
         """The version's rows."""
         return self.snapshot.rows
+
+    def share(self, predicate: Expression) -> float | None:
+        """About which share of the rows fulfils a condition; None where that is not known."""
+        return self._known.share(predicate)
+
+    def span(self, column: int) -> float | None:
+        """How many values there are from a column's least to its greatest; None where that is not known."""
+        return self._known.span(column)
+
+    @property
+    def _known(self) -> TableStatistics:
+        if self._statistics is None:
+            self._statistics = TableStatistics(self.snapshot.fragments, self.schema)
+        return self._statistics
 
 
 class WorkingRows(Generic[Frame]):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 Operator: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "in", "is_null", "is_not_null"]
 
@@ -23,6 +26,14 @@ class RangePredicate:
     operator: Operator
     values: tuple[pa.Scalar[Any], ...] = ()
     or_null: bool = False
+
+    @cached_property
+    def ordered_values(self) -> NDArray[Any]:
+        """Values of a type that counts something, as integers, ascending; nulls left out."""
+        values: Any = pa.array([value for value in self.values if value.is_valid])
+        if not pa.types.is_integer(values.type):
+            values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+        return np.sort(values.to_numpy(zero_copy_only=False))
 
     def __post_init__(self) -> None:
         """A wrong number of values is a bug of the caller."""

@@ -121,6 +121,8 @@ class Zones:
                 return self.nulls > 0
             case "is_not_null":
                 return self.nulls < self.rows
+            case "in" if len(predicate.values) > _FEW_VALUES and self._counts_as(predicate.values[0].type):
+                return self._any_between(predicate.ordered_values)
             case "in":
                 return self._any_of([self._plain(value) for value in predicate.values])
             case _:
@@ -161,8 +163,6 @@ class Zones:
         return _true(pc.greater_equal(self.maximum, value)) | self.unbounded
 
     def _any_of(self, values: list[Any]) -> NDArray[np.bool_]:
-        if len(values) > _FEW_VALUES and _is_counted(self.minimum.type):
-            return self._any_between(pa.array(values, self.minimum.type))
         if len(values) > _MOST_VALUES:
             array = pa.array(values, self.minimum.type)
             smallest, largest = pc.min(array), pc.max(array)
@@ -174,9 +174,11 @@ class Zones:
             possible |= self._compare("=", value)
         return possible
 
-    def _any_between(self, values: Any) -> NDArray[np.bool_]:
+    def _counts_as(self, kind: pa.DataType) -> bool:
+        return bool(kind == self.minimum.type and _is_counted(kind))
+
+    def _any_between(self, members: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether one of the values is within a vector's bounds, for types that are counts of something."""
-        members = np.sort(_counts(pc.drop_null(values)))
         low, high = _counts(self.minimum), _counts(self.maximum)
         following = np.searchsorted(members, low)
         found = self.known & (following < len(members))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, runtime_checkable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from bamquery.plan.expressions import Call, Expression
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
@@ -12,13 +15,14 @@ from bamquery.plan.nodes import (
     Limit,
     Plan,
     Recursion,
+    Project,
     Scan,
     SingleRow,
     Sort,
     Union,
     Values,
 )
-from bamquery.plan.rewriting import conjuncts
+from bamquery.plan.rewriting import conjuncts, renumber
 
 UNKNOWN_ROWS: Final = 1_000_000.0
 _EQUALITY: Final = 0.05
@@ -38,12 +42,56 @@ class CountedSource(Protocol):
         ...
 
 
+@runtime_checkable
+class DescribedSource(Protocol):
+    """A source that knows something of its values."""
+
+    def share(self, predicate: Expression) -> float | None:
+        """About which share of the rows fulfils a condition; None where that is not known."""
+        ...
+
+    def span(self, column: int) -> float | None:
+        """How many values there are from a column's least to its greatest; None where that is not known."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Where the values of a column come from.
+
+    Attributes:
+        span: how many values there are from the least to the greatest.
+        rows: of the table, without any condition.
+    """
+
+    span: float
+    rows: float
+
+    @property
+    def values(self) -> float:
+        """How many different ones there are at most."""
+        return max(min(self.span, self.rows), 1.0)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether there are enough rows for nearly every value to be there."""
+        return 2 * self.span <= self.rows
+
+
+def _common(domains: Sequence[Domain]) -> float:
+    """How many values the two sides of an equality come from.
+
+    Where neither has them all, they are keys of the smaller table, to which rows of the other one refer.
+    """
+    values = [domain.values for domain in domains]
+    return max(values) if any(domain.is_dense for domain in domains) else min(values)
+
+
 def estimated_rows(plan: Plan) -> float:
     """A guess of the number of rows, at least 1 but for plans that give none for certain."""
     match plan:
-        case Scan(source=source, predicates=predicates):
-            counted = source.rows if isinstance(source, CountedSource) else None
-            return _kept(UNKNOWN_ROWS if counted is None else float(counted), list(predicates))
+        case Scan():
+            return _scanned(plan)
         case SingleRow():
             return 1.0
         case Values(batch=batch):
@@ -51,7 +99,7 @@ def estimated_rows(plan: Plan) -> float:
         case Filter(child=child, predicate=predicate):
             return _kept(estimated_rows(child), conjuncts(predicate))
         case Aggregate(child=child, keys=keys):
-            return max(estimated_rows(child) * _GROUPS, 1.0) if keys else 1.0
+            return _groups(child, keys)
         case Sort(child=child, limit=limit) | Limit(child=child, count=limit):
             rows = estimated_rows(child)
             return rows if limit is None else min(rows, float(limit))
@@ -69,17 +117,111 @@ def _joined(plan: Join) -> float:
     left = estimated_rows(plan.left)
     if plan.kind in ("mark", "single", "asof", "asof_left"):
         return left
-    if plan.kind in ("semi", "anti"):
-        return max(left * _CONDITION, 1.0)
     right = estimated_rows(plan.right)
-    return joined_rows(left, right, [] if plan.condition is None else conjuncts(plan.condition))
+    conditions = [] if plan.condition is None else conjuncts(plan.condition)
+    width = len(plan.left.fields)
+
+    def domains(side: Expression) -> Domain | None:
+        read = referenced_columns(side)
+        if read and all(index >= width for index in read):
+            return domain_of(plan.right, renumber(side, {i: i - width for i in read}))
+        return domain_of(plan.left, side)
+
+    if plan.kind in ("semi", "anti"):
+        share = _partnered(right, conditions, domains)
+        return max(left * (share if plan.kind == "semi" else 1.0 - share), 1.0)
+    pairs = joined_rows(left, right, conditions, domains)
+    return max(pairs, {"left": left, "right": right, "full": left + right}.get(plan.kind, 1.0))
 
 
-def joined_rows(left: float, right: float, conditions: list[Expression]) -> float:
-    """Pairs of an inner join: one partner for each row of the larger side where keys are compared."""
+Domains: TypeAlias = Callable[[Expression], Domain | None]
+
+
+def joined_rows(
+    left: float, right: float, conditions: Sequence[Expression], domains: Domains = lambda _: None
+) -> float:
+    """Pairs of an inner join whose keys are spread evenly, those of one side being among those of the other.
+
+    `domains` tells of one side of an equality where its values come from. Where nobody knows, each row of the
+    larger side has one partner.
+    """
     keyed = [part for part in conditions if is_equality(part)]
     others = [part for part in conditions if not is_equality(part)]
-    return _kept(max(left, right) if keyed else left * right, others)
+    counts = [_common(found) for part in keyed if (found := _domains(part, domains))]
+    if not counts:
+        return _kept(max(left, right) if keyed else left * right, others)
+    pairs = left * right / max(counts)
+    if len(keyed) > 1:  # keys of several columns depend on each other: most often they are one side's own
+        pairs = min(pairs, max(left, right))
+    return _kept(max(pairs, 1.0), others)
+
+
+def _domains(equality: Expression, domains: Domains) -> list[Domain]:
+    assert isinstance(equality, Call)
+    return [found for side in equality.arguments if (found := domains(side)) is not None]
+
+
+def _partnered(right: float, conditions: Sequence[Expression], domains: Domains) -> float:
+    """The share of rows that have a partner among `right` ones."""
+    shares = []
+    for part in conditions:
+        if isinstance(part, Call) and is_equality(part):
+            found = _domains(part, domains)
+            if found:
+                shares.append(min(right / max(domain.values for domain in found), 1.0))
+    return min(shares, default=_CONDITION)
+
+
+def domain_of(plan: Plan, value: Expression) -> Domain | None:
+    """Where the values of an expression over a plan's rows come from; None where that is not known."""
+    while isinstance(value, Cast):
+        value = value.argument
+    if not isinstance(value, ColumnRef):
+        return None
+    match plan:
+        case Scan(source=DescribedSource() as source, columns=columns):
+            span = source.span(columns[value.index])
+            rows = source.rows if isinstance(source, CountedSource) else None
+            return None if span is None or rows is None else Domain(span, float(rows))
+        case Filter(child=child) | Sort(child=child) | Limit(child=child):
+            return domain_of(child, value)
+        case Project(child=child, expressions=expressions):
+            return domain_of(child, expressions[value.index])
+        case Aggregate(child=child, keys=keys) if value.index < len(keys):
+            return domain_of(child, keys[value.index])
+        case Join(left=left, right=right):
+            width = len(left.fields)
+            if value.index < width:
+                return domain_of(left, value)
+            if value.index < len(plan.fields) and plan.kind not in ("mark", "semi", "anti"):
+                return domain_of(right, replace(value, index=value.index - width))
+            return None
+        case _:
+            return None
+
+
+def _scanned(plan: Scan) -> float:
+    source = plan.source
+    counted = source.rows if isinstance(source, CountedSource) else None
+    rows = UNKNOWN_ROWS if counted is None else float(counted)
+    unknown: list[Expression] = []
+    for predicate in plan.predicates:
+        share = source.share(predicate) if isinstance(source, DescribedSource) else None
+        if share is None:
+            unknown.append(predicate)
+        else:
+            rows *= share
+    return _kept(rows, unknown)
+
+
+def _groups(child: Plan, keys: Sequence[Expression]) -> float:
+    rows = estimated_rows(child)
+    if not keys:
+        return 1.0
+    known = [found.values for key in keys if (found := domain_of(child, key)) is not None]
+    if len(known) < len(keys):
+        return max(rows * _GROUPS, 1.0)
+    return max(min(math.prod(known), rows), 1.0)
 
 
 def _kept(rows: float, predicates: list[Expression]) -> float:

@@ -7,6 +7,7 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +23,12 @@ from bamquery.engine.cpu.kernels import (
     nulls,
     where,
 )
+from bamquery.plan.types import INTERVAL
 
+_MANY = 64
+"""Literals from which it matters how IN looks them up."""
+_SPAN = 1 << 24
+"""Between the least and the greatest of them, where there is a bit for each value."""
 _FEW = 4
 """Float literals up to which IN compares one by one rather than hashes."""
 
@@ -91,6 +97,10 @@ def is_not_distinct_from(a: Datum, b: Datum) -> Column:
 
 def is_in(value: Datum, candidates: Sequence[Datum]) -> Column:
     """Whether the value equals a candidate; null where it is null, or equals none and one is null."""
+    if len(candidates) > _MANY and isinstance(value, pa.Array) and not _is_float(value):
+        members = _same_type(value, candidates)
+        if members is not None:
+            return _member(value, members)
     value, candidates = comparable(value), [comparable(candidate) for candidate in candidates]
     rows = _rows(value, *candidates)
     literals = [c for c in candidates if isinstance(c, pa.Scalar)]
@@ -100,6 +110,26 @@ def is_in(value: Datum, candidates: Sequence[Datum]) -> Column:
     if any(not c.is_valid for c in literals):
         tests.append(nulls(rows, pa.bool_()))
     return reduce(lambda x, y: compute("or_kleene", x, y), tests)
+
+
+def _same_type(column: Column, candidates: Sequence[Datum]) -> Column | None:
+    """Many literals as one array, if they are nothing but values of the column's type."""
+    kind = column.type
+    if kind == INTERVAL or not all(isinstance(c, pa.Scalar) and c.type == kind for c in candidates):
+        return None
+    members: Column = pa.array(candidates, kind)
+    return None if members.null_count else members
+
+
+def _member(column: Column, members: Column) -> Column:
+    """Whether values are among the members; null where they are null."""
+    if not pa.types.is_integer(column.type) or pc.max(members).as_py() - pc.min(members).as_py() > _SPAN:
+        (found,) = _hashed(column, [members])
+        return found
+    # A table of bits by value is far faster than hashing.
+    values = (column.fill_null(0) if column.null_count else column).to_numpy()
+    mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+    return pa.array(np.isin(values, members.to_numpy(), kind="table"), mask=mask)
 
 
 def _in_literals(column: Column, literals: Sequence[Constant]) -> list[Column]:

@@ -21,7 +21,7 @@ _KINDS: Final = frozenset({"inner", "semi", "right"})
 """Kinds that have no use for probed rows without a partner."""
 _KEEPS_PROBED: Final = frozenset({"inner", "left", "semi", "anti", "single", "mark"})
 """Kinds that give nothing of a probed row that is left out, and lose nothing else by it."""
-_MOST_VALUES: Final = 4096
+_MOST_VALUES: Final = 1024
 """Different keys that are named one by one."""
 _GROUPED_ROWS: Final = 1 << 17
 """Held rows beyond which nobody counts how many different keys they have."""

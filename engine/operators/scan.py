@@ -22,7 +22,13 @@ from bamquery.engine.operators.scan_columns import ColumnReads
 from bamquery.engine.operators.scan_device import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan_forecast import ColumnForecast, ScanForecast
 from bamquery.engine.operators.scan_guess import guess_selectivities
-from bamquery.engine.operators.scan_late import NOT_FOLLOWED, MovingFilters, TakenFilter, mark_as_filters
+from bamquery.engine.operators.scan_late import (
+    NOT_FOLLOWED,
+    MovingFilters,
+    TakenFilter,
+    late_conjuncts,
+    mark_as_filters,
+)
 from bamquery.engine.operators.scan_order import Step, StepOrder, optional_steps, steps
 from bamquery.engine.operators.scan_predicates import split
 from bamquery.engine.operators.scan_readers import FragmentReaders
@@ -139,7 +145,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def _take_late(self, context: ExecutionContext[Frame]) -> None:
         """What others have learned by now: more to prune by, and rows that nobody wants."""
-        found = [conjunct for late in self._late for conjunct in late.conjuncts(context.device)]
+        known = {c: None for late in self._late for c in late.conditions()}  # once, whoever has told it
+        found = late_conjuncts(known, self._snapshot.schema, context.device)
         self._ranges += [one for conjunct in found for one in conjunct.ranges]
         self._constants += [step for step in steps(found) if not step.columns]
         self._steps += optional_steps(found, len(self._steps))

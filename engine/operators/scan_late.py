@@ -32,15 +32,13 @@ class TakenFilter:
     value: Expression
     schema: pa.Schema
 
+    def conditions(self) -> list[Expression]:
+        """What is known by now."""
+        return [condition.of(self.value) for condition in self.late.conditions]
+
     def conjuncts(self, device: Device[Any]) -> list[Conjunct]:
-        """What is known by now and zone maps can prune by; nothing that the device cannot compute."""
-        made = split([condition.of(self.value) for condition in self.late.conditions], self.schema)
-        return [
-            conjunct
-            for conjunct in made
-            if (conjunct.ranges or not conjunct.columns)
-            and not device.expression_refusals(conjunct.expression)
-        ]
+        """The same, as a scan takes it."""
+        return late_conjuncts(self.conditions(), self.schema, device)
 
     @property
     def text(self) -> str:
@@ -49,6 +47,17 @@ class TakenFilter:
         assert column is not None
         known = " AND ".join(condition.text(column.name) for condition in self.late.conditions)
         return f"{known or column.name} ({self.late.source})"
+
+
+def late_conjuncts(
+    conditions: Iterable[Expression], schema: pa.Schema, device: Device[Any]
+) -> list[Conjunct]:
+    """Those that zone maps can prune by; none that the device cannot compute."""
+    return [
+        conjunct
+        for conjunct in split(conditions, schema)
+        if (conjunct.ranges or not conjunct.columns) and not device.expression_refusals(conjunct.expression)
+    ]
 
 
 class MovingFilters:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from bamquery.plan.cardinality import estimated_rows, is_equality, joined_rows
+from bamquery.plan.cardinality import Domain, domain_of, estimated_rows, is_equality, joined_rows
 from bamquery.plan.expressions import Expression, referenced_columns
 from bamquery.plan.nodes import Join, Plan, Project
 from bamquery.plan.rewriting import (
@@ -62,13 +62,15 @@ def _moved(expression: Expression, by: int) -> Expression:
 
 
 def _rebuilt(plan: Join, parts: Sequence[Plan], conditions: Sequence[Expression]) -> Plan:
+    if len(parts) == 2:  # which of two is held is decided later
+        return _same_tree(plan, list(parts))
     widths = [len(part.fields) for part in parts]
     starts = [0, *accumulate(widths)]
     sources = [
         _Source(part, frozenset(range(start, start + width)), estimated_rows(part))
         for part, start, width in zip(parts, starts, widths, strict=False)
     ]
-    order = _ordered(sources, conditions) if len(sources) > 2 else list(range(len(sources)))
+    order = _ordered(sources, conditions)
     if order == list(range(len(sources))):
         return _same_tree(plan, list(parts))
     joined = _joined([sources[i] for i in order], conditions)
@@ -92,15 +94,25 @@ def _ordered(sources: Sequence[_Source], conditions: Sequence[Expression]) -> li
     first = max(waiting, key=lambda i: (sources[i].rows, -i))
     waiting.remove(first)
     order, there, rows = [first], sources[first].columns, sources[first].rows
+
+    def domains(side: Expression) -> Domain | None:
+        read = referenced_columns(side)
+        for source in sources:
+            if read and read <= source.columns:
+                start = min(source.columns)
+                return domain_of(source.plan, renumber(side, {i: i - start for i in read}))
+        return None
+
     while waiting:
 
         def rank(i: int) -> tuple[bool, bool, float, float]:
             own = _conditions_at(conditions, there, sources[i].columns)  # noqa: B023
-            after = joined_rows(rows, sources[i].rows, own)  # noqa: B023
+            after = joined_rows(rows, sources[i].rows, own, domains)  # noqa: B023
             return (not any(map(is_equality, own)), not own, after, sources[i].rows)
 
         best = min(waiting, key=rank)
-        rows = joined_rows(rows, sources[best].rows, _conditions_at(conditions, there, sources[best].columns))
+        own = _conditions_at(conditions, there, sources[best].columns)
+        rows = joined_rows(rows, sources[best].rows, own, domains)
         waiting.remove(best)
         order.append(best)
         there |= sources[best].columns

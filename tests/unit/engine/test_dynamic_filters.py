@@ -196,7 +196,7 @@ def test_through_other_operators(con: Connection, sql: str) -> None:
 )
 def test_not_through_what_needs_all_rows(con: Connection, sql: str) -> None:
     _, _, shown = _both(con, sql)
-    assert shown == []
+    assert not any("keys of a join" in text for text in shown)
 
 
 def test_parts_in_files(con: Connection) -> None:
@@ -211,7 +211,7 @@ def test_parts_in_files(con: Connection) -> None:
     assert any(operator.details.get("parts") for operator in result.profile.root.walk())
     con.sql("RESET memory_limit")
     assert few < all_
-    assert "ordered IN (2,000 values)" in shown[0]
+    assert "(ordered <= 1999)" in shown[0]
 
 
 def test_a_filter_that_saves_nothing_is_not_asked(con: Connection) -> None:

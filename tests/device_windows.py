@@ -31,7 +31,7 @@ ONE, TWO = (Literal(pa.scalar(n, INT)) for n in (1, 2))
 START, END, HERE = (Bound("unbounded preceding"), Bound("unbounded following"), Bound("current row"))
 
 
-def check_functions(device: Device[Any], sizes: tuple[int, ...] = (1, 2, 33, 700)) -> None:
+def check_functions(device: Device[Any], sizes: tuple[int, ...] = (1, 2, 300)) -> None:
     """Every function over partitions, all rows, peers and rows without order."""
     for rows in sizes:
         for partition in ((KEY,), ()):
@@ -39,7 +39,7 @@ def check_functions(device: Device[Any], sizes: tuple[int, ...] = (1, 2, 33, 700
                 _check(device, _batch(rows), partition, order, [*_ranked(), *_framed(WindowFrame())])
 
 
-def check_frames(device: Device[Any], rows: int = 300) -> None:
+def check_frames(device: Device[Any], rows: int = 150) -> None:
     """Frames of every unit and bound, each exclusion, with offsets that differ from row to row."""
     batch = _batch(rows)
     for descending in (False, True):

@@ -121,6 +121,13 @@ def statement_of(sql: str) -> Statement:
     return statement
 
 
+def plan_of_catalog(sql: str, catalog: MemoryCatalog) -> Plan:
+    """The plan of a query over some tables, as bound and before any rule."""
+    (statement,) = bind(sql, catalog)
+    assert isinstance(statement, Query)
+    return statement.plan
+
+
 def plan_of(sql: str) -> Plan:
     """The plan of a query, as bound and before any rule."""
     statement = statement_of(sql)

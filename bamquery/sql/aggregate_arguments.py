@@ -101,7 +101,7 @@ def between_values(name: str, value: Expression) -> tuple[Expression, pa.DataTyp
         return value, kind
     if pa.types.is_timestamp(kind) and (kind.unit not in ("s", "ms") or kind.tz is not None):
         return value, kind
-    if pa.types.is_temporal(kind):
+    if pa.types.is_temporal(kind) and not types.is_interval(kind):
         return coerce(value, pa.timestamp("us")), pa.timestamp("us")
     hint = ": write quantile_disc()" if name == "quantile_cont" else ""
     raise ValueError(f"{name}() needs a number, a date or a time, not {type_name(kind)}{hint}")

@@ -25,7 +25,7 @@ from bamquery.sql.aggregate_arguments import descending
 from bamquery.sql.binder_grouping import grouping_number
 from bamquery.sql.call_syntax import function_of, is_windowed, read_call
 from bamquery.sql.coercion import decode
-from bamquery.sql.failures import each, placed
+from bamquery.sql.failures import Faults, each, placed
 from bamquery.sql.scope import Scope
 from bamquery.sql.spelling import spell
 
@@ -72,13 +72,21 @@ def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expressi
         and [type(a) for a in arguments] == [exp.Star]
     ):
         arguments = []
-    bound = each(bind, arguments, sql)
+    faults = Faults(sql)
+    bound: Sequence[Expression] = ()
+    order: Sequence[SortKey] = ()
+    condition: Expression | None = None
+    with faults.collected():
+        bound = each(bind, arguments, sql)
+    with faults.collected():
+        order = each(lambda term: sort_key(term, syntax.node, sql, bind), syntax.order, sql)
+    with faults.collected():
+        condition = None if syntax.where is None else bind(syntax.where)
+    faults.check()
     read = referenced_columns(*bound)
     with placed(sql, syntax.node):
         if read and all(index < 0 for index in read):
             raise ValueError(f"{syntax.name}() over columns of the query around this one is not supported")
-    order = each(lambda term: sort_key(term, syntax.node, sql, bind), syntax.order, sql)
-    condition = None if syntax.where is None else bind(syntax.where)
     with placed(sql, syntax.node):
         if condition is not None:
             condition = operators.as_boolean(condition, "FILTER")

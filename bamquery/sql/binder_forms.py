@@ -17,7 +17,7 @@ from bamquery.sql import binder_rows, binder_subqueries, functions, operators
 from bamquery.sql.call_syntax import query_of_in
 from bamquery.sql.failures import placed
 from bamquery.sql.positions import number_text
-from bamquery.sql.types import from_syntax
+from bamquery.sql.types import from_syntax, unknown_type
 
 if TYPE_CHECKING:
     from bamquery.sql.binder_expressions import ExpressionBinder
@@ -185,7 +185,7 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
     with placed(binder.sql, target):
         kind = from_syntax(target)
         if kind is None:
-            raise ValueError(f"there is no type {_type_text(target)}")
+            raise ValueError(unknown_type(_type_text(target)))
     with placed(binder.sql, node):
         return operators.explicit_cast(argument, kind, try_=isinstance(node, exp.TryCast))
 

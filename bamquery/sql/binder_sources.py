@@ -58,7 +58,12 @@ class SourceBinder:
                     raise ValueError("JOIN needs a FROM before it")
             return SingleRow(), _NOTHING
         joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
-        return joiner.bind(self._bind_source(node.this), joins)
+        try:
+            return joiner.bind(self._bind_source(node.this), joins)
+        except SqlError:
+            # Where tables are missing, all that are missing are told.
+            each(self._bind_source, [node.this, *(join.this for join in joins)], self.sql)
+            raise
 
     def _bind_source(self, source: exp.Expr) -> tuple[Plan, Scope]:
         joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)

@@ -28,7 +28,7 @@ from bamquery.sql.binder_sources import bind_table
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.failures import each, placed
 from bamquery.sql.parameters import mark
-from bamquery.sql.types import from_syntax
+from bamquery.sql.types import from_syntax, unknown_type
 
 
 def bind_create_table(tree: exp.Create, sql: str) -> CreateTable:
@@ -79,7 +79,7 @@ def _type(node: exp.DataType, sql: str) -> pa.DataType:
     with placed(sql, node):
         kind = from_syntax(node)
         if kind is None:
-            raise ValueError(f"there is no type {node.args.get('kind') or node.this.value}")
+            raise ValueError(unknown_type(str(node.args.get("kind") or node.this.value)))
     return kind
 
 

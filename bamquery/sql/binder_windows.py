@@ -9,6 +9,7 @@ from typing import Final, cast
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.naming import suggestion
 from bamquery.plan import types
 from bamquery.plan.expressions import (
     AggregateCall,
@@ -26,7 +27,7 @@ from bamquery.sql import aggregates, operators, windows
 from bamquery.sql.binder_aggregates import WINDOW_PLACE, bind_aggregate, sort_key
 from bamquery.sql.call_syntax import CallSyntax, function_of, read_call
 from bamquery.sql.coercion import coerce, comparison_type, decode, is_null, is_string_literal
-from bamquery.sql.failures import each, placed
+from bamquery.sql.failures import Faults, each, placed
 from bamquery.sql.spelling import spell
 from bamquery.sql.window_syntax import WindowSyntax, read_window, windows_around
 from bamquery.type_names import type_name
@@ -59,10 +60,20 @@ class WindowCollector:
             if function is None:
                 raise ValueError("OVER belongs to a window function or an aggregate")
             syntax = read_window(node, windows_around(node))
-        partition = [decode(key) for key in each(bind, syntax.partition, self._sql)]
-        order = each(lambda term: sort_key(term, node, self._sql, bind), syntax.order, self._sql)
+        faults = Faults(self._sql)
+        partition: Sequence[Expression] = ()
+        order: Sequence[SortKey] = ()
+        call: tuple[AggregateCall, bool] | None = None
+        with faults.collected():
+            partition = [decode(key) for key in each(bind, syntax.partition, self._sql)]
+        with faults.collected():
+            order = each(lambda term: sort_key(term, node, self._sql, bind), syntax.order, self._sql)
+        with faults.collected():
+            call = self._call(node.this, bind)
+        faults.check()
+        assert call is not None
+        inner, ignore_nulls = call
         frame = self._frame(node, syntax, order, bind)
-        inner, ignore_nulls = self._call(node.this, bind)
         specification = (
             _without_constants(partition),
             tuple(k for k in order if not _is_literal(k.expression)),
@@ -124,7 +135,8 @@ class WindowCollector:
                 raise ValueError("WITHIN GROUP with OVER is not supported")
             function = windows.WINDOW_FUNCTIONS.get(name)
             if function is None and not aggregates.is_aggregate(name):
-                raise ValueError(f"{name}() is neither a window function nor an aggregate")
+                hint = suggestion(name, [*windows.WINDOW_FUNCTIONS, *aggregates.AGGREGATES])
+                raise ValueError(f"{name}() is neither a window function nor an aggregate.{hint}")
             if function is None and syntax.ignore_nulls:
                 raise ValueError(f"{name}() does not take IGNORE NULLS over a window")
             if function is not None:

@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from bamquery.naming import fold, suggestion
 from bamquery.sql.failures import Faults, placed
-from bamquery.sql.types import from_syntax
+from bamquery.sql.types import from_syntax, unknown_type
 from bamquery.storage.ingest.options import FileOptions
 
 
@@ -165,7 +165,7 @@ def _type(words: str) -> pa.DataType:
         node = None
     kind = from_syntax(node) if isinstance(node, exp.DataType) else None
     if kind is None:
-        raise ValueError(f"there is no type {words}")
+        raise ValueError(unknown_type(words))
     return kind
 
 

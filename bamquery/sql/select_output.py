@@ -11,7 +11,7 @@ from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Lite
 from bamquery.plan.nodes import Aggregate, Plan, Project, Sort, SortKey
 from bamquery.sql.binder_aggregates import over_outputs
 from bamquery.sql.coercion import decode
-from bamquery.sql.failures import each, placed
+from bamquery.sql.failures import Faults, each, placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,22 @@ class Output:
 
     def moved(self, move: Callable[[Expression], Expression], sql: str) -> Output:
         """The same over other rows, `move` applied to every expression."""
-        return Output(
-            each(lambda item: replace(item, expression=move(item.expression)), self.items, sql),
-            None if self.having is None else move(self.having),
-            each(lambda order: _with_key(order, move(order.key.expression)), self.orders, sql),
-            None if self.qualify is None else move(self.qualify),
-            each(move, self.on, sql),
-        )
+        faults = Faults(sql)
+        moved = Output((), None, ())
+        with faults.collected():
+            items = each(lambda item: replace(item, expression=move(item.expression)), self.items, sql)
+            moved = replace(moved, items=items)
+        with faults.collected():
+            moved = replace(moved, having=None if self.having is None else move(self.having))
+        with faults.collected():
+            orders = each(lambda order: _with_key(order, move(order.key.expression)), self.orders, sql)
+            moved = replace(moved, orders=orders)
+        with faults.collected():
+            moved = replace(moved, qualify=None if self.qualify is None else move(self.qualify))
+        with faults.collected():
+            moved = replace(moved, on=each(move, self.on, sql))
+        faults.check()
+        return moved
 
 
 def distinct(plan: Plan, output: Output, sql: str) -> tuple[Plan, Output]:

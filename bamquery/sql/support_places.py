@@ -70,6 +70,10 @@ def _is_compared(node: exp.Expr) -> bool:
     return isinstance(around, (*_COMPARISONS, exp.In, exp.Between))
 
 
+def _call(node: exp.Expr) -> str | None:
+    return f"{node.name.upper()} of a list" if node.name.upper() in ("ALL", "ANY", "SOME") else None
+
+
 def _array(node: exp.Expr) -> str | None:
     return None if _is_option(node) else "a list"
 
@@ -155,6 +159,7 @@ PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mappi
         exp.Any: _quantified,
         exp.All: _quantified,
         exp.Tuple: _tuple,
+        exp.Anonymous: _call,
         exp.Array: _array,
         exp.Struct: _struct,
         exp.PropertyEQ: _named,

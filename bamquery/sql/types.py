@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.naming import suggestion
 from bamquery.plan.types import HUGEINT, INTERVAL
 from bamquery.type_names import type_name
 
@@ -50,6 +51,18 @@ _BY_NAME: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 """Names of DuckDB that sqlglot takes for a user's own types."""
 
 _WITH_PARAMETERS: Final = (exp.DType.DECIMAL, exp.DType.TEXT, exp.DType.VARCHAR)
+
+
+_NAMES: Final = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER"),
+    *("UBIGINT", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "TEXT", "BLOB", "DATE", "TIME", "TIMESTAMP"),
+    *("TIMESTAMPTZ", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "INTERVAL"),
+)
+
+
+def unknown_type(name: str) -> str:
+    """What to say of a type that BamQuery has not."""
+    return f"there is no type {name}.{suggestion(name, _NAMES)}"
 
 
 def from_syntax(node: exp.DataType) -> pa.DataType | None:

@@ -63,10 +63,10 @@ def _canonical(value: Any) -> Any:
     return value
 
 
-def _key(row: tuple[Any, ...]) -> tuple[list[str], list[str], list[float]]:
+def _key(row: tuple[Any, ...]) -> tuple[list[str], list[float], list[float]]:
     exact = [str(value) for value in row if not isinstance(value, float)]
     floats = [value for value in row if isinstance(value, float)]
-    return exact, [f"{value:+.4e}" for value in floats], floats
+    return exact, [round(value, 6) + 0.0 for value in floats], floats
 
 
 def _near(one: Any, two: Any) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import random
+import signal
 import sys
 import time
 from collections import Counter
@@ -213,6 +214,10 @@ def run(seed: int, queries: int = PER_DATABASE, device: str = "cpu") -> Tally:
     return tally
 
 
+def _leave_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def show(seed: int, number: int) -> None:
     """One query, and both answers."""
     database = Database(seed)
@@ -243,7 +248,8 @@ def main() -> int:
     tally = Tally()
     started = time.perf_counter()
     log = arguments.log.open("a") if arguments.log else sys.stdout
-    with ProcessPoolExecutor(arguments.jobs) as pool:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with ProcessPoolExecutor(arguments.jobs, initializer=_leave_interrupts) as pool:
         running = [pool.submit(run, seed, PER_DATABASE, arguments.device) for seed in seeds]
         try:
             for place, future in enumerate(as_completed(running), 1):

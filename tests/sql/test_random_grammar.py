@@ -27,6 +27,12 @@ def test_answers(seed: int, device_name: str) -> None:
         assert tally.counts["refused"] <= 0.05 * PER_DATABASE, tally.report()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 150))
+def test_many_answers(seed: int, device_name: str) -> None:
+    assert run(seed, device=device_name).failures == []
+
+
 def test_a_seed_is_one_run() -> None:
     assert run(3, 15).counts == run(3, 15).counts
 
@@ -44,6 +50,7 @@ NAN = float("nan")
         ([NAN, 0.0], [-0.0, NAN], (), True),
         ([1.0, 2.0], [2.0 + 1e-12, 1.0], (), True),
         ([1.0, 2.0], [2.1, 1.0], (), False),
+        ([0.0, 0.5], [0.5 + 1e-15, -1e-17], (), True),
         (["a"], ["A"], (), False),
         ([], [], (), True),
         ([1], [1, 1], (), False),

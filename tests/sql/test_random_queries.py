@@ -110,15 +110,6 @@ def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table:
     _check(oracle, database, table, sql)
 
 
-@pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=QUIET)
-@given(tables(), queries() | simple_conditions())
-def test_many_answers(
-    oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str
-) -> None:
-    _check(oracle, database, table, sql)
-
-
 def _answer(database: Connection, sql: str, *, plan: Any) -> pa.Table | None:
     """The answer with `plan` in the optimiser's place, None where it fails on a value."""
     with mock.patch("bamquery.result.optimize", plan):

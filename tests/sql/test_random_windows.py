@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 
 from bamquery.connection import Connection
@@ -23,11 +22,4 @@ def test_windows(oracle: duckdb.DuckDBPyConnection, database: Connection, table:
 @settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(numbered_tables(), group_queries())
 def test_groups(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
-    _check(oracle, database, table, sql)
-
-
-@pytest.mark.slow
-@settings(max_examples=5_000, deadline=None, suppress_health_check=QUIET)
-@given(numbered_tables(), window_queries() | group_queries())
-def test_many(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     _check(oracle, database, table, sql)

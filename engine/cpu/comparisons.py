@@ -151,11 +151,15 @@ def _in_literals(column: Column, literals: Sequence[Constant]) -> list[Column]:
 def _hashed(column: Column, candidates: Sequence[Column]) -> list[Column]:
     if not candidates:
         return []
-    options = pc.SetLookupOptions(value_set=pa.concat_arrays(list(candidates)), skip_nulls=True)
-    found = compute("is_in", column, options=options)
+    return [in_set(column, pa.concat_arrays(list(candidates)))]
+
+
+def in_set(column: Column, members: Column) -> Column:
+    """Whether each value is one of those without nulls, by their bits; null where it is null."""
+    found = compute("is_in", column, options=pc.SetLookupOptions(value_set=members, skip_nulls=True))
     if not column.null_count:
-        return [found]
-    return [where(compute("is_valid", column), found, constant(None, pa.bool_()))]
+        return found
+    return where(compute("is_valid", column), found, constant(None, pa.bool_()))
 
 
 def _extreme(better: Callable[[Datum, Datum], Column]) -> Implementation:

@@ -9,10 +9,12 @@ from typing import cast as typed
 import pyarrow as pa
 
 from bamquery.engine.cpu.casts.cast import cast
+from bamquery.engine.cpu.comparisons import in_set
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.frames import decoded
 from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
+from bamquery.engine.cpu.literal_sets import LONG, literal_set
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
@@ -43,8 +45,18 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
             return _cast(evaluate(argument, batch), kind, try_=try_)
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](arguments, kind, batch, evaluate)
+        case Call(function="in", arguments=arguments) if len(arguments) > LONG:
+            return _in(expression, batch)
         case Call(function=name, arguments=arguments, type=kind):
             return _call(name, [evaluate(argument, batch) for argument in arguments], kind)
+
+
+def _in(call: Call, batch: pa.RecordBatch) -> Datum:
+    value = evaluate(call.arguments[0], batch)
+    members = literal_set(call)
+    if members is not None and isinstance(value, pa.Array) and value.type == members.type:
+        return in_set(value, members)
+    return _call("in", [value, *(evaluate(member, batch) for member in call.arguments[1:])], call.type)
 
 
 def _cast(datum: Datum, kind: pa.DataType, *, try_: bool) -> Datum:

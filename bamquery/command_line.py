@@ -117,8 +117,9 @@ def _bench(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
-        choices=["ingest", "sql", "block", "cache", "array"],
+        choices=["ingest", "sql", "spill", "block", "cache", "array"],
         help="ingest: loading against a plain copy; sql: queries against DuckDB; "
+        "spill: queries that do not fit in memory; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
         "array: elements through it",
     )
@@ -131,6 +132,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.queries.speed.command import main as speed  # noqa: PLC0415
 
         return speed(arguments[1:])
+    if options.what == "spill":
+        from bamquery.queries.spilling import main as spill  # noqa: PLC0415
+
+        return spill(list(arguments[1:]))
     from bamquery.driver.bench.command_line import main as bench  # noqa: PLC0415
 
     return bench(options.what, arguments[1:])

@@ -59,6 +59,7 @@ class Result:
         )
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
+        self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
         self._lock = threading.Lock()
         self._begun = False
         self._fields = plan.fields

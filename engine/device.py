@@ -71,12 +71,21 @@ class Aggregation(Protocol[Frame, State]):
         """
         ...
 
-    def split(self, state: State, count: int) -> Sequence[State]:
-        """The groups in `count` (a power of two) states, by their keys.
+    def split(self, state: State, count: int, level: int) -> Sequence[State]:
+        """The groups in `count` (a power of two, 256 at most) states, by their keys.
 
         Equal keys of any two states of one query go to the same place, so that places can be merged and
-        finished each on its own.
+        finished each on its own. At another `level`, from 0 to 5, groups that were in one place go to
+        different ones.
         """
+        ...
+
+    def to_arrow(self, state: State) -> pa.RecordBatch:
+        """The state of at least one group, one row a group, for `from_arrow` of the same aggregation."""
+        ...
+
+    def from_arrow(self, batch: pa.RecordBatch) -> State:
+        """The state that a batch was made from."""
         ...
 
     def final(self, state: State) -> Frame:

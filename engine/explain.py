@@ -43,6 +43,8 @@ def explain_profile(profile: QueryProfile) -> str:
     head = f"device {profile.device}, {human_seconds(profile.seconds)}, {plural(profile.rows, 'row')}"
     if profile.peak_memory:
         head += f", operators held {human_bytes(profile.peak_memory)}"
+    if profile.spilled:
+        head += f", wrote {human_bytes(profile.spilled)} to files that did not fit"
     lines = [head, *_io_lines(profile.io), *(f"note: {note}" for note in profile.notes)]
 
     def details(one: OperatorProfile, operator: Operator[Any] | None) -> list[str]:
@@ -131,7 +133,7 @@ def _detail_lines(profile: OperatorProfile) -> list[str]:
     for name, value in profile.details.items():
         if not value and value is not False:
             continue
-        if name.endswith("memory"):
+        if name.endswith("memory") or name == "spilled":
             text = human_bytes(value)
         else:
             text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

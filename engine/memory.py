@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from types import TracebackType
+from typing import Any, Final
+
+import pyarrow as pa
 
 from bamquery.errors import MemoryLimitError
 
+_IN_FLIGHT: Final = 112 << 20
+"""For each thread: a chunk of a scan, and what becomes of it."""
+_trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+
 
 class MemoryBudget:
-    """Bytes that one query's operators may hold together; thread-safe."""
+    """Bytes that one query's operators may hold together; thread-safe.
+
+    What is free is for whoever asks first, but for a part that each reservation of those that were
+    announced can count on: half of an equal share of the limit.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._used = 0
         self._peak = 0
+        self._announced = 0
+        self._in_flight = 0
+        self._certain = 0
+        self._open: dict[Reservation, int] = {}
         self._lock = threading.Lock()
+
+    def announce(self, reservations: int, threads: int) -> None:
+        """That many reservations will be asked for; before any is.
+
+        `threads` work on frames meanwhile, which nobody reserves: room for these is kept.
+        """
+        self._announced = reservations
+        self._in_flight = min(self.limit // 3, (threads + 1) * _IN_FLIGHT)
+        self._certain = (self.limit - self._in_flight) // (2 * reservations) if reservations else 0
 
     @property
     def used(self) -> int:
@@ -31,17 +56,39 @@ class MemoryBudget:
         """An operator's share, empty at first; `what` names it in errors, such as "GROUP BY"."""
         return Reservation(self, what)
 
-    def _change(self, what: str, held: int, wanted: int) -> None:
+    def _begin(self, one: Reservation) -> None:
         with self._lock:
+            self._open[one] = 0
+            self._announced = max(self._announced - 1, 0)
+
+    def _end(self, one: Reservation) -> None:
+        with self._lock:
+            self._used -= self._open.pop(one, 0)
+
+    def _room(self, one: Reservation) -> int:
+        """Bytes that are not others', or kept for them."""
+        kept = sum(max(held, self._certain) for other, held in self._open.items() if other is not one)
+        return self.limit - self._in_flight - kept - self._announced * self._certain
+
+    def _change(self, one: Reservation, wanted: int) -> None:
+        with self._lock:
+            held = self._open.get(one, 0)
             total = self._used - held + wanted
-            if wanted > held and total > self.limit:
+            if wanted > held and wanted > self._room(one):
                 raise MemoryLimitError(
-                    f"{what} needs {_readable(wanted)} in memory; with what else the query holds that makes "
-                    f"{_readable(total)}, and memory_limit is {_readable(self.limit)}. "
+                    f"{one.what} needs {_readable(wanted)} in memory; with what else the query holds that "
+                    f"makes {_readable(total + self._kept(one))}, and memory_limit is "
+                    f"{_readable(self.limit)}. "
                     "Raise it with SET memory_limit = '...', or make the query hold less"
                 )
+            self._open[one] = wanted
             self._used = total
             self._peak = max(self._peak, total)
+
+    def _kept(self, one: Reservation) -> int:
+        """Bytes that nobody holds but others can count on, or that frames take."""
+        unused = sum(max(self._certain - held, 0) for other, held in self._open.items() if other is not one)
+        return unused + self._in_flight + self._announced * self._certain
 
 
 class Reservation:
@@ -49,14 +96,17 @@ class Reservation:
 
     def __init__(self, budget: MemoryBudget, what: str) -> None:
         self._budget = budget
-        self._what = what
-        self._held = 0
+        self.what = what
+        self.held = 0
+        """Bytes reserved now."""
         self.peak = 0
+        budget._begin(self)
 
     @property
-    def held(self) -> int:
-        """Bytes reserved now."""
-        return self._held
+    def room(self) -> int:
+        """Bytes that it can hold now, those that it holds included."""
+        with self._budget._lock:
+            return self._budget._room(self)
 
     def resize(self, size: int) -> None:
         """Hold `size` bytes from now on.
@@ -64,9 +114,17 @@ class Reservation:
         Raises:
             MemoryLimitError: that is more than the budget has left; what was held stays held.
         """
-        self._budget._change(self._what, self._held, size)
-        self._held = size
+        self._budget._change(self, size)
+        self.held = size
         self.peak = max(self.peak, size)
+
+    def fits(self, size: int) -> bool:
+        """Hold `size` bytes from now on if the budget has them; otherwise what was held stays held."""
+        try:
+            self.resize(size)
+        except MemoryLimitError:
+            return False
+        return True
 
     def __enter__(self) -> Reservation:
         return self
@@ -74,7 +132,15 @@ class Reservation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.resize(0)
+        self._budget._end(self)
+        self.held = 0
+
+
+def release_unused() -> None:
+    """Give what allocators keep of freed memory back to the system: it would come on top of the limit."""
+    pa.default_memory_pool().release_unused()
+    if _trim is not None:
+        _trim(0)
 
 
 def _readable(size: int) -> str:

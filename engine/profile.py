@@ -301,6 +301,11 @@ class QueryProfile:
         return self.root.rows
 
     @property
+    def spilled(self) -> int:
+        """Bytes of rows and states that operators kept in files, for `memory_limit` had no room."""
+        return sum(p.details.get("spilled", 0) for p in self.root.walk())
+
+    @property
     def scans(self) -> tuple[ScanProfile, ...]:
         """The scans of stored tables."""
         return tuple(p for p in self.root.walk() if isinstance(p, ScanProfile))
@@ -328,6 +333,7 @@ class QueryProfile:
             "seconds": self.seconds,
             "rows": self.rows,
             "peak_memory": self.peak_memory,
+            "spilled": self.spilled,
             "io": self.io.to_dict(),
             "notes": list(self.notes) + [note for scan in self.scans for note in scan.notes],
             "operators": self.root.to_dict(),

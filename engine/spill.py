@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.ipc
 
-from bamquery.engine.device import Device, Frame
+from bamquery.engine.device import Aggregation, Device, Frame, GroupState
+from bamquery.engine.profile import OperatorProfile
 from bamquery.errors import StorageError
 from bamquery.plan.nodes import Field
 from bamquery.plan.types import value_type
 
 _ipc: Any = pyarrow.ipc  # its stubs know no streams over Python's files
+
+File = TypeVar("File", bound="BatchFile")
 
 
 def spilled(fields: Sequence[Field]) -> list[Field]:
@@ -25,40 +29,48 @@ def spilled(fields: Sequence[Field]) -> list[Field]:
     return [Field(field.name, value_type(field.type)) for field in fields]
 
 
-class SpillFile(Generic[Frame]):
-    """Frames written one after another and read back in that order, as an Arrow stream; a context manager.
+class BatchFile:
+    """Record batches of one schema written one after another, and read back in that order; a context manager.
 
-    Columns come back as `spilled` says.
+    Bytes written are added to the profile of the operator whose rows they are.
+
+    Attributes:
+        rows: in all batches.
+        bytes: that they take in the file.
     """
 
-    def __init__(self, device: Device[Frame], folder: Path, fields: Sequence[Field]) -> None:
-        self._device = device
+    def __init__(self, folder: Path, profile: OperatorProfile) -> None:
         self._folder = folder
-        self._fields: Final = spilled(fields)
+        self._profile = profile
         self._writer: Any = None
         self._file: Any = None
+        self._ended = False
         self.rows = 0
+        self.bytes = 0
 
-    def write(self, frame: Frame) -> None:
-        """Put a frame behind those that are there.
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Put a batch behind those that are there; one without rows is left out.
 
         Raises:
             StorageError: the disk is full, or the folder cannot be written to.
         """
-        rows = self._device.row_count(frame)
-        if not rows:
+        if not batch.num_rows:
             return
-        batch = self._device.to_arrow(frame, self._fields)
-        named = pa.RecordBatch.from_arrays(batch.columns, names=[str(i) for i in range(batch.num_columns)])
         with self._failures():
+            before = 0
             if self._writer is None:
                 self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 (closed by `close`)
-                self._writer = _ipc.new_stream(self._file, named.schema)
-            self._writer.write_batch(named)
-        self.rows += rows
+                self._writer = _ipc.new_stream(self._file, batch.schema)
+            else:
+                before = self._file.tell()
+            self._writer.write_batch(batch)
+            written = self._file.tell() - before
+        self.rows += batch.num_rows
+        self.bytes += written
+        self._profile.details["spilled"] = self._profile.details.get("spilled", 0) + written
 
-    def frames(self) -> Generator[Frame, None, None]:
-        """What was written; nothing can be written any more.
+    def batches(self) -> Generator[pa.RecordBatch, None, None]:
+        """What was written, one reader at a time; nothing can be written any more.
 
         Raises:
             StorageError: it cannot be read back.
@@ -66,24 +78,27 @@ class SpillFile(Generic[Frame]):
         if self._writer is None:
             return
         with self._failures():
-            self._writer.close()
+            if not self._ended:
+                self._writer.close()
+                self._ended = True
             self._file.seek(0)
             reader = _ipc.open_stream(self._file)
-        batches: Iterator[pa.RecordBatch] = iter(reader)
+        found: Iterator[pa.RecordBatch] = iter(reader)
         while True:
             with self._failures():
-                batch = next(batches, None)
+                batch = next(found, None)
             if batch is None:
                 return
-            yield self._device.from_arrow(batch)
+            yield batch
 
     def close(self) -> None:
         """Let go of the file, and so of its space."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # what a full disk had no room for is not wanted any more
+                self._file.close()
             self._file = self._writer = None
 
-    def __enter__(self) -> SpillFile[Frame]:
+    def __enter__(self: File) -> File:
         return self
 
     def __exit__(
@@ -96,6 +111,72 @@ class SpillFile(Generic[Frame]):
         try:
             yield
         except OSError as error:
+            advice = ""
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                advice = ". Free some space there, or raise memory_limit with SET memory_limit = '...'"
             raise StorageError(
-                f"rows that do not fit memory_limit cannot be kept in {self._folder}: {error}"
+                f"rows that do not fit memory_limit cannot be kept in {self._folder}: {error}{advice}"
             ) from error
+
+
+class SpillFile(BatchFile, Generic[Frame]):
+    """Frames written one after another, and read back in that order.
+
+    Columns come back as `spilled` says.
+    """
+
+    def __init__(
+        self, device: Device[Frame], folder: Path, fields: Sequence[Field], profile: OperatorProfile
+    ) -> None:
+        super().__init__(folder, profile)
+        self._device = device
+        self._fields: Final = spilled(fields)
+
+    def write(self, frame: Frame) -> None:
+        """Put a frame behind those that are there.
+
+        Raises:
+            StorageError: the disk is full, or the folder cannot be written to.
+        """
+        if not self._device.row_count(frame):
+            return
+        batch = self._device.to_arrow(frame, self._fields)
+        if batch.num_columns:  # two of one name would not be read back
+            names = [str(i) for i in range(batch.num_columns)]
+            batch = pa.RecordBatch.from_arrays(batch.columns, names=names)
+        self.write_batch(batch)
+
+    def frames(self) -> Generator[Frame, None, None]:
+        """What was written; nothing can be written any more.
+
+        Raises:
+            StorageError: it cannot be read back.
+        """
+        for batch in self.batches():
+            yield self._device.from_arrow(batch)
+
+
+class StateFile(BatchFile):
+    """Aggregates in the making written one after another, and read back in that order."""
+
+    def __init__(self, aggregation: Aggregation[Any, Any], folder: Path, profile: OperatorProfile) -> None:
+        super().__init__(folder, profile)
+        self._aggregation = aggregation
+
+    def write(self, state: GroupState) -> None:
+        """Put a state behind those that are there.
+
+        Raises:
+            StorageError: the disk is full, or the folder cannot be written to.
+        """
+        if state.groups:
+            self.write_batch(self._aggregation.to_arrow(state))
+
+    def states(self) -> Generator[GroupState, None, None]:
+        """What was written; nothing can be written any more.
+
+        Raises:
+            StorageError: it cannot be read back.
+        """
+        for batch in self.batches():
+            yield self._aggregation.from_arrow(batch)

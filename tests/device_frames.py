@@ -244,6 +244,6 @@ def _grouped(
     fields = [Field(f"c{i}", kind) for i, kind in enumerate(kinds)]
     whole = device.to_arrow(aggregation.final(state), fields)
     if keys:
-        parts = [aggregation.final(part) for part in aggregation.split(state, 4)]
+        parts = [aggregation.final(part) for part in aggregation.split(state, 4, 0)]
         assert sum(map(device.row_count, parts)) == whole.num_rows
     return whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,10 +80,10 @@ class CpuAggregation:
         )
         return CpuGroups(grouping.keys, grouping.groups, parts)
 
-    def split(self, state: CpuGroups, count: int) -> list[CpuGroups]:
-        """The groups by the highest bits of their keys' hashes."""
+    def split(self, state: CpuGroups, count: int, level: int) -> list[CpuGroups]:
+        """The groups by bits of their keys' hashes: a byte for each level."""
         hashes = hash_rows(state.keys, state.groups)
-        places = (hashes >> np.uint64(64 - (count - 1).bit_length())).astype(np.uint16)
+        places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)
         order = np.argsort(places, kind="stable")
         ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
         keys = [take(key, order) for key in state.keys]
@@ -96,6 +97,29 @@ class CpuAggregation:
             for start, end in zip([0, *ends[:-1]], ends, strict=True)
         ]
 
+    def to_arrow(self, state: CpuGroups) -> pa.RecordBatch:
+        """A column for each key and part; its name says whose it is, and whether it was numpy's."""
+        columns: list[Column] = list(state.keys)
+        names = ["key"] * len(columns)
+        for aggregate, parts in enumerate(state.parts):
+            for part in parts:
+                columns.append(part if isinstance(part, pa.Array) else _of_numbers(part))
+                names.append(f"{aggregate} {'arrow' if isinstance(part, pa.Array) else 'numpy'}")
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def from_arrow(self, batch: pa.RecordBatch) -> CpuGroups:
+        """The state of its columns."""
+        keys: list[Column] = []
+        parts: list[list[Part]] = [[] for _ in self._calls]
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name == "key":
+                keys.append(column)
+            else:
+                aggregate, kind = name.split()
+                plain = kind == "numpy"
+                parts[int(aggregate)].append(column.to_numpy(zero_copy_only=False) if plain else column)
+        return CpuGroups(tuple(keys), batch.num_rows, tuple(map(tuple, parts)))
+
     def final(self, state: CpuGroups) -> pa.RecordBatch:
         """Keys, then aggregates."""
         columns = [as_type(key, e.type) for key, e in zip(state.keys, self._keys, strict=True)]
@@ -103,6 +127,11 @@ class CpuAggregation:
             columns.append(as_type(accumulator.final(parts), call.type))
             assert columns[-1].type == call.type
         return make_batch(columns, state.groups)
+
+
+def _of_numbers(numbers: NDArray[Any]) -> Column:
+    column: Column = pa.array(numbers)
+    return column
 
 
 def _inputs(call: AggregateCall, batch: pa.RecordBatch) -> tuple[Column, Codes | None]:

@@ -16,6 +16,8 @@ from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.grouping import Codes, group_rows
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.memory import reported
+from bamquery.engine.cuda.transfer import downloaded
+from bamquery.engine.cuda.upload import upload
 from bamquery.plan.expressions import AggregateCall, Expression
 
 Answer = TypeVar("Answer")
@@ -77,9 +79,17 @@ class CudaAggregation:
             return states[0]
         return self._on_gpu(lambda: self._merge(states))
 
-    def split(self, state: CudaGroups, count: int) -> list[CudaGroups]:
-        """The groups by their keys' hashes."""
-        return self._on_gpu(lambda: self._split(state, count))
+    def split(self, state: CudaGroups, count: int, level: int) -> list[CudaGroups]:
+        """The groups by libcudf's hash of their keys, seeded by the level."""
+        return self._on_gpu(lambda: self._split(state, count, level))
+
+    def to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
+        """A column for each key and part; its name says whose it is."""
+        return self._on_gpu(lambda: self._to_arrow(state))
+
+    def from_arrow(self, batch: pa.RecordBatch) -> CudaGroups:
+        """The state of its columns."""
+        return self._on_gpu(lambda: self._from_arrow(batch))
 
     def final(self, state: CudaGroups) -> CudaFrame:
         """Keys, then aggregates."""
@@ -112,7 +122,7 @@ class CudaAggregation:
         )
         return CudaGroups(grouping.keys, grouping.codes.groups, parts)
 
-    def _split(self, state: CudaGroups, count: int) -> list[CudaGroups]:
+    def _split(self, state: CudaGroups, count: int, level: int) -> list[CudaGroups]:
         kernels = self._kernels
         if not state.groups:
             return [state] * count
@@ -121,6 +131,7 @@ class CudaAggregation:
             plc.Table([*state.keys, kernels.positions(state.groups)]),
             list(range(len(state.keys))),
             count,
+            seed=level,
             stream=kernels.stream,
             mr=kernels.memory,
         )
@@ -131,6 +142,24 @@ class CudaAggregation:
             state.with_columns([kernels.cut(column, start, end) for column in columns], end - start)
             for start, end in zip(starts, ends, strict=True)
         ]
+
+    def _to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
+        session = self._kernels.session
+        names = ["key"] * len(state.keys)
+        for aggregate, parts in enumerate(state.parts):
+            names += [str(aggregate)] * len(parts)
+        session.synchronize()
+        columns = [downloaded(session, column) for column in state.columns()]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def _from_arrow(self, batch: pa.RecordBatch) -> CudaGroups:
+        session = self._kernels.session
+        keys: list[plc.Column] = []
+        parts: list[list[plc.Column]] = [[] for _ in self._calls]
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            (keys if name == "key" else parts[int(name)]).append(upload(session, column))
+        session.synchronize()
+        return CudaGroups(tuple(keys), batch.num_rows, tuple(map(tuple, parts)))
 
     def _final(self, state: CudaGroups) -> CudaFrame:
         columns = list(state.keys)

@@ -33,11 +33,12 @@ def to_arrow(session: CudaSession, frame: CudaFrame, fields: Sequence[Field]) ->
         return make_batch([], frame.rows)
     session.synchronize()  # so that what is left to wait for is the copy
     pairs = zip(frame.columns, fields, strict=True)
-    arrays = [inbound(_downloaded(session, column), field.type) for column, field in pairs]
+    arrays = [inbound(downloaded(session, column), field.type) for column, field in pairs]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(f.name, f.type) for f in fields]))
 
 
-def _downloaded(session: CudaSession, column: plc.Column) -> pa.Array[Any]:
+def downloaded(session: CudaSession, column: plc.Column) -> pa.Array[Any]:
+    """The column as libcudf gives it."""
     array: Any = column.to_arrow(stream=session.stream)
     found: pa.Array[Any] = array
     return found

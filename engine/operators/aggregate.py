@@ -25,6 +25,8 @@ class Aggregate(Operator[Frame], Generic[Frame]):
     `last` follow it. Groups come out in the order in which they first appear, unless they are very many.
     """
 
+    reservations = 1
+
     def __init__(
         self,
         child: Operator[Frame],
@@ -44,7 +46,9 @@ class Aggregate(Operator[Frame], Generic[Frame]):
         with (
             context.memory.reservation("GROUP BY" if self._keys else "an aggregate") as memory,
             closing(self.children[0].frames(context)) as rows,
-            closing(grouped(context, rows, nothing, aggregation, memory)) as groups,
+            closing(
+                grouped(context, rows, nothing, aggregation, memory=memory, profile=self.profile)
+            ) as groups,
         ):
             for frame in groups:
                 self.profile.details["peak_memory"] = memory.peak

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import chain
 from typing import Any, Final, Generic
 
 import numpy as np
@@ -14,7 +16,8 @@ from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.memory import Reservation
-from bamquery.engine.operators.framing import FRAME_ROWS, gathered
+from bamquery.engine.operators.asof_runs import AsofRuns
+from bamquery.engine.operators.framing import FRAME_ROWS, drained, gathered
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
@@ -25,14 +28,18 @@ from bamquery.plan.rewriting import conjunction
 Positions = NDArray[np.int64]
 
 _MARKS: Final = (Field("side", pa.int8()), Field("position", pa.int64()))
+_COPIES: Final = 3
+"""Times that rows are in memory: they, their values in order, and the answer."""
 
 
 class AsofJoin(Operator[Frame], Generic[Frame]):
-    """Each row of the first child with the nearest row of the second; holds both within `memory_limit`.
+    """Each row of the first child with the nearest row of the second; what does not fit goes to files.
 
     The values of both sides are sorted together, so the nearest row of the other side is the last one
     before a row, if their keys are equal. Among several that are equally near it is any.
     """
+
+    reservations = 1
 
     def __init__(
         self,
@@ -68,36 +75,87 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         return of_left and self.children[0].narrow(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
-        """The rows of the left child in their order, once all rows of both have come."""
+        """The rows of the left child, once all of both have come; in their order if that fits in memory."""
         device = context.device
-        with context.memory.reservation("ASOF JOIN") as memory:
-            right, left = (self._all_rows(context, child, memory) for child in reversed(self.children))
-            memory.resize(3 * memory.held)  # the values, sorted, and the answer
-            values = [device.evaluate(v, f) for v, f in zip(self._values, (left, right), strict=True)]
-            nearest = self._nearest(device, values)
-            self.profile.details["peak_memory"] = memory.peak
-            for start in range(0, len(nearest), FRAME_ROWS):
-                context.check_cancelled()
-                positions = np.arange(start, min(start + FRAME_ROWS, len(nearest)))
-                found = self._with_equal_keys(device, values, positions, nearest[positions])
-                if not self._keeps_left:
-                    positions, found = positions[found >= 0], found[found >= 0]
-                yield device.join_columns([device.take(left, positions), device.take_or_null(right, found)])
+        with context.memory.reservation("ASOF JOIN") as memory, ExitStack() as stack:
+            kept: list[list[Frame]] = [[], []]
+            streams: list[Generator[Frame, None, None]] = []
+            fits = True
+            for side in (1, 0):
+                frames = stack.enter_context(closing(self.children[side].frames(context)))
+                streams.insert(0, stack.enter_context(closing(gathered(device, frames))))
+                fits = fits and self._collected(context, streams[0], kept[side], memory)
+            if not fits:
+                memory.resize(0)
+                of_left, of_right = (chain(drained(k), new) for k, new in zip(kept, streams, strict=True))
+                rows = self._runs(context).joined(of_left, of_right, memory, self.profile)
+                yield from stack.enter_context(closing(rows))
+                return
+            left, right = (
+                device.concatenate([device.empty(child.fields), *drained(frames)])
+                for child, frames in zip(self.children, kept, strict=True)
+            )
+            yield from self._in_memory(context, left, right, memory)
 
-    def _all_rows(
-        self, context: ExecutionContext[Frame], child: Operator[Frame], memory: Reservation
-    ) -> Frame:
+    def _in_memory(
+        self, context: ExecutionContext[Frame], left: Frame, right: Frame, memory: Reservation
+    ) -> Generator[Frame, None, None]:
         device = context.device
-        held: list[Frame] = [device.empty(child.fields)]
-        with closing(child.frames(context)) as frames, closing(gathered(device, frames)) as chunks:
-            for chunk in chunks:
-                held.append(chunk)
-                memory.resize(memory.held + device.nbytes(chunk))
-        return device.concatenate(held)
+        values = [device.evaluate(v, f) for v, f in zip(self._values, (left, right), strict=True)]
+        nearest = self._nearest(device, values)
+        self.profile.details["peak_memory"] = memory.peak
+        for start in range(0, len(nearest), FRAME_ROWS):
+            context.check_cancelled()
+            positions = np.arange(start, min(start + FRAME_ROWS, len(nearest)))
+            found = self._with_equal_keys(device, values, positions, nearest[positions])
+            if not self._keeps_left:
+                positions, found = positions[found >= 0], found[found >= 0]
+            yield device.join_columns([device.take(left, positions), device.take_or_null(right, found)])
+
+    def _collected(
+        self,
+        context: ExecutionContext[Frame],
+        chunks: Iterable[Frame],
+        kept: list[Frame],
+        memory: Reservation,
+    ) -> bool:
+        """Take chunks as long as they, their values, these sorted, and the answer fit in memory."""
+        for chunk in chunks:
+            kept.append(chunk)
+            wanted = memory.held + _COPIES * context.device.nbytes(chunk)
+            if not memory.fits(wanted):
+                if context.spill_folder is None:
+                    memory.resize(wanted)
+                return False
+        return True
+
+    def _runs(self, context: ExecutionContext[Frame]) -> AsofRuns[Frame]:
+        left, right = self.children
+        return AsofRuns(
+            context,
+            (left.fields, right.fields),
+            self._values,
+            usable=self._usable(),
+            order=self._order(),
+            right_first=self._inclusive,
+            keeps_left=self._keeps_left,
+            nearest=partial(self._with_equal_keys, context.device),
+        )
+
+    @property
+    def _inclusive(self) -> bool:
+        return self._function in ("greater_equal", "less_equal")
+
+    def _order(self) -> list[SortKey]:
+        """Over the values and the mark of the side after them."""
+        *keys, last = self._columns(0)
+        order = [SortKey(key) for key in keys]
+        order.append(SortKey(last, descending=self._function.startswith("less")))
+        return [*order, SortKey(ColumnRef(len(self._nulls_equal), "side", pa.int8()))]
 
     def _nearest(self, device: Device[Frame], values: Sequence[Frame]) -> Positions:
         """For each row of the left side the last of the right side before it, or -1; keys may differ."""
-        inclusive = self._function in ("greater_equal", "less_equal")
+        inclusive = self._inclusive
         marked = []
         for side, frame in enumerate(values):
             usable = device.matching(self._usable(), frame)
@@ -106,11 +164,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
             columns: list[Any] = [pa.array(sides), pa.array(usable)]
             marks = device.from_arrow(pa.RecordBatch.from_arrays(columns, names=["side", "position"]))
             marked.append(device.join_columns([device.take(frame, usable), marks]))
-        *keys, last = self._columns(0)
-        order = [SortKey(key) for key in keys]
-        order.append(SortKey(last, descending=self._function.startswith("less")))
-        order.append(SortKey(ColumnRef(len(self._nulls_equal), "side", pa.int8())))
-        both = device.sort(device.concatenate(marked), order)
+        both = device.sort(device.concatenate(marked), self._order())
         width = len(self._nulls_equal)
         batch = device.to_arrow(device.select(both, [width, width + 1]), _MARKS)
         sides, places = (np.asarray(column) for column in batch.columns)

@@ -57,6 +57,8 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         super().__init__(fields, (child,), OperatorProfile("Distinct aggregate", details))
         self._keys = tuple(keys)
         self._aggregates = tuple(aggregates)
+        # One for each grouping of rows, of arguments, and of values.
+        self.reservations = 2 + 2 * sum(call.distinct for call in aggregates)
         self._key_columns = tuple(ColumnRef(i, f.name, f.type) for i, f in enumerate(fields[: len(keys)]))
 
     def narrow(self, value: Expression, late: LateFilter) -> bool:
@@ -74,7 +76,9 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         with (
             context.memory.reservation("GROUP BY with DISTINCT") as memory,
             closing(self._values(context)) as values,
-            closing(grouped(context, values, nothing, meeting, memory)) as groups,
+            closing(
+                grouped(context, values, nothing, meeting, memory=memory, profile=self.profile)
+            ) as groups,
         ):
             for frame in groups:
                 self.profile.details["peak_memory"] = context.memory.peak
@@ -110,7 +114,11 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
                 once = device.aggregation(self._key_columns, [call])
                 with (
                     closing(grouping.frames()) as rows,
-                    closing(grouped(context, rows, device.empty(fields), once, memory)) as frames,
+                    closing(
+                        grouped(
+                            context, rows, device.empty(fields), once, memory=memory, profile=self.profile
+                        )
+                    ) as frames,
                 ):
                     for frame in frames:
                         yield device.evaluate(self._padded([i]), frame)
@@ -132,7 +140,8 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         groupings: list[GroupStates[Frame]] = []
         for way in ways:
             memory = stack.enter_context(context.memory.reservation("GROUP BY with DISTINCT"))
-            groupings.append(GroupStates(context, way, memory))
+            grouping = GroupStates(context, way, memory, self.profile)
+            groupings.append(stack.enter_context(closing(grouping)))
         with (
             closing(self.children[0].frames(context)) as frames,
             closing(gathered(device, frames)) as chunks,

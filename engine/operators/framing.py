@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator
 from typing import Final, TypeVar
 
+import pyarrow as pa
+
 from bamquery.engine.device import Device, Frame
+from bamquery.plan.expressions import Literal
 
 Item = TypeVar("Item")
 
@@ -39,6 +42,32 @@ def sliced(device: Device[Frame], frame: Frame) -> Generator[Frame, None, None]:
     rows = device.row_count(frame)
     for start in range(0, max(rows, 1), FRAME_ROWS):
         yield device.slice(frame, start, FRAME_ROWS)
+
+
+def limited(
+    device: Device[Frame], frames: Iterable[Frame], count: int | None, offset: int
+) -> Generator[Frame, None, None]:
+    """`count` (None: all) rows from `offset` on; no frame is asked for that is not needed."""
+    skip, left = offset, count
+    if left == 0:
+        return
+    for frame in frames:
+        rows = device.row_count(frame)
+        skipped = min(skip, rows)
+        skip -= skipped
+        wanted = rows - skipped if left is None else min(left, rows - skipped)
+        if wanted:
+            yield frame if wanted == rows else device.slice(frame, skipped, wanted)
+        if left is not None:
+            left -= wanted
+            if left == 0:
+                return
+
+
+def marked(device: Device[Frame], frame: Frame, mark: bool) -> Frame:
+    """The frame with one more column, which says the same of all its rows."""
+    column = device.evaluate([Literal(pa.scalar(mark, pa.bool_()))], frame)
+    return device.join_columns([frame, column])
 
 
 def drained(items: list[Item]) -> Iterator[Item]:

@@ -8,10 +8,11 @@ from typing import Any, Final, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Aggregation, Frame, GroupState
-from bamquery.engine.memory import Reservation
+from bamquery.engine.memory import Reservation, release_unused
 from bamquery.engine.operators.framing import drained, gathered
+from bamquery.engine.operators.state_parts import MOST_LEVELS, StateParts
 from bamquery.engine.parallel import ordered_map
-from bamquery.errors import MemoryLimitError
+from bamquery.engine.profile import OperatorProfile
 
 _PENDING_GROUPS: Final = 1 << 18
 """Groups that wait unmerged at least: merging costs a pass over all that is held."""
@@ -20,6 +21,12 @@ _PENDING_STATES: Final = 256
 _SPLIT_GROUPS: Final = 1 << 18
 """Groups from which merging all at once takes too long to be cancelled meanwhile."""
 _PLACES: Final = 64
+_RELEASED: Final = 8
+"""Places that are merged until what they took before is given back."""
+_MEMORY_LEVEL: Final = 0
+"""Of the hashes that groups in memory are split by: those of files have higher ones."""
+_FEW_REPEATED: Final = 0.75
+"""Groups left of those that were merged, from which on merging does not pay before files are full."""
 
 
 class GroupStates(Generic[Frame]):
@@ -27,38 +34,56 @@ class GroupStates(Generic[Frame]):
 
     Every group of every chunk may be new: memory stays proportional to the distinct keys, and the work to
     the rows. Many groups are split by key into places that are merged, and finished, each on its own: on
-    all threads, and in steps between which a query can stop.
+    all threads, and in steps between which a query can stop. What does not fit `memory_limit` goes to
+    files, by key, and each file is finished on its own.
     """
 
     def __init__(
-        self, context: ExecutionContext[Frame], aggregation: Aggregation[Frame, Any], memory: Reservation
+        self,
+        context: ExecutionContext[Frame],
+        aggregation: Aggregation[Frame, Any],
+        memory: Reservation,
+        profile: OperatorProfile,
+        level: int = 0,
     ) -> None:
+        """`level`: how often what comes in was split into files before."""
         self._context = context
         self._aggregation = aggregation
         self._memory = memory
+        self._profile = profile
+        self._level = level
         self._merged: list[GroupState] = []  # one, or one for each place
         self._pending: list[GroupState] = []  # younger, in the rows' order
         self._merged_groups = self._pending_groups = 0
         self._merged_bytes = self._pending_bytes = 0
+        self._taken_groups = 0  # since states went to files last
+        self._parts: StateParts[Frame] | None = None
+        self._merges = True
 
     def add(self, state: GroupState) -> None:
         """Take the state of the next rows.
 
         Raises:
-            MemoryLimitError: even merged, the states need more than the limit.
+            MemoryLimitError: even merged, the states need more than the limit, and no file can take them.
             ExecutionError: see `Aggregation.merge`.
+            StorageError: the folder has no room for them.
         """
         self._pending.append(state)
         self._pending_groups += state.groups
         self._pending_bytes += state.nbytes
+        self._taken_groups += state.groups
         enough = max(_PENDING_GROUPS, self._merged_groups)
-        if self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES:
+        many = self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES
+        if many and self._merges:
             self._merge()
+        if self._memory.fits(self._needed()) and (self._merges or not many):
             return
-        try:
-            self._reserve()
-        except MemoryLimitError:
+        if self._merges:
             self._merge()
+        if 2 * self._needed() > self._memory.room or not self._merges:
+            self._spill()
+        else:
+            self._memory.resize(self._needed())
 
     def frames(self) -> Generator[Frame, None, None]:
         """The groups of all rows; nothing is held any more once they are taken.
@@ -66,11 +91,62 @@ class GroupStates(Generic[Frame]):
         Raises:
             MemoryLimitError: merging the last states needs more than the limit.
             ExecutionError: see `Aggregation.final`.
+            StorageError: files cannot be written or read back.
         """
-        self._merge()
-        with closing(ordered_map(self._context, self._aggregation.final, drained(self._merged))) as frames:
-            yield from frames
+        if self._parts is not None:
+            self._spill()
+            with closing(self._finished(self._parts)) as frames:
+                yield from frames
+        else:
+            self._merge()
+            self._memory.resize(self._needed())
+            with closing(
+                ordered_map(self._context, self._aggregation.final, drained(self._merged))
+            ) as frames:
+                yield from frames
         self._memory.resize(0)
+
+    def close(self) -> None:
+        """Let go of files."""
+        if self._parts is not None:
+            self._parts.close()
+
+    def _finished(self, parts: StateParts[Frame]) -> Generator[Frame, None, None]:
+        with closing(parts.finished(self._memory)) as frames:
+            yield from frames
+        for states in parts.large():
+            with closing(states):
+                below = GroupStates(
+                    self._context, self._aggregation, self._memory, self._profile, self._level + 1
+                )
+                with closing(below):
+                    for state in states:
+                        below.add(state)
+                    with closing(below.frames()) as frames:
+                        yield from frames
+
+    def _spill(self) -> None:
+        """What is held goes to files, and nothing is held any more.
+
+        Raises:
+            MemoryLimitError: there is nowhere to put it, or it would not get less: it is of one group.
+        """
+        context = self._context
+        groups = self._merged_groups + self._pending_groups
+        if self._parts is None:
+            if context.spill_folder is None or groups < 2 or self._level == MOST_LEVELS:
+                self._memory.resize(self._needed())
+                return
+            self._parts = StateParts(context, self._aggregation, self._profile, self._level + 1)
+            self._merges = groups < _FEW_REPEATED * self._taken_groups
+        self._profile.details["peak_memory"] = self._memory.peak
+        states = [*self._merged, *self._pending]
+        self._merged.clear()
+        self._pending.clear()
+        self._parts.add(drained(states))
+        self._merged_groups = self._merged_bytes = self._pending_groups = self._pending_bytes = 0
+        self._memory.resize(0)
+        release_unused()
 
     def _merge(self) -> None:
         if len(self._merged) > 1:
@@ -80,15 +156,14 @@ class GroupStates(Generic[Frame]):
             self._pending.clear()
             self._merged = [self._aggregation.merge(states)]
             if self._merged[0].groups > _SPLIT_GROUPS:
-                self._merged = list(self._aggregation.split(self._merged[0], _PLACES))
+                self._merged = list(self._aggregation.split(self._merged[0], _PLACES, _MEMORY_LEVEL))
         self._pending_groups = self._pending_bytes = 0
         self._merged_groups = sum(state.groups for state in self._merged)
         self._merged_bytes = sum(state.nbytes for state in self._merged)
-        self._reserve()
 
     def _merge_places(self) -> None:
         def split(state: GroupState) -> Sequence[GroupState]:
-            return self._aggregation.split(state, _PLACES)
+            return self._aggregation.split(state, _PLACES, _MEMORY_LEVEL)
 
         places: list[list[GroupState]] = [[state] for state in drained(self._merged)]
         with closing(ordered_map(self._context, split, drained(self._pending))) as pieces:
@@ -96,13 +171,18 @@ class GroupStates(Generic[Frame]):
                 for place, state in zip(places, piece, strict=True):
                     place.append(state)
         with closing(ordered_map(self._context, self._aggregation.merge, drained(places))) as merged:
-            self._merged = list(merged)
+            for number, state in enumerate(merged):
+                self._merged.append(state)
+                if number % _RELEASED == 0:
+                    release_unused()  # larger arrays do not fit where smaller ones were
 
-    def _reserve(self) -> None:
-        """What is held and the copy that merging makes: of everything, or of a place for each thread."""
+    def _needed(self) -> int:
+        """What is held, what waits once more by places, and what is being merged: a place for each thread."""
         held = self._merged_bytes + self._pending_bytes
-        places = max(len(self._merged), 1)
-        self._memory.resize(held + held * min(self._context.threads + 1, places) // places)
+        places = len(self._merged)
+        if places <= 1:
+            return 2 * held
+        return held + self._pending_bytes + held * min(self._context.threads + 1, places) // places
 
 
 def grouped(
@@ -110,19 +190,21 @@ def grouped(
     rows: Iterable[Frame],
     nothing: Frame,
     aggregation: Aggregation[Frame, Any],
+    *,
     memory: Reservation,
+    profile: OperatorProfile,
 ) -> Generator[Frame, None, None]:
     """The groups of rows, whose columns are those of `nothing`, a frame without rows."""
-    states = GroupStates(context, aggregation, memory)
-    empty = True
-    with (
-        closing(gathered(context.device, rows)) as chunks,
-        closing(ordered_map(context, aggregation.partial, chunks)) as partials,
-    ):
-        for state in partials:
-            states.add(state)
-            empty = False
-    if empty:
-        states.add(aggregation.partial(nothing))
-    with closing(states.frames()) as frames:
-        yield from frames
+    with closing(GroupStates(context, aggregation, memory, profile)) as states:
+        empty = True
+        with (
+            closing(gathered(context.device, rows)) as chunks,
+            closing(ordered_map(context, aggregation.partial, chunks)) as partials,
+        ):
+            for state in partials:
+                states.add(state)
+                empty = False
+        if empty:
+            states.add(aggregation.partial(nothing))
+        with closing(states.frames()) as frames:
+            yield from frames

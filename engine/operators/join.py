@@ -13,13 +13,16 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import drained, gathered
+from bamquery.engine.operators.join_blocks import BlockJoin
 from bamquery.engine.operators.join_build import (
     MEMORY_LEVEL,
     Build,
+    DistinctKeys,
     collected,
-    held_keys,
+    distinct_keys,
     held_parts,
     held_rows,
+    some_row,
 )
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.join_partitions import MOST_LEVELS, PARTS, Partitions
@@ -28,14 +31,15 @@ from bamquery.engine.operators.key_filter import KeySummary, key_filters, narrow
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
-from bamquery.engine.spill import spilled
-from bamquery.errors import MemoryLimitError
-from bamquery.plan.expressions import Expression
+from bamquery.engine.spill import SpillFile, spilled
+from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
 
 _MANY_ROWS: Final = 1 << 22
 """Held rows beyond which a table of all takes long, without a chance to stop, and is slow to look up in."""
+_ONE_KEY: Final = 0.9
+"""Share of rows that come into one of many parts where most of them have one key."""
 _AT_ONCE: Final = 4
 """Portions of a chunk's pairs that a thread makes ahead; a chunk with more is finished one by one."""
 
@@ -62,6 +66,7 @@ class Join(Operator[Frame], Generic[Frame]):
         super().__init__(fields, (probe, build), OperatorProfile(name, details))
         self._kind = kind
         self._condition = condition
+        self.reservations = 2 if self._only_keys else 1  # keys are grouped, then found
         self._late: Mapping[int, LateFilter] = {}
 
     def filter_probe(self) -> None:
@@ -101,9 +106,11 @@ class Join(Operator[Frame], Generic[Frame]):
         # Parts of what was split have told before.
         summary = KeySummary(device, self._condition, {} if level else self._late)
         if self._only_keys:
-            builds = [held_keys(context, build, fields, self._condition, memory)]
             if self._condition.build_keys:
-                summary.add_keys(builds[0].frame)
+                with closing(self._by_keys(context, probe, build, memory, summary)) as rows:
+                    yield from rows
+                return
+            builds = [some_row(context, build)]
         else:
             with closing(gathered(device, build)) as chunks:
                 frames, beyond = collected(context, chunks, memory)
@@ -122,6 +129,19 @@ class Join(Operator[Frame], Generic[Frame]):
                 no_pairs = self._kind != "mark" and self._condition.is_never_true
                 frames = [device.empty(fields), *frames]
                 builds = [held_rows(context, frames, self._condition, memory, no_pairs=no_pairs)]
+        yield from self._found(context, probe, builds, memory, summary, probe_fields=probe_fields)
+
+    def _found(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        builds: Sequence[Build[Frame]],
+        memory: Reservation,
+        summary: KeySummary[Frame],
+        *,
+        probe_fields: Sequence[Field],
+    ) -> Generator[Frame, None, None]:
+        """What becomes of probed rows, and of held ones without a partner."""
         self.profile.details["held_rows"] += sum(held.rows for held in builds)
         self.profile.details["peak_memory"] = memory.peak
         if self._gives_nothing(builds):
@@ -133,7 +153,74 @@ class Join(Operator[Frame], Generic[Frame]):
         with closing(probe()) as probed:
             yield from self._probed(context, probed, parts)
         for part in parts:
-            yield from part.lone(device.empty(probe_fields))
+            yield from part.lone(context.device.empty(probe_fields))
+
+    def _by_keys(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        build: Iterator[Frame],
+        memory: Reservation,
+        summary: KeySummary[Frame],
+    ) -> Generator[Frame, None, None]:
+        """The answer where no more is asked of held rows than which keys there are."""
+        fields = self.children[1].fields
+        condition = self._condition
+        found = DistinctKeys(context, condition)
+        with (
+            context.memory.reservation("JOIN") as grouping,
+            closing(
+                distinct_keys(context, build, fields, condition, memory=grouping, profile=self.profile)
+            ) as keys,
+            closing(found.seen(summary.keys_noted(keys))) as frames,
+            closing(
+                self._keys_joined(context, probe, frames, found, memory, summary=summary, level=0)
+            ) as rows,
+        ):
+            yield from rows
+
+    def _keys_joined(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        keys: Iterator[Frame],
+        found: DistinctKeys[Frame],
+        memory: Reservation,
+        *,
+        summary: KeySummary[Frame],
+        level: int,
+    ) -> Generator[Frame, None, None]:
+        """All of both sides, or one of the parts that they were split into `level` times."""
+        device, condition = context.device, self._condition
+        fields = [Field("key", key.type) for key in condition.build_keys]
+        frames, beyond = collected(context, keys, memory)
+        if beyond is None:
+            nothing = device.empty(spilled(fields) if level else fields)
+            build = found.build([nothing, *frames], memory)
+            with closing(self._found(context, probe, [build], memory, summary, probe_fields=())) as rows:
+                yield from rows
+            return
+        columns = [ColumnRef(i, field.name, field.type) for i, field in enumerate(fields)]
+        left = self.children[0].fields
+        with (
+            Partitions(context, fields, columns, level, self.profile) as held,
+            Partitions(context, left, condition.probe_keys, level, self.profile) as probed,
+        ):
+            held.fill(chain(drained(frames), [beyond], keys))
+            memory.resize(0)
+            summary.hand_down()
+            told = KeySummary(device, condition, {})  # parts of what was split have nothing to add
+            with closing(probe()) as wanted:
+                probed.fill(wanted)
+            self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTS
+            for part in range(PARTS):
+                probe_part = partial(probed.frames, part)
+                joined = self._keys_joined(
+                    context, probe_part, held.frames(part), found, memory, summary=told, level=level + 1
+                )
+                with closing(joined) as rows:
+                    yield from rows
+                memory.resize(0)
 
     def _in_parts(
         self,
@@ -147,16 +234,14 @@ class Join(Operator[Frame], Generic[Frame]):
     ) -> Generator[Frame, None, None]:
         """Both sides split by their keys into files, and the parts joined one by one."""
         condition = self._condition
-        if not condition.build_keys or level == MOST_LEVELS:
-            what = "rows of one key" if condition.build_keys else "rows that no key finds"
-            raise MemoryLimitError(
-                f"JOIN needs {what} in memory, and they do not fit memory_limit: raise it with "
-                "SET memory_limit = '...', or make the query hold less"
-            )
         left, right = self.children
+        if not condition.build_keys or level == MOST_LEVELS:
+            with closing(self._in_blocks(context, probe, build, memory, level=level)) as rows:
+                yield from rows
+            return
         with (
-            Partitions(context, right.fields, condition.build_keys, level) as held,
-            Partitions(context, left.fields, condition.probe_keys, level) as probed,
+            Partitions(context, right.fields, condition.build_keys, level, self.profile) as held,
+            Partitions(context, left.fields, condition.probe_keys, level, self.profile) as probed,
         ):
             held.fill(build)
             summary.hand_down()
@@ -164,13 +249,51 @@ class Join(Operator[Frame], Generic[Frame]):
             with closing(probe()) as frames:
                 probed.fill(frames)
             self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTS
+            most = _ONE_KEY * sum(map(held.rows, range(PARTS)))
             for part in range(PARTS):
+                below = MOST_LEVELS if held.rows(part) > most else level + 1
                 rows = self._joined(
-                    context, partial(probed.frames, part), held.frames(part), memory, level=level + 1
+                    context, partial(probed.frames, part), held.frames(part), memory, level=below
                 )
                 with closing(rows) as joined:
                     yield from joined
                 memory.resize(0)
+
+    def _in_blocks(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        build: Iterable[Frame],
+        memory: Reservation,
+        *,
+        level: int,
+    ) -> Generator[Frame, None, None]:
+        """All held rows, in blocks, with the other side from a file."""
+        device = context.device
+        assert context.spill_folder is not None
+        left, right = self.children
+        with (
+            SpillFile(device, context.spill_folder, left.fields, self.profile) as probed,
+            SpillFile(device, context.spill_folder, right.fields, self.profile) as held,
+        ):
+            # The held side first: the other one's operators may hold something, too, until they are done.
+            for frame in build:
+                context.check_cancelled()
+                held.write(frame)
+            memory.resize(0)
+            with closing(probe()) as frames:
+                for frame in frames:
+                    context.check_cancelled()
+                    probed.write(frame)
+            self.profile.details["held_rows"] += held.rows
+            columns = len(left.fields)
+            nothing = device.empty(spilled(right.fields))
+            blocks = BlockJoin(context, self._kind, self._condition, probed, nothing=nothing, columns=columns)
+            with closing(held.frames()) as rows, closing(gathered(device, rows)) as chunks:
+                joined = blocks.joined(chunks, memory, device.empty(spilled(left.fields)))
+                with closing(joined) as answers:
+                    yield from answers
+            self.profile.details["peak_memory"] = memory.peak
 
     @property
     def _only_keys(self) -> bool:

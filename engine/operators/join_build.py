@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, Generic
@@ -19,6 +19,7 @@ from bamquery.engine.operators.group_states import grouped
 from bamquery.engine.operators.join_pairs import AllPairs, JoinCondition
 from bamquery.engine.operators.join_partitions import PARTS
 from bamquery.engine.parallel import ordered_map
+from bamquery.engine.profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef
 from bamquery.plan.nodes import Field
@@ -27,7 +28,7 @@ MEMORY_LEVEL: Final = 5
 """Of the hashes that rows in memory are split by: those of files have lower ones."""
 _COPIES: Final = 2
 """Times that rows are in memory while they are joined, or beside their keys."""
-_TABLE_BYTES: Final = 48
+_TABLE_BYTES: Final = 72
 """For each row, what finds it."""
 
 
@@ -55,6 +56,11 @@ class Build(Generic[Frame]):
         return nulls
 
 
+def held_bytes(rows: int, size: int) -> int:
+    """Memory for rows of a size, and what is made of them."""
+    return _COPIES * size + _TABLE_BYTES * rows
+
+
 def collected(
     context: ExecutionContext[Frame], chunks: Iterable[Frame], memory: Reservation
 ) -> tuple[list[Frame], Frame | None]:
@@ -70,7 +76,7 @@ def collected(
         size += device.nbytes(chunk)
         rows += device.row_count(chunk)
         try:
-            memory.resize(_COPIES * size + _TABLE_BYTES * rows)
+            memory.resize(held_bytes(rows, size))
         except MemoryLimitError:
             if context.spill_folder is None:
                 raise
@@ -96,7 +102,7 @@ def held_rows(
         return Build(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
     keys = device.evaluate(condition.build_keys, frame)
     table = device.join_table(keys, condition.nulls_equal)
-    memory.resize(size + device.nbytes(keys) + table.nbytes)
+    _settle(memory, size + device.nbytes(keys) + table.nbytes)
     return Build(frame, table, rows, has_nulls=False)
 
 
@@ -127,35 +133,71 @@ def held_parts(
                 place.append(frame)
     with closing(ordered_map(context, part, drained(parts))) as builds:
         found = list(builds)
-    memory.resize(sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
+    _settle(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
     return found
 
 
-def held_keys(
+def some_row(context: ExecutionContext[Frame], frames: Iterable[Frame]) -> Build[Frame]:
+    """For a join without keys that asks for no more: whether there is a row at all."""
+    device = context.device
+    some = any(device.row_count(frame) for frame in frames)
+    row = device.slice(device.single_row(), 0, int(some))
+    return Build(row, AllPairs(device, int(some)), int(some), has_nulls=False)
+
+
+def distinct_keys(
     context: ExecutionContext[Frame],
     frames: Iterable[Frame],
     fields: Sequence[Field],
     condition: JoinCondition,
+    *,
     memory: Reservation,
-) -> Build[Frame]:
-    """Each key of some rows once, ready to be found; without keys, whether there is a row at all.
-
-    Raises:
-        MemoryLimitError: they do not fit.
-    """
+    profile: OperatorProfile,
+) -> Generator[Frame, None, None]:
+    """Each key of some rows once."""
     device = context.device
-    if not condition.build_keys:
-        some = any(device.row_count(frame) for frame in frames)
-        row = device.slice(device.single_row(), 0, int(some))
-        return Build(row, AllPairs(device, int(some)), int(some), has_nulls=False)
     aggregation = device.aggregation(condition.build_keys, ())
-    with closing(grouped(context, frames, device.empty(fields), aggregation, memory)) as groups:
-        keys = device.concatenate(list(groups))
-    rows, size = device.row_count(keys), device.nbytes(keys)
-    memory.resize(_COPIES * size + _TABLE_BYTES * rows)
-    table = device.join_table(keys, condition.nulls_equal)
-    memory.resize(size + table.nbytes)
-    has_nulls = False
-    if len(condition.build_keys) == 1 and not condition.nulls_equal[0]:
-        has_nulls = bool(Build.null_rows(device, keys, condition.build_keys[0].type).any())
-    return Build(keys, table, rows, has_nulls)
+    with closing(
+        grouped(context, frames, device.empty(fields), aggregation, memory=memory, profile=profile)
+    ) as groups:
+        yield from groups
+
+
+class DistinctKeys(Generic[Frame]):
+    """What is known of keys, each of which came once.
+
+    Attributes:
+        rows: how many.
+        has_nulls: whether one is null that equals nothing; known where there is one key.
+    """
+
+    def __init__(self, context: ExecutionContext[Frame], condition: JoinCondition) -> None:
+        self._context = context
+        self._condition = condition
+        self.rows = 0
+        self.has_nulls = False
+
+    def seen(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """The frames, counted; those without rows left out."""
+        device, condition = self._context.device, self._condition
+        for frame in frames:
+            if not device.row_count(frame):
+                continue
+            self.rows += device.row_count(frame)
+            if len(condition.build_keys) == 1 and not condition.nulls_equal[0]:
+                nulls = Build.null_rows(device, frame, condition.build_keys[0].type)
+                self.has_nulls = self.has_nulls or bool(nulls.any())
+            yield frame
+
+    def build(self, frames: Sequence[Frame], memory: Reservation) -> Build[Frame]:
+        """Some of them, one frame at least, ready to be found."""
+        device = self._context.device
+        keys = device.concatenate(frames)
+        table = device.join_table(keys, self._condition.nulls_equal)
+        _settle(memory, device.nbytes(keys) + table.nbytes)
+        return Build(keys, table, self.rows, self.has_nulls)
+
+
+def _settle(memory: Reservation, size: int) -> None:
+    """Hold what is there now; what was foreseen stays held where a small table took more than that."""
+    memory.fits(size)

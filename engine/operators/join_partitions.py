@@ -9,8 +9,10 @@ from typing import Final, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.memory import release_unused
 from bamquery.engine.operators.framing import gathered
 from bamquery.engine.parallel import ordered_map
+from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import SpillFile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
@@ -29,13 +31,14 @@ class Partitions(Generic[Frame]):
         fields: Sequence[Field],
         keys: Sequence[Expression],
         level: int,
+        profile: OperatorProfile,
     ) -> None:
-        """`level`: how often what comes in was split before."""
+        """`level`: how often what comes in was split before; `profile`: whose rows they are."""
         assert context.spill_folder is not None
         self._context = context
         self._keys = tuple(keys)
         self._level = level
-        self._files = [SpillFile(context.device, context.spill_folder, fields) for _ in range(PARTS)]
+        self._files = [SpillFile(context.device, context.spill_folder, fields, profile) for _ in range(PARTS)]
 
     def fill(self, frames: Iterable[Frame]) -> None:
         """Take all frames.
@@ -56,6 +59,7 @@ class Partitions(Generic[Frame]):
             for parts in pieces:
                 for file, part in zip(self._files, parts, strict=True):
                     file.write(part)
+        release_unused()
 
     def rows(self, part: int) -> int:
         """Rows of a part."""

@@ -94,6 +94,12 @@ class KeySummary(Generic[Frame]):
         for number, key in self._keys.items():
             key.add_column(self._device.select(keys, [number]))
 
+    def keys_noted(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """The same frames of held keys, taken as they pass."""
+        for frame in frames:
+            self.add_keys(frame)
+            yield frame
+
     def noted(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
         """The same frames, taken as they pass."""
         for frame in frames:

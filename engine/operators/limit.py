@@ -8,6 +8,7 @@ from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.operators.framing import limited
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
 
@@ -23,18 +24,5 @@ class Limit(Operator[Frame], Generic[Frame]):
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Slices of the child's frames; none is asked for that is not needed."""
-        skip, left = self._offset, self._count
-        if left == 0:
-            return
         with closing(self.children[0].frames(context)) as frames:
-            for frame in frames:
-                rows = context.device.row_count(frame)
-                skipped = min(skip, rows)
-                skip -= skipped
-                wanted = rows - skipped if left is None else min(left, rows - skipped)
-                if wanted:
-                    yield frame if wanted == rows else context.device.slice(frame, skipped, wanted)
-                if left is not None:
-                    left -= wanted
-                    if left == 0:
-                        return
+            yield from limited(context.device, frames, self._count, self._offset)

@@ -21,9 +21,12 @@ class Operator(ABC, Generic[Frame]):
     Attributes:
         fields: columns of its frames, in order.
         children: where its rows come from.
+        reservations: parts of `memory_limit` that it asks for.
         profile: filled while it runs; `seconds` is the time spent here, children left out, waiting for
             its own worker threads included.
     """
+
+    reservations = 0
 
     def __init__(
         self, fields: tuple[Field, ...], children: tuple[Operator[Frame], ...], profile: OperatorProfile
@@ -33,6 +36,10 @@ class Operator(ABC, Generic[Frame]):
         self.profile = profile
         profile.children = tuple(child.profile for child in children)
         self._total_seconds = 0.0  # children's time included
+
+    def all_reservations(self) -> int:
+        """Its own and those of all operators below."""
+        return self.reservations + sum(child.all_reservations() for child in self.children)
 
     @abstractmethod
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:

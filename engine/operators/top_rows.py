@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
-from typing import Generic
+from itertools import chain
+from typing import Final, Generic
 
 from bamquery.engine.context import ExecutionContext
-from bamquery.engine.device import Device, Frame
+from bamquery.engine.device import Frame
 from bamquery.engine.memory import Reservation
-from bamquery.engine.operators.framing import GATHERED_ROWS, gathered, sliced
+from bamquery.engine.operators.framing import GATHERED_ROWS, drained, gathered, limited, sliced
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.sorted_rows import sorted_rows
 from bamquery.engine.operators.threshold import Threshold
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.nodes import SortKey
 
+_COPIES: Final = 3
+"""Times that rows are in memory: as they came, joined, in order."""
+
 
 class TopRows(Operator[Frame], Generic[Frame]):
     """The first `count` of the child's rows, after `offset`; holds little more than those.
 
-    Of rows with equal keys, those that come first stay first.
+    Of rows with equal keys, those that come first stay first. More than fit `memory_limit` are
+    sorted by files.
     """
+
+    reservations = 1
 
     def __init__(self, child: Operator[Frame], keys: Sequence[SortKey], count: int, offset: int) -> None:
         details = {"keys": len(keys), "count": count, "offset": offset}
@@ -45,14 +53,23 @@ class TopRows(Operator[Frame], Generic[Frame]):
         wanted = self._count + self._offset
         if self._threshold is not None:
             self._threshold.start(self.children[0])
-        with context.memory.reservation("ORDER BY ... LIMIT") as memory:
-            with (
-                closing(self.children[0].frames(context)) as frames,
-                closing(self._candidates(context, frames, wanted)) as candidates,
-            ):
-                best = self._best(device, candidates, wanted, memory)
+        with (
+            context.memory.reservation("ORDER BY ... LIMIT") as memory,
+            closing(self.children[0].frames(context)) as frames,
+            closing(self._candidates(context, frames, wanted)) as candidates,
+        ):
+            held, all_came = self._best(context, candidates, wanted, memory)
             self.profile.details["peak_memory"] = memory.peak
-            yield from sliced(device, device.slice(best, self._offset, self._count))
+            if all_came:
+                best = device.sort(device.concatenate(held), self._keys, wanted)
+                yield from sliced(device, device.slice(best, self._offset, self._count))
+                return
+            memory.resize(0)
+            rest = filter(device.row_count, chain(drained(held), candidates))
+            with closing(
+                sorted_rows(context, rest, self.fields, self._keys, memory=memory, profile=self.profile)
+            ) as ordered:
+                yield from limited(device, ordered, self._count, self._offset)
 
     def _candidates(
         self, context: ExecutionContext[Frame], frames: Iterable[Frame], wanted: int
@@ -76,9 +93,17 @@ class TopRows(Operator[Frame], Generic[Frame]):
             yield from candidates
 
     def _best(
-        self, device: Device[Frame], candidates: Iterable[Frame], wanted: int, memory: Reservation
-    ) -> Frame:
-        """The first rows of all candidates, reduced whenever as many wait as are wanted."""
+        self,
+        context: ExecutionContext[Frame],
+        candidates: Iterable[Frame],
+        wanted: int,
+        memory: Reservation,
+    ) -> tuple[list[Frame], bool]:
+        """The first rows of candidates, reduced whenever as many wait as are wanted; whether all came.
+
+        Otherwise they are the first rows of those that did, and do not fit in memory.
+        """
+        device = context.device
         held: list[Frame] = [device.empty(self.fields)]
         rows = size = 0
         threshold = self._threshold
@@ -88,10 +113,13 @@ class TopRows(Operator[Frame], Generic[Frame]):
             held.append(candidate)
             rows += device.row_count(candidate)
             size += device.nbytes(candidate)
-            memory.resize(size)
+            if not memory.fits(_COPIES * size):
+                if context.spill_folder is None:
+                    memory.resize(_COPIES * size)
+                return held, False
             if rows >= (wanted + spare if threshold is None or threshold.is_known else wanted):
                 held = [device.sort(device.concatenate(held), self._keys, wanted)]
                 rows, size = device.row_count(held[0]), device.nbytes(held[0])
                 if threshold is not None:
                     threshold.see(device, device.slice(held[0], wanted - 1, 1))
-        return device.sort(device.concatenate(held), self._keys, wanted)
+        return held, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import Generic
@@ -29,6 +30,8 @@ class Window(Operator[Frame], Generic[Frame]):
     Whole partitions are gathered until they are worth a task, and computed on all threads. A partition is
     held as a whole, within `memory_limit`.
     """
+
+    reservations = 1
 
     def __init__(self, child: Operator[Frame], window: nodes.Window) -> None:
         details = {
@@ -69,30 +72,42 @@ class Window(Operator[Frame], Generic[Frame]):
         """Rows of whole partitions, many partitions at once where they are small."""
         device = context.device
         held: list[Frame] = []
-        rows = size = busy = 0
+        rows = size = 0
+        busy: deque[int] = deque(maxlen=context.threads + 1)  # bytes that other threads have
         last: Frame | None = None  # the keys of the row before
-        for frame in frames:
+        share = memory.room // (2 * (context.threads + 2))
+        for frame in self._small(device, frames, share // 2):
             count = device.row_count(frame)
-            if not count:
-                continue
             keys = device.evaluate(self._window.partition, frame)
             begin = self._last_start(device, last, keys)
             last = device.slice(keys, count - 1, 1)
-            if begin is not None and rows + begin >= GATHERED_ROWS:
-                held.append(device.slice(frame, 0, begin))
-                yield device.concatenate(held)
-                busy = max(busy, self._needed(rows + begin, size))
-                held, rows, size = [], 0, 0
-                rest = device.slice(frame, begin, count - begin)
-            else:
-                rest = frame
+            rest = frame
+            if begin is not None and rows + begin:
+                begun = device.slice(frame, 0, begin)
+                needed = self._needed(rows + begin, size + device.nbytes(begun))
+                if rows + begin >= GATHERED_ROWS or needed >= share:
+                    held.append(begun)
+                    yield device.concatenate(held)
+                    busy.append(needed)
+                    held, rows, size = [], 0, 0
+                    rest = device.slice(frame, begin, count - begin)
             held.append(rest)
             rows += device.row_count(rest)
             size += device.nbytes(rest)
-            # What waits here, and what other threads have.
-            memory.resize(self._needed(rows, size) + busy * (context.threads + 1))
+            memory.resize(self._needed(rows, size) + sum(busy))
         if held:
             yield device.concatenate(held)
+
+    def _small(
+        self, device: Device[Frame], frames: Iterable[Frame], most: int
+    ) -> Generator[Frame, None, None]:
+        """The rows in frames whose values take no more than so many bytes to compute; none is empty."""
+        for frame in frames:
+            rows = device.row_count(frame)
+            needed = self._needed(rows, device.nbytes(frame))
+            length = max(most * rows // max(needed, 1), 1)
+            for start in range(0, rows, length):
+                yield device.slice(frame, start, length)
 
     def _needed(self, rows: int, size: int) -> int:
         """Bytes for rows, those rows joined, their values and what these take to compute."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,14 +15,16 @@ import pytest
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
-from bamquery.engine.operators import sort
+from bamquery.engine.operators import framing, sort_runs, sorted_rows
+from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.sort import Sort
 from bamquery.engine.operators.top_rows import TopRows
 from bamquery.engine.settings import Settings
-from bamquery.errors import MemoryLimitError
+from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.expressions import Call
 from bamquery.plan.nodes import SortKey
 from tests.conformance.harness import Forever, Rows, assert_same, random_table, reference, run
+from tests.conformance.spilling import run_spilling
 from tests.oracle import ask
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, PLAIN_TYPES
 
@@ -91,7 +95,7 @@ def test_buckets(
     device: Device[Any], monkeypatch: pytest.MonkeyPatch, sizes: list[int], distinct: int
 ) -> None:
     """More rows than are sorted at once."""
-    monkeypatch.setattr(sort, "_BUCKET_ROWS", 2000)
+    monkeypatch.setattr(sorted_rows, "_BUCKET_ROWS", 2000)
     random_keys = random.Random(1)
     keys = pa.array([random_keys.choice([None, random_keys.randrange(distinct)]) for _ in range(70_000)])
     table = pa.table({"a": keys, "row": pa.array(range(70_000), pa.int64())})
@@ -128,3 +132,93 @@ def test_a_sort_holds_no_more_than_it_may(device: Device[Any]) -> None:
         list(Sort(child, [SortKey(reference(table, "a"))]).frames(context))
     assert child.closed
     assert context.memory.used == 0
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let runs have several chunks."""
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 300)
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
+@pytest.mark.parametrize("order", [(False, False), (True, True)], ids=str)
+def test_keys_of_every_type_in_files(
+    oracle: duckdb.DuckDBPyConnection,
+    device: Device[Any],
+    tmp_path: Path,
+    kind: pa.DataType,
+    order: tuple[bool, bool],
+) -> None:
+    table = random_table([kind], ROWS)
+    keys = [SortKey(reference(table, "a"), *order)]
+    expected = ask(oracle, f"SELECT * FROM t ORDER BY {order_by(keys)}", t=table)
+    operator = Sort(Rows(table), keys)
+    assert_same(run_spilling(operator, device, tmp_path, "96 KiB"), expected)
+    assert operator.profile.details["runs"] > 1
+    assert operator.profile.details["spilled"] > 0
+    top = TopRows(Rows(table), keys, 4000, 17)
+    assert_same(run_spilling(top, device, tmp_path, "96 KiB"), expected.slice(17, 4000))
+    assert top.profile.details["runs"] > 1
+
+
+@pytest.mark.parametrize("limit", ["60 kB", "300 kB"])
+@pytest.mark.parametrize("distinct", [1, 3, 10**9], ids=["one key", "few keys", "many keys"])
+def test_runs_are_merged_in_stable_order(
+    device: Device[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: int, limit: str
+) -> None:
+    """Also in several passes, by portions of few rows."""
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 1000)
+    monkeypatch.setattr(sort_runs, "PORTION_ROWS", 700)
+    random_keys = random.Random(1)
+    keys = pa.array([random_keys.choice([None, random_keys.randrange(distinct)]) for _ in range(20_000)])
+    table = pa.table({"a": keys, "row": pa.array(range(20_000), pa.int64())})
+    order = [SortKey(reference(table, "a"), descending=True)]
+    expected = table.take(
+        pa.compute.sort_indices(table, sort_keys=[("a", "descending"), ("row", "ascending")])
+    )
+    assert run_spilling(Sort(Rows(table, [1000]), order), device, tmp_path, limit).equals(expected)
+
+
+def test_runs_that_are_in_order_already(device: Device[Any], tmp_path: Path) -> None:
+    """No two runs meet: each is read to its end before the next one."""
+    table = pa.table({"a": pa.array(range(200_000), pa.int64())})
+    order = [SortKey(reference(table, "a"))]
+    operator = Sort(Rows(table, [70_000]), order)
+    assert run_spilling(operator, device, tmp_path, "1 MB").equals(table)
+
+
+def test_a_merge_that_nobody_reads_to_its_end(device: Device[Any], tmp_path: Path) -> None:
+    table = random_table([pa.int64()], 100_000)
+    settings = Settings().with_values({"threads": 2, "memory_limit": "500 kB"})
+    with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
+        operator = Limit(Sort(Rows(table), [SortKey(reference(table, "a"))]), 5, 0)
+        frames = [device.row_count(frame) for frame in operator.frames(context)]
+    assert sum(frames) == 5
+    assert context.memory.used == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def _all_but_cancelled(frames: Iterator[Any], context: ExecutionContext[Any]) -> None:
+    for _ in frames:
+        context.cancelled.set()
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_a_sort_is_cancelled_between_blocks(device: Device[Any], tmp_path: Path, rows: int) -> None:
+    """While runs are written, and while they are merged."""
+    table = random_table([pa.int64()], 100_000)
+    batch = table.combine_chunks().to_batches()[0]
+    settings = Settings().with_values({"threads": 2, "memory_limit": "2 MB"})
+    with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
+
+        def cancel(given: int) -> None:
+            if given == 20:
+                context.cancelled.set()
+
+        endless = Forever(batch, cancel)
+        child = Rows(pa.concat_tables([table] * rows)) if rows else endless
+        frames = Sort(child, [SortKey(reference(table, "a"))]).frames(context)
+        with pytest.raises(CancelledError):
+            _all_but_cancelled(frames, context)
+        assert context.memory.used == 0

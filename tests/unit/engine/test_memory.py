@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bamquery.engine.memory import MemoryBudget
+from bamquery.engine.memory import MemoryBudget, release_unused
 from bamquery.errors import MemoryLimitError
 
 
@@ -37,3 +37,24 @@ def test_the_message_says_what_to_do() -> None:
     memory = MemoryBudget(3 << 20).reservation("GROUP BY")
     with pytest.raises(MemoryLimitError, match=r"GROUP BY needs 5\.0 MiB .* SET memory_limit"):
         memory.resize(5 << 20)
+
+
+def test_announced_reservations_can_count_on_a_part() -> None:
+    budget = MemoryBudget(1200)
+    budget.announce(2, threads=1)  # a third is kept for frames, and a quarter of the rest for each
+    with budget.reservation("JOIN") as one:
+        assert one.room == 600
+        one.resize(600)
+        with pytest.raises(MemoryLimitError, match=r"JOIN needs 601 B .* 1\.2 KiB, and memory_limit"):
+            one.resize(601)
+        with budget.reservation("ORDER BY") as other:
+            assert other.room == 200
+            assert not other.fits(201)
+            assert other.fits(200)
+            one.resize(100)
+            assert other.room == 600  # the other one's part stays its own
+        assert one.room == 800
+
+
+def test_what_is_not_used_any_more_is_given_back() -> None:
+    release_unused()

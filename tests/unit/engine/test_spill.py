@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import SpillFile
 from bamquery.errors import StorageError
 from bamquery.plan.nodes import Field
@@ -17,7 +18,7 @@ from tests.values import plain, same
 
 def test_frames_come_back_in_order(tmp_path: Path) -> None:
     batch = batch_of(100)
-    with SpillFile(CpuDevice(), tmp_path, fields_of(batch)) as file:
+    with SpillFile(CpuDevice(), tmp_path, fields_of(batch), OperatorProfile("Sort")) as file:
         for start, length in ((0, 40), (40, 0), (40, 60)):
             file.write(batch.slice(start, length))
         assert file.rows == 100
@@ -31,14 +32,14 @@ def test_frames_come_back_in_order(tmp_path: Path) -> None:
 
 
 def test_nothing_written(tmp_path: Path) -> None:
-    with SpillFile(CpuDevice(), tmp_path, [Field("a", pa.int64())]) as file:
+    with SpillFile(CpuDevice(), tmp_path, [Field("a", pa.int64())], OperatorProfile("Sort")) as file:
         assert list(file.frames()) == []
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     batch = pa.record_batch({"a": pa.array([1])})
     with (
-        SpillFile(CpuDevice(), tmp_path / "gone", [Field("a", pa.int64())]) as file,
+        SpillFile(CpuDevice(), tmp_path / "gone", [Field("a", pa.int64())], OperatorProfile("Sort")) as file,
         pytest.raises(StorageError, match=r"cannot be kept in .*gone"),
     ):
         file.write(batch)

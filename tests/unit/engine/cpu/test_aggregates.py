@@ -127,7 +127,7 @@ def _answer(call: AggregateCall, keys: list[ColumnRef]) -> pa.Table:
         aggregation.partial(batch.slice(start, size)) for start, size in zip(starts, sizes, strict=True)
     ]
     state = aggregation.merge([aggregation.merge(states[:4]), aggregation.merge(states[4:])])
-    places: list[CpuGroups] = aggregation.split(state, 4) if keys else [state]
+    places: list[CpuGroups] = aggregation.split(state, 4, 0) if keys else [state]
     frames = [aggregation.final(aggregation.merge([place])) for place in places]
     answer = pa.Table.from_batches(frames)
     return answer.sort_by(answer.column_names[0]) if keys else answer

@@ -1,0 +1,180 @@
+"""Joins whose held rows no key can split: by blocks of them, for each of which the other side is read."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from itertools import chain, islice
+from typing import Final, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.memory import Reservation
+from bamquery.engine.operators.framing import gathered, sliced
+from bamquery.engine.operators.join_build import held_bytes, held_rows
+from bamquery.engine.operators.join_pairs import (
+    JoinCondition,
+    PairFinder,
+    Pairs,
+    columns_of_nulls,
+    truth_column,
+)
+from bamquery.engine.operators.join_rows import several_rows
+from bamquery.engine.parallel import ordered_map
+from bamquery.engine.spill import SpillFile
+from bamquery.plan.nodes import JoinKind
+
+Flags = NDArray[np.bool_]
+
+_MOST_ROWS: Final = 1 << 20
+"""Rows of a block at most: a row may have all of them as partners at once."""
+_PIECES: Final = 8
+"""Pieces of held rows that would fill the memory that is left."""
+_AT_ONCE: Final = 4
+"""Portions of a chunk's pairs that a thread makes ahead."""
+
+
+class BlockJoin(Generic[Frame]):
+    """A join of rows in a file with blocks of others.
+
+    Which rows of the file have found a partner is noted over all blocks, a byte or two for each row; what
+    becomes of them by that is said in the end.
+
+    Args:
+        probed: the left side, all of it written.
+        nothing: no rows, columns of the held side.
+    """
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        kind: JoinKind,
+        condition: JoinCondition,
+        probed: SpillFile[Frame],
+        *,
+        nothing: Frame,
+        columns: int,
+    ) -> None:
+        self._context = context
+        self._device: Device[Frame] = context.device
+        self._kind = kind
+        self._condition = condition
+        self._probed = probed
+        self._nothing = nothing
+        self._columns = columns
+        self._matched: Flags = np.zeros(probed.rows, np.bool_)
+        self._undecided: Flags = np.zeros(probed.rows if kind == "mark" else 0, np.bool_)
+        self._gives_pairs = kind not in ("semi", "anti", "mark")
+
+    def joined(
+        self, build: Iterable[Frame], memory: Reservation, nothing: Frame
+    ) -> Generator[Frame, None, None]:
+        """The rows; `nothing`: no rows, columns of the left side.
+
+        Raises:
+            ExecutionError: a key or condition cannot be computed, or a single row has several partners.
+            MemoryLimitError: not even notes and one held row fit.
+        """
+        notes = self._matched.nbytes + self._undecided.nbytes
+        memory.resize(notes)
+        for block in self._blocks(build, memory, notes):
+            with closing(self._pairs(block, memory, nothing)) as frames:
+                yield from frames
+        if self._kind not in ("inner", "right"):
+            yield from self._noted()
+
+    def _blocks(
+        self, build: Iterable[Frame], memory: Reservation, notes: int
+    ) -> Generator[list[Frame], None, None]:
+        """The held rows, as many at once as fit."""
+        device = self._device
+        held: list[Frame] = [self._nothing]
+        size = rows = 0
+        for chunk in build:
+            count, more = device.row_count(chunk), max(device.nbytes(chunk), 1)
+            length = max(min(count * (memory.room // _PIECES) // held_bytes(count, more), _MOST_ROWS), 1)
+            for start in range(0, count, length):
+                piece = device.slice(chunk, start, length)
+                own, own_size = device.row_count(piece), device.nbytes(piece)
+                full = rows + own > _MOST_ROWS
+                if rows and (full or not memory.fits(notes + held_bytes(rows + own, size + own_size))):
+                    yield held
+                    held, size, rows = [self._nothing], 0, 0
+                held.append(piece)
+                rows += own
+                size += own_size
+                memory.resize(notes + held_bytes(rows, size))
+        yield held
+
+    def _pairs(self, block: list[Frame], memory: Reservation, nothing: Frame) -> Generator[Frame, None, None]:
+        device, kind = self._device, self._kind
+        no_pairs = kind != "mark" and self._condition.is_never_true
+        before = memory.held
+        held = held_rows(self._context, block, self._condition, memory, no_pairs=no_pairs)
+        memory.fits(before)  # until the next block is there
+        block.clear()
+        found = np.zeros(held.rows, np.bool_)
+        finder = PairFinder(
+            self._context,
+            held.table,
+            held.frame,
+            self._condition,
+            self._columns,
+            wants_undecided=kind == "mark",
+        )
+
+        def answers(start: int, frame: Frame) -> Iterator[Frame]:
+            for pairs in finder.pairs(frame):
+                self._note(start, pairs)
+                if self._gives_pairs:
+                    found[pairs.found] = True
+                    sides = [device.take(frame, pairs.positions), device.take(held.frame, pairs.found)]
+                    yield device.join_columns(sides)
+
+        def begun(item: tuple[int, Frame]) -> Iterator[Frame]:
+            made = answers(*item)
+            return chain(list(islice(made, _AT_ONCE)), made)
+
+        with closing(self._numbered()) as frames, closing(ordered_map(self._context, begun, frames)) as made:
+            for answer in made:
+                yield from filter(device.row_count, answer)
+        if kind in ("right", "full"):
+            lone = device.take(held.frame, np.flatnonzero(~found))
+            for frame in filter(device.row_count, sliced(device, lone)):
+                yield device.join_columns([columns_of_nulls(device, nothing, device.row_count(frame)), frame])
+
+    def _note(self, start: int, pairs: Pairs) -> None:
+        places = start + pairs.positions
+        if self._kind == "single" and ((np.diff(places) == 0).any() or self._matched[places].any()):
+            raise several_rows()
+        self._matched[places] = True
+        if pairs.undecided is not None and len(self._undecided):
+            self._undecided[start + pairs.undecided] = True
+
+    def _numbered(self) -> Generator[tuple[int, Frame], None, None]:
+        """The left side, each frame with the number of its first row."""
+        start = 0
+        with closing(self._probed.frames()) as frames, closing(gathered(self._device, frames)) as chunks:
+            for frame in chunks:
+                self._context.check_cancelled()
+                yield start, frame
+                start += self._device.row_count(frame)
+
+    def _noted(self) -> Generator[Frame, None, None]:
+        """What becomes of the left side's rows by whether they have found partners."""
+        device = self._device
+        with closing(self._numbered()) as frames:
+            for start, frame in frames:
+                matched = self._matched[start : start + device.row_count(frame)]
+                if self._kind == "mark":
+                    undecided = self._undecided[start : start + len(matched)]
+                    yield device.join_columns([frame, truth_column(device, matched, undecided & ~matched)])
+                    continue
+                chosen = device.take(frame, np.flatnonzero(matched == (self._kind == "semi")))
+                if self._gives_pairs:
+                    nulls = columns_of_nulls(device, self._nothing, device.row_count(chosen))
+                    chosen = device.join_columns([chosen, nulls])
+                yield chosen

@@ -1,0 +1,168 @@
+"""Queries that may hold little: answers as DuckDB's, by way of files of which nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import bamquery
+from bamquery.connection import Connection
+from bamquery.engine.operators import framing
+from bamquery.errors import MemoryLimitError, UnsupportedError
+from tests.values import plain, same
+
+ROWS = 30_000
+
+
+def _table() -> pa.Table:
+    random = np.random.default_rng(3)
+    wide = random.integers(0, 20_000, ROWS)
+    narrow = random.integers(0, 7, ROWS)
+    doubles = random.integers(-40, 40, ROWS) / 8
+    return pa.table(
+        {
+            "row": pa.array(np.arange(ROWS)),
+            "wide": pa.array(wide, mask=wide % 50 == 0),
+            "narrow": pa.array(narrow, mask=narrow == 3),
+            "text": pa.array([f"text {value}" for value in wide], mask=wide % 31 == 0),
+            "word": pa.array([f"word {value}" for value in narrow]).dictionary_encode(),
+            "x": pa.array(np.where(doubles == 1.0, np.nan, doubles), mask=doubles == 2.0),
+            "cents": pa.array(random.integers(-(10**6), 10**6, ROWS)).cast(pa.decimal128(19, 0)),
+        }
+    )
+
+
+def _other() -> pa.Table:
+    random = np.random.default_rng(4)
+    return pa.table(
+        {
+            "key": pa.array(random.integers(0, 30_000, 8000)),
+            "text": pa.array([f"text {value}" for value in random.integers(0, 30_000, 8000)]),
+            "place": pa.array(random.permutation(8000)),
+        }
+    )
+
+
+TABLES = {"t": _table(), "o": _other()}
+QUERIES = {
+    "every aggregate that is made of parts": """SELECT wide, count(*), count(x), sum(row), sum(cents),
+        avg(row), min(x), max(text), min(cents), bool_or(row > 9), first(row), last(row), any_value(narrow),
+        max(word), stddev_samp(row) FROM t GROUP BY wide""",
+    "a key of text": "SELECT text, count(*), sum(x) FILTER (narrow > 2) FROM t GROUP BY text",
+    "several keys": "SELECT text, word, narrow, min(row), max(x) FROM t GROUP BY ALL",
+    "a key of doubles": "SELECT x + wide AS k, count(*) FROM t GROUP BY k",
+    "an argument of extremes": "SELECT wide, arg_max(text, row), arg_min(x, row) FROM t GROUP BY wide",
+    "aggregates that keep values": """SELECT wide, median(row), quantile_disc(x, 0.3),
+        mode(narrow ORDER BY row), string_agg(text, '-' ORDER BY row), last(text ORDER BY row)
+        FROM t GROUP BY wide""",
+    "distinct rows": "SELECT DISTINCT wide, narrow, text FROM t",
+    "distinct on": "SELECT DISTINCT ON (wide) wide, row FROM t ORDER BY wide, row DESC",
+    "distinct arguments": """SELECT narrow, count(DISTINCT wide), sum(DISTINCT cents), count(*)
+        FROM t GROUP BY narrow""",
+    "distinct arguments of many groups": """SELECT wide, count(DISTINCT narrow), count(DISTINCT text), avg(x)
+        FROM t GROUP BY wide""",
+    "distinct arguments of all rows": "SELECT count(DISTINCT text), count(DISTINCT row) FROM t",
+    "grouping sets": """SELECT wide, narrow, GROUPING(wide, narrow), count(*), sum(row)
+        FROM t GROUP BY CUBE (wide, narrow)""",
+    "union": "SELECT wide, text FROM t UNION SELECT key, text FROM o",
+    "intersect all": "SELECT text FROM t INTERSECT ALL SELECT text FROM o",
+    "except": "SELECT wide FROM t EXCEPT SELECT key FROM o",
+    "in": "SELECT row FROM t WHERE text IN (SELECT text FROM o)",
+    "not in": "SELECT row FROM t WHERE wide NOT IN (SELECT key FROM o)",
+    "in or not": "SELECT row, wide IN (SELECT key FROM o) FROM t",
+    "in or not known": "SELECT row, wide IN (SELECT wide FROM t WHERE row % 2 = 0) FROM t",
+    "exists": "SELECT key FROM o WHERE NOT EXISTS (FROM t WHERE t.text = o.text)",
+    "order": "SELECT wide, text, row FROM t ORDER BY x DESC NULLS FIRST, text, row",
+    "many first rows": "SELECT wide, word, row FROM t ORDER BY wide NULLS LAST, row LIMIT 15000 OFFSET 10",
+    "a window": """SELECT text, row, sum(row) OVER (PARTITION BY row % 5000 ORDER BY row),
+        row_number() OVER (PARTITION BY row % 5000 ORDER BY row) FROM t""",
+    "a window of larger partitions": """SELECT word, wide, row, lag(row) OVER (PARTITION BY wide % 1000
+        ORDER BY row) FROM t""",
+    "asof": "SELECT row, place, o.text FROM t ASOF JOIN o ON t.row >= o.place",
+    "asof with a key": """SELECT row, key, place FROM t ASOF LEFT JOIN o
+        ON t.wide = o.key AND t.row < o.place""",
+    "asof with a key of text": """SELECT row, place, word FROM t ASOF LEFT JOIN o
+        ON t.text = o.text AND t.row >= o.place""",
+    **{
+        f"{kind} join without keys": f"""SELECT t.row, o.place FROM (SELECT * FROM t WHERE 600 > row) AS t
+            {kind} JOIN o ON t.row BETWEEN o.place * 3 - 2 AND o.place * 3 AND t.wide > o.key"""
+        for kind in ("", "LEFT", "RIGHT", "FULL")
+    },
+    "semi join without keys": """SELECT row FROM t WHERE 300 > row
+        AND EXISTS (SELECT * FROM o WHERE o.key > t.wide + 29000 AND o.place < t.row)""",
+    "anti join without keys": """SELECT row FROM t WHERE 300 > row
+        AND NOT EXISTS (SELECT * FROM o WHERE o.key > t.wide + 19000 AND o.place < t.row)""",
+    "mark without keys": """SELECT row, (wide > ANY (SELECT key FROM o)) AS m FROM t WHERE 2000 > row""",
+    "rows of one key": """SELECT count(*), sum(a.row - b.row) FROM t AS a
+        JOIN (SELECT * FROM t WHERE 15000 > row) AS b ON a.row * 0 = b.row * 0 AND a.row < b.row - 14000""",
+    "order over groups": "SELECT wide, sum(row) AS s FROM t GROUP BY wide ORDER BY s DESC, wide",
+}
+
+
+def _rows(table: pa.Table) -> list[tuple[object, ...]]:
+    rows = list(zip(*(plain(column) for column in table.columns), strict=True))
+    return sorted(rows, key=repr)
+
+
+def _assert_same(ours: pa.Table, theirs: pa.Table, *, ordered: bool) -> None:
+    assert ours.num_rows == theirs.num_rows
+    mine, others = (
+        list(zip(*(plain(c) for c in table.columns), strict=True)) if ordered else _rows(table)
+        for table in (ours, theirs)
+    )
+    for row, other in zip(mine, others, strict=True):
+        assert all(same(a, b, 1e-9) for a, b in zip(row, other, strict=True)), (row, other)
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        for name, table in TABLES.items():
+            connection.register(name, table)
+        yield connection
+
+
+@pytest.fixture
+def connection(tmp_path: Path, device_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 3000)
+    with bamquery.connect(tmp_path / "db", device=device_name, memory_limit="400 kB", threads=2) as found:
+        for name, table in TABLES.items():
+            found.load(name, table)
+        yield found
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_answers(
+    connection: Connection, oracle: duckdb.DuckDBPyConnection, name: str, tmp_path: Path
+) -> None:
+    sql = QUERIES[name]
+    before = sorted((tmp_path / "db").rglob("*"))
+    relation = connection.sql(sql)
+    try:
+        ours = relation.to_arrow()
+    except UnsupportedError as reason:
+        pytest.skip(str(reason))
+    _assert_same(ours, oracle.sql(sql).to_arrow_table(), ordered="ORDER BY" in sql.rsplit(")", 1)[-1])
+    assert relation.profile.spilled > 0
+    assert relation.profile.peak_memory <= 400_000
+    assert "files that did not fit" in relation.explain(analyze=True)
+    assert sorted((tmp_path / "db").rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT median(row) FROM t",
+        "SELECT row >= 0 AS k, string_agg(text, '-') FROM t GROUP BY k",
+    ],
+)
+def test_values_of_one_group_that_are_too_many(connection: Connection, device_name: str, sql: str) -> None:
+    if device_name != "cpu":
+        pytest.skip("only the CPU has aggregates that keep their values")
+    with pytest.raises(MemoryLimitError, match=r"memory_limit is 390\.6 KiB"):
+        connection.sql(sql).to_arrow()

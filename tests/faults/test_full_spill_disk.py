@@ -1,0 +1,62 @@
+"""No room for rows that do not fit in memory: an error that says what to do, and nothing is left behind."""
+
+import errno
+import os
+import tempfile
+
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.operators.aggregate import Aggregate
+from bamquery.engine.operators.sort import Sort
+from bamquery.engine.settings import Settings
+from bamquery.errors import StorageError
+from bamquery.plan.expressions import AggregateCall
+from bamquery.plan.nodes import Field, SortKey
+from tests.conformance.harness import Rows, random_table, reference
+from tests.faults.test_full_disk import small_volume
+
+TABLE = random_table([pa.int64()], 200_000)
+KEY = reference(TABLE, "row")
+
+
+def sort():
+    return Sort(Rows(TABLE), [SortKey(KEY, descending=True)])
+
+
+def group():
+    count = AggregateCall("count_star", (), pa.int64())
+    return Aggregate(Rows(TABLE), [KEY], [count], (Field("row", KEY.type), Field("n", count.type)))
+
+
+def fails(operator, folder):
+    """Run until the disk is full."""
+    settings = Settings().with_values({"threads": 2, "memory_limit": "1 MB"})
+    with ExecutionContext(CpuDevice(), settings, spill_folder=folder) as context:
+        with pytest.raises(
+            StorageError, match=r"No space left on device.*\. Free some space there"
+        ) as caught:
+            list(operator.frames(context))
+        assert context.memory.used == 0
+    assert str(folder) in str(caught.value)
+    assert "SET memory_limit" in str(caught.value)
+
+
+@pytest.mark.parametrize("make", [sort, group])
+def test_a_full_volume(tmp_path, make):
+    with small_volume(tmp_path, 1 << 20):
+        fails(make(), tmp_path)
+        assert list(tmp_path.iterdir()) == []
+        volume = os.statvfs(tmp_path)
+        assert volume.f_bfree == volume.f_blocks
+
+
+@pytest.mark.parametrize("make", [sort, group])
+def test_no_file_can_be_made(tmp_path, monkeypatch, make):
+    def full(**options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    fails(make(), tmp_path)

@@ -16,6 +16,7 @@ from bamquery.connection import Connection
 from bamquery.errors import ExecutionError, UnsupportedError
 from bamquery.plan.nodes import Plan
 from bamquery.plan.optimizer import RULES, Rule
+from bamquery.plan.rules.factor_conditions import factor_conditions
 from bamquery.plan.rules.fold_constants import fold_constants
 from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
@@ -150,7 +151,14 @@ def test_rules_keep_answers(filled: Connection, rule: Rule, sql: str) -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    [fold_constants, simplify_logic, narrow_comparisons, merge_equalities, measure_durations],
+    [
+        fold_constants,
+        simplify_logic,
+        narrow_comparisons,
+        factor_conditions,
+        merge_equalities,
+        measure_durations,
+    ],
     ids=lambda rule: rule.__name__,
 )
 @settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)

@@ -34,7 +34,12 @@ def _join(plan: nodes.Plan) -> nodes.Join:
             ["id == outer0"],
             "(vendor = c_i8)",
         ),
-        ("SELECT EXISTS (SELECT 1 FROM types WHERE c_i64 = id) FROM trips", ["id == outer0"], ""),
+        ("SELECT EXISTS (SELECT 1 FROM types WHERE c_i64 = id) FROM trips", ["id == c_i64"], ""),
+        (
+            "SELECT EXISTS (SELECT 1 FROM types WHERE c_i64 = id AND c_i8 > vendor) FROM trips",
+            ["id == c_i64"],
+            "coalesce((c_i8 > vendor), FALSE)",
+        ),
         ("SELECT vendor > ANY (SELECT c_i8 FROM types) FROM trips", [], "(vendor > c_i8)"),
     ],
 )

@@ -99,7 +99,7 @@ def test_kernels_prune_as_the_host_does(
     for fragment in snapshot.fragments:
         zones = zones_of(fragment, name)
         wanted = np.full(len(zones), 7, np.uint32)
-        arguments = (zones.ctypes.data, len(zones), nan, fused.pack(), 1, wanted.ctypes.data)
+        arguments = (zones.ctypes.data, 0, len(zones), nan, fused.pack(), 1, wanted.ctypes.data, 0)
         kernel.run([_packed(a, size) for a, size in zip(arguments, kernel.sizes, strict=True)], 1, 256)
         expected = fragment.zone_map.possible(ranges)
         # Conditions that contradict each other are seen through here only.

@@ -1,4 +1,4 @@
-"""Only parts of vectors are read of the column that is filtered first, where zone maps tell; no row is lost."""
+"""Of a column that is filtered first only parts of vectors are read, where zone maps tell; no row is lost."""
 
 from __future__ import annotations
 

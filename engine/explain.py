@@ -163,6 +163,7 @@ def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
     header = ("column", "role", "strategy", "vectors pruned", "read", "of", "needed", "bytes read")
     more = ("amplification", "commands", "blocks", "IOPS", "speed")
     with_paths = any(column.paths for column in columns)
+    in_parts = any(column.parts_pruned for column in columns)
     rows = []
     for column in columns:
         ratio = column.amplification
@@ -183,10 +184,12 @@ def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
                 human_count(counters.blocks),
                 human_count(counters.commands / seconds) if seconds and counters.commands else _UNKNOWN,
                 human_rate(counters.bytes / seconds) if seconds and counters.bytes else _UNKNOWN,
+                *([human_count(column.parts_pruned)] * in_parts),
                 *([", ".join(name for name, _ in column.paths.most_common()) or _UNKNOWN] * with_paths),
             )
         )
-    return aligned((*header, *more, *(["path"] * with_paths)), rows, left=3)
+    titles = (*header, *more, *(["parts pruned"] * in_parts), *(["path"] * with_paths))
+    return aligned(titles, rows, left=3)
 
 
 def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:

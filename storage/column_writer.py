@@ -20,6 +20,7 @@ from bamquery.storage.dictionaries import Reindexer
 from bamquery.storage.file_region import FileRegion
 from bamquery.storage.filesystem import WritableFile
 from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, DictionaryLayout, Extent, align
+from bamquery.storage.parts import has_parts, part_statistics
 from bamquery.storage.statistics import StatisticsBuilder
 from bamquery.storage.string_writer import StringWriter
 from bamquery.storage.types import is_string_like, value_kind
@@ -112,6 +113,7 @@ def write_column(
         rows,
         validity_crcs,
         None if decoded else values,
+        parts=has_parts(type_),
     )
     return WrittenColumn(layout, statistics.null_count, rows_of_statistics, end)
 
@@ -158,6 +160,7 @@ class FixedWriter:
         self._width = int(type_.bit_width) // 8
         self._validity = validity
         self._statistics = statistics
+        self._parts = dictionary is None and has_parts(type_)
         # NaN among its values: minimum and maximum do not follow from the order of a dictionary's indexes.
         self._floats: NDArray[Any] | None = None
         if dictionary is not None and pa.types.is_floating(dictionary.type):
@@ -219,5 +222,7 @@ class FixedWriter:
             by_value = _native.vector_statistics(str(decoded.dtype), decoded, validity, rows)
             found = (*by_value[:4], found[4])
         self._statistics.add_fixed(found)
+        if self._parts:
+            self._statistics.parts.append(part_statistics(self._kind, values, validity, rows))
         self._region.append([values])
         self._row += rows

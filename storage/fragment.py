@@ -20,6 +20,7 @@ from bamquery.storage.evolution import FragmentColumns
 from bamquery.storage.fragment_check import check_fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import FragmentLayout, vector_count
+from bamquery.storage.parts import Parts
 from bamquery.storage.types import is_string_like
 from bamquery.storage.vectors_file import read_vectors_file
 from bamquery.storage.zone_map import ZoneMap
@@ -155,6 +156,10 @@ class Fragment:
         values = field("values_crc")
         assert values is not None
         return VectorChecksums(values, field("validity_crc"), field("offsets_crc"))
+
+    def parts(self, column: str) -> Parts | None:
+        """The parts of the column's vectors; None if it has none."""
+        return Parts.of(self._statistics.column(self._indexes[column]))
 
     def _place(self, column: str) -> ColumnPlace:
         index = self._indexes[column]

@@ -16,6 +16,8 @@ from bamquery.storage.buffers import view
 from bamquery.storage.encodings.plain import vector_ranges
 from bamquery.storage.layout import Extent
 from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.parts import PARTS, part_ranges
+from bamquery.storage.types import value_bits
 from bamquery.storage.vectors_file import read_vectors_file
 
 if TYPE_CHECKING:
@@ -126,8 +128,9 @@ def _damage(
         stored.read_vectors(reader, vectors, ReadCounters(), verify=True)
     except CorruptionError as error:
         return error
-    if layout.validity is None:
-        return None
+    damaged = _damaged_part(fragment, column, vectors, reader)
+    if damaged is not None or layout.validity is None:
+        return damaged
     # Queries do not read the bits of vectors without nulls; for other readers they must be right too.
     crcs = fragment.checksums(column).validity
     assert crcs is not None
@@ -136,6 +139,28 @@ def _damage(
         reader.read_ranges(*ranges, ReadCounters(), crcs[vectors])
     except RangeMismatchError as error:
         message = f"vector {vectors[error.index]}: its validity bits do not match their checksum"
+        return CorruptionError(f'column "{column}", {message}', fragment.path)
+    return None
+
+
+def _damaged_part(
+    fragment: Fragment, column: str, vectors: NDArray[np.int64], reader: MappedReader
+) -> CorruptionError | None:
+    """The first part that is not as its checksum says."""
+    parts = fragment.parts(column)
+    if parts is None:
+        return None
+    values = fragment.layout.columns[fragment.column_index(column)].values
+    bits = value_bits(fragment.schema.field(column).type)
+    numbers = (vectors[:, None] * PARTS + np.arange(PARTS)).reshape(-1)
+    offsets, lengths = part_ranges(values, bits, numbers)
+    there = lengths > 0
+    crcs = parts.checksums[numbers[there]]
+    try:
+        reader.read_ranges(offsets[there], lengths[there], ReadCounters(), crcs)
+    except RangeMismatchError as error:
+        vector, part = divmod(int(numbers[there][error.index]), PARTS)
+        message = f"vector {vector}: part {part} of its values does not match its checksum"
         return CorruptionError(f'column "{column}", {message}', fragment.path)
     return None
 

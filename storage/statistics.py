@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.storage.buffers import view
 from bamquery.storage.layout import VECTOR_ROWS, vector_count
+from bamquery.storage.parts import PartStatistics, part_columns
 from bamquery.storage.types import is_string_like
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -45,6 +46,8 @@ class StatisticsBuilder:
     nan_counts: list[NDArray[np.uint16]] = field(default_factory=list)
     values_crcs: list[NDArray[np.uint32]] = field(default_factory=list)
     offsets_crcs: list[NDArray[np.uint32]] = field(default_factory=list)
+    parts: list[PartStatistics] = field(default_factory=list)
+    """Of columns that have some."""
 
     def add_fixed(self, statistics: tuple[Any, ...]) -> None:
         """What `_native.vector_statistics` returned."""
@@ -83,8 +86,12 @@ class StatisticsBuilder:
         rows: int,
         validity_crcs: NDArray[np.uint32] | None,
         dictionary: pa.Array[Any] | None = None,
+        *,
+        parts: bool = False,
     ) -> pa.StructArray:
         """One struct a vector: min, max, null_count, values_crc; where they apply nan_count and more CRCs.
+
+        `parts`: the column has some, whose statistics come behind.
 
         With a dictionary, minima and maxima are indexes of type `type_` into it, in its order.
         """
@@ -117,6 +124,8 @@ class StatisticsBuilder:
             columns["validity_crc"] = pa.array(validity_crcs)
         if is_string_like(type_):
             columns["offsets_crc"] = pa.array(_joined(self.offsets_crcs, np.uint32))
+        if parts:
+            columns |= part_columns(type_, self.parts)
         return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
 

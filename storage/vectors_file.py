@@ -15,8 +15,9 @@ from bamquery.storage.array_validation import validate
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, FragmentLayout, vector_count
 from bamquery.storage.layout_check import require_layout
+from bamquery.storage.parts import has_parts, part_types, part_values
 
-_FORMAT: Final = b"1"
+_FORMAT: Final = b"2"
 _FORMAT_KEY: Final = b"bamquery.vectors"
 _LAYOUT_KEY: Final = b"bamquery.layout"
 _SCHEMA_KEY: Final = b"bamquery.schema"
@@ -86,8 +87,13 @@ def _require_statistics(
             wanted["validity_crc"] = pa.uint32()
         if place.offsets is not None:
             wanted["offsets_crc"] = pa.uint32()
+        parts = has_parts(field.type)
+        if parts:
+            wanted |= part_types(field.type)
         found = {child.name: child.type for child in column.type}
         complete = all(column.field(name).null_count == 0 for name in found if name not in {"min", "max"})
+        if parts and "part_crc" in found:
+            complete = complete and not part_values(column, "part_crc").null_count
         if found != wanted or column.null_count or not complete or not _plausible(column, place, rows):
             raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
 

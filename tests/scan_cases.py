@@ -171,9 +171,13 @@ def _forget_dictionaries(snapshot: Snapshot) -> None:
 
 
 def check_bytes(ours: ScanProfile, theirs: ScanProfile, names: Sequence[str]) -> None:
-    """See that both read the same blocks of those columns."""
+    """See that both read the same blocks of those columns; a GPU may leave out parts of vectors."""
     for name in names:
-        got, want = ours.columns[name].counters, theirs.columns[name].counters
+        one, other = ours.columns[name], theirs.columns[name]
+        got, want = one.counters, other.counters
+        if one.parts_pruned or one.vectors_pruned > other.vectors_pruned:
+            assert got.bytes <= want.bytes, name
+            continue
         assert (got.blocks, got.bytes) == (want.blocks, want.bytes), name
 
 

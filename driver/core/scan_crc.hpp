@@ -11,7 +11,8 @@ namespace bamquery {
 
 inline constexpr uint32_t kCrcPolynomial = 0x82f63b78u;
 inline constexpr uint32_t kCrcPieces = 32;
-inline constexpr uint32_t kCrcSteps = 5;  ///< 32 pieces become one.
+inline constexpr uint32_t kCrcSteps = 5;      ///< 32 pieces become one.
+inline constexpr uint32_t kCrcPartSteps = 2;  ///< 4 pieces become a part's.
 
 /// The remainder after one more byte of zeros.
 BAMQUERY_CORE constexpr uint32_t crc_byte(uint32_t crc) {
@@ -33,6 +34,7 @@ BAMQUERY_CORE constexpr uint32_t crc_multiply(uint32_t left, uint32_t right) {
 struct CrcShifts {
   uint32_t step[kCrcSteps];  ///< By 1, 2, 4, 8 and 16 pieces.
   uint32_t start;            ///< What the inversion before the first byte has become behind the last.
+  uint32_t part_start;       ///< The same behind a part's last.
 };
 
 }  // namespace bamquery

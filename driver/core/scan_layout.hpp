@@ -7,6 +7,9 @@ namespace bamquery {
 
 inline constexpr uint32_t kVectorRows = 1024;
 inline constexpr uint32_t kVectorWords = kVectorRows / 32;
+inline constexpr uint32_t kPartRows = 128;
+inline constexpr uint32_t kParts = kVectorRows / kPartRows;  ///< Of a vector: a mask of them has a byte.
+inline constexpr uint32_t kAllParts = (1u << kParts) - 1;
 
 /// A chunk's vectors are numbered from 0 on. Row r of vector v has position 1024 v + r, so that positions
 /// leave out what the last vectors of fragments lack. This is where one of them comes from.
@@ -96,6 +99,29 @@ BAMQUERY_CORE uint32_t new_blocks(const ScanVector* vectors, const ScanPlace* pl
   }
   const uint64_t last = (offset + bytes - 1) / block_bytes;
   return static_cast<uint32_t>(last - first) + (shared ? 0 : 1);
+}
+
+/// The same for one part, of `size` bytes, where only parts are read that `masks` has: each vector has one.
+BAMQUERY_CORE uint32_t new_part_blocks(const ScanVector* vectors, const ScanPlace* places,
+                                       const uint8_t* masks, uint32_t vector, uint32_t part, uint32_t size,
+                                       uint32_t bytes, uint32_t block_bytes) {
+  const uint32_t piece = vectors[vector].piece;
+  const uint64_t start = places[piece].offset;
+  const auto end_of = [&](uint32_t v, uint32_t p) {
+    return start + (static_cast<uint64_t>(vectors[v].number) * kParts + p + 1) * size;
+  };
+  const uint64_t offset = end_of(vector, part) - size;
+  const uint64_t first = offset / block_bytes;
+  uint32_t before = masks[vector] & ((1u << part) - 1);
+  uint32_t other = vector;
+  if (before == 0 && vector != 0 && vectors[vector - 1].piece == piece) before = masks[--other];
+  bool shared = false;
+  if (before != 0 && offset % block_bytes != 0) {
+    uint32_t last = 0;
+    while (before >>= 1) ++last;
+    shared = (end_of(other, last) - 1) / block_bytes == first;
+  }
+  return static_cast<uint32_t>((offset + bytes - 1) / block_bytes - first) + (shared ? 0 : 1);
 }
 
 /// What kernels that read did: counted where commands complete.

@@ -1,6 +1,7 @@
 // Whether a vector can hold a row that passes, by its bounds.
 #pragma once
 
+#include "scan_layout.hpp"
 #include "scan_predicate.hpp"
 
 namespace bamquery {
@@ -23,8 +24,7 @@ struct ScanZone {
     return known || ((flags & kNans) != 0 && holds(predicate, nan, nan));
   }
 
- private:
-  // Whether each term by itself is true for some key from `from` to `to`.
+  /// Whether each term by itself is true for some key from `from` to `to`.
   BAMQUERY_CORE static bool holds(const ScanPredicate<uint64_t>& predicate, uint64_t from, uint64_t to) {
     for (uint32_t t = 0; t < predicate.terms; ++t) {
       const ScanTerm term = predicate.term[t];
@@ -41,5 +41,26 @@ struct ScanZone {
   }
 };
 static_assert(sizeof(ScanZone) == 24);
+
+/// The parts of one vector: keys of their smallest and greatest values; `low` is above `high` where there is
+/// none that is neither null nor NaN.
+struct ScanParts {
+  uint64_t low[kParts];
+  uint64_t high[kParts];
+
+  /// Bit p: part p can hold a row that passes. Where its NaNs may lie only the vector's `zone` tells.
+  BAMQUERY_CORE uint32_t may_pass(const ScanZone& zone, const ScanPredicate<uint64_t>& predicate,
+                                  uint64_t nan) const {
+    if (predicate.wants_nulls != 0) return kAllParts;
+    if ((zone.flags & ScanZone::kNans) != 0 && ScanZone::holds(predicate, nan, nan)) return kAllParts;
+    uint32_t found = 0;
+    for (uint32_t part = 0; part < kParts; ++part) {
+      const bool passes = low[part] <= high[part] && ScanZone::holds(predicate, low[part], high[part]);
+      found |= static_cast<uint32_t>(passes) << part;
+    }
+    return found;
+  }
+};
+static_assert(sizeof(ScanParts) == 128);
 
 }  // namespace bamquery

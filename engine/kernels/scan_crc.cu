@@ -93,4 +93,48 @@ extern "C" __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// As scan_crc, but part by part of those that each vector's byte of `masks` has: part p of vector v is to
+/// have checksum kParts * numbers[v] + p.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_crc_parts(const byte* memory, uint32_t bits, const uint16_t* vector_rows, uint32_t vectors,
+                   const CrcShifts shifts, const uint32_t* checksums, const uint32_t* numbers,
+                   const uint8_t* masks, uint32_t* bad) {
+  __shared__ Tables tables;
+  make_tables(tables);
+  constexpr uint32_t kLanes = 1u << kCrcPartSteps;  // a part's
+  static_assert(kLanes * kParts == 32);
+  const uint32_t size = kVectorRows * bits / 8;
+  const uint32_t piece = size / kCrcPieces;
+  const uint32_t lane = Lanes::lane();
+  const uint32_t part = lane / kLanes;
+  const uint32_t stride = gridDim.x * kWarps;
+  for (uint32_t vector = blockIdx.x * kWarps + threadIdx.x / 32; vector < vectors; vector += stride) {
+    const byte* const from = memory + static_cast<uint64_t>(vector) * size;
+    const uint32_t rows = vector_rows[vector];
+    const bool mine = (masks[vector] >> part & 1) != 0 && part * kPartRows < rows;
+    const uint32_t bytes = mine ? min(rows - part * kPartRows, kPartRows) * bits / 8 : 0;
+    const bool whole = bytes == size / kParts;
+    uint32_t crc = whole ? whole_piece(tables, from + lane * piece, piece) : 0;
+    __syncwarp();
+#pragma unroll
+    for (uint32_t step = 0; step < kCrcPartSteps; ++step) {
+      const uint32_t other = __shfl_xor_sync(~0u, crc, 1u << step);
+      const bool first = (lane >> step & 1) == 0;
+      crc = crc_multiply(first ? crc : other, shifts.step[step]) ^ (first ? other : crc);
+    }
+    crc = ~(crc ^ shifts.part_start);
+    if (!mine || lane % kLanes != 0) continue;
+    if (!whole) {
+      // The last part of a fragment, which comes once.
+      const byte* const begin = from + part * (size / kParts);
+      crc = ~0u;
+      for (uint32_t i = 0; i < bytes; ++i) {
+        crc = tables.entry[kTables - 1][(crc ^ static_cast<uint32_t>(begin[i])) & 0xff] ^ crc >> 8;
+      }
+      crc = ~crc;
+    }
+    if (crc != checksums[kParts * numbers[vector] + part]) atomicMax(bad, vectors - vector);
+  }
+}
+
 }  // namespace bamquery

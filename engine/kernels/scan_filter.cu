@@ -31,9 +31,10 @@ struct Keys {
   OrderKey<T> key[kCount];
 };
 
-// Which of a vector's rows pass, as a word for each 32; rows behind the last may. All lanes call.
+// Which of a vector's rows pass, as a word for each 32; rows behind the last may, and any of parts that are
+// not `here`. All lanes call.
 template <typename T>
-__device__ inline void compare(const uint4* values, uint32_t vector, uint32_t rows,
+__device__ inline void compare(const uint4* values, uint32_t vector, uint32_t rows, uint32_t here,
                                const ScanPredicateOf<T>& predicate, uint32_t* words) {
   constexpr uint32_t kValues = kLoadBytes / sizeof(T);       // of one load
   constexpr uint32_t kSharers = 32 / kValues;                // lanes whose bits make one word
@@ -50,7 +51,8 @@ __device__ inline void compare(const uint4* values, uint32_t vector, uint32_t ro
 #pragma unroll
       for (uint32_t i = 0; i < kBatch; ++i) {
         const uint32_t at = (first + i) * 32 + lane;
-        loaded[i] = at * kValues < rows ? from[at] : make_uint4(0, 0, 0, 0);
+        const bool there = at * kValues < rows && (here >> at * kValues / kPartRows & 1) != 0;
+        loaded[i] = there ? from[at] : make_uint4(0, 0, 0, 0);
       }
 #pragma unroll
       for (uint32_t i = 0; i < kBatch; ++i) {
@@ -88,7 +90,8 @@ __device__ inline void compare_bits(const uint4* values, uint32_t vector, uint32
 template <typename T>
 __device__ inline void filter(const uint4* values, const uint32_t* validity, const uint8_t* nulls,
                               const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors,
-                              const ScanPredicateOf<T>& predicate, uint32_t* mask, uint32_t* counts) {
+                              const uint8_t* parts, const ScanPredicateOf<T>& predicate, uint32_t* mask,
+                              uint32_t* counts) {
   __shared__ uint32_t shared[kWarps][kVectorWords];
   const uint32_t lane = Lanes::lane();
   uint32_t* const words = shared[threadIdx.x / 32];
@@ -96,10 +99,11 @@ __device__ inline void filter(const uint4* values, const uint32_t* validity, con
   for (uint32_t vector = blockIdx.x * kWarps + threadIdx.x / 32; vector < vectors; vector += step) {
     const uint32_t left = rows_at_most - vector * kVectorRows;
     const uint32_t rows = vector_rows != nullptr ? vector_rows[vector] : min(left, kVectorRows);
+    const uint32_t here = parts != nullptr ? parts[vector] : kAllParts;
     if constexpr (kIsBits<T>) {
       compare_bits<T>(values, vector, rows, predicate, words);
     } else {
-      compare<T>(values, vector, rows, predicate, words);
+      compare<T>(values, vector, rows, here, predicate, words);
     }
     __syncwarp();
     Nulls state = validity != nullptr ? Nulls::kSome : Nulls::kNone;
@@ -107,7 +111,8 @@ __device__ inline void filter(const uint4* values, const uint32_t* validity, con
     uint32_t valid = state == Nulls::kNone ? ~0u : 0;
     if (state == Nulls::kSome) valid = validity[static_cast<uint64_t>(vector) * kVectorWords + lane];
     const uint32_t wanted = predicate.wants_nulls != 0 ? ~valid : valid & words[lane];
-    const uint32_t passed = wanted & rows_of_word(rows, lane);
+    const bool there = (here >> 32 * lane / kPartRows & 1) != 0;
+    const uint32_t passed = there ? wanted & rows_of_word(rows, lane) : 0;
     mask[static_cast<uint64_t>(vector) * kVectorWords + lane] = passed;
     const uint32_t count = __reduce_add_sync(~0u, __popc(passed));
     if (lane == 0) counts[vector] = count;
@@ -119,14 +124,15 @@ __device__ inline void filter(const uint4* values, const uint32_t* validity, con
 
 /// `values` and `validity` have 1,024 rows for each vector. `nulls` (null: the bits tell, if there
 /// are any) has a state for each, `vector_rows` (null: all but the last of `rows_at_most` rows are full) its
-/// rows. `mask` gets a bit a row, and `counts` the number of those that pass in each vector. 256 threads.
-/// BAMQUERY_SCAN_TYPE is the values' type.
+/// rows, and `parts` (null: all are there) a byte of those that are: rows of others do not pass. `mask` gets
+/// a bit a row, and `counts` the number of those that pass in each vector. 256 threads. BAMQUERY_SCAN_TYPE is
+/// the values' type.
 extern "C" __global__ void __launch_bounds__(kThreads)
     scan_filter(const uint4* values, const uint32_t* validity, const uint8_t* nulls,
-                const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors,
+                const uint16_t* vector_rows, uint32_t rows_at_most, uint32_t vectors, const uint8_t* parts,
                 const ScanPredicateOf<BAMQUERY_SCAN_TYPE> predicate, uint32_t* mask, uint32_t* counts) {
-  filter<BAMQUERY_SCAN_TYPE>(values, validity, nulls, vector_rows, rows_at_most, vectors, predicate, mask,
-                             counts);
+  filter<BAMQUERY_SCAN_TYPE>(values, validity, nulls, vector_rows, rows_at_most, vectors, parts, predicate,
+                             mask, counts);
 }
 
 }  // namespace bamquery

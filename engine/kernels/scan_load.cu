@@ -95,6 +95,79 @@ extern "C" __global__ void __launch_bounds__(kThreads, 3)
   }
 }
 
+/// As scan_load_vectors, but only the parts that each vector's byte of `masks` has, of rows of 32 or 64 bits;
+/// `tally` gets parts. A part is little: a warp asks for those of several vectors at once.
+extern "C" __global__ void __launch_bounds__(kThreads)
+    scan_load_parts(const ScanVector* vectors, const uint8_t* masks, uint32_t count, const ScanPlace* places,
+                    const uint32_t* file_rows, uint32_t bits, byte* target, uint32_t block_bytes,
+                    uint32_t* next, ScanTally* tally) {
+  constexpr uint32_t kTaken = 32 / kParts;  // vectors: each of their parts has a lane that knows it
+  constexpr uint32_t kLoads = 16;           // in flight for each lane
+  const uint32_t size = kPartRows * bits / 8;
+  const uint32_t loads = size / kVectorBytes;  // of a part: 32 or 64
+  const uint32_t shift = lowest_bit(loads);
+  const uint32_t lane = Lanes::lane();
+  uint32_t commands = 0;
+  uint32_t blocks = 0;
+  while (true) {
+    uint32_t mine = 0;
+    if (Lanes::leads()) mine = atomicAdd(next, kTaken);
+    mine = Lanes::broadcast(mine);
+    if (mine >= count) break;
+    const uint32_t vector = mine + lane / kParts;
+    const uint32_t part = lane % kParts;
+    uint64_t source = 0;
+    uint32_t bytes = 0;
+    if (vector < count && (masks[vector] >> part & 1) != 0) {
+      const ScanVector from = vectors[vector];
+      const ScanPlace place = places[from.piece];
+      const uint64_t row = static_cast<uint64_t>(from.number) * kVectorRows + part * kPartRows;
+      const uint64_t rows = file_rows[from.piece];
+      if (row < rows) {
+        source = place.map + place.offset + row * bits / 8;
+        bytes = static_cast<uint32_t>(min(rows - row, uint64_t{kPartRows}) * bits / 8);
+        blocks += new_part_blocks(vectors, places, masks, vector, part, size, bytes, block_bytes);
+      }
+    }
+    const uint32_t wanted = __ballot_sync(~0u, bytes != 0);
+    commands += __popc(wanted);
+    // Lane n learns of the n-th that is wanted, and tells the others.
+    uint32_t rest = wanted;
+    for (uint32_t i = 0; i < lane; ++i) rest &= rest - 1;
+    const uint32_t owner = rest != 0 ? lowest_bit(rest) : 0;
+    source = __shfl_sync(~0u, source, owner);
+    bytes = __shfl_sync(~0u, bytes, owner);
+    const uint32_t all = __popc(wanted) << shift;
+    for (uint32_t first = 0; first < all; first += 32 * kLoads) {
+      uint4 held[kLoads];
+#pragma unroll
+      for (uint32_t i = 0; i < kLoads; ++i) {
+        const uint32_t at = first + i * 32 + lane;
+        const auto* const from = reinterpret_cast<const uint4*>(__shfl_sync(~0u, source, at >> shift));
+        const uint32_t there = __shfl_sync(~0u, bytes, at >> shift);
+        const uint32_t load = at & (loads - 1);
+        if (at < all && load * kVectorBytes < there) held[i] = from[load];
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < kLoads; ++i) {
+        const uint32_t at = first + i * 32 + lane;
+        const uint64_t place = static_cast<uint64_t>(mine) * kParts + __shfl_sync(~0u, owner, at >> shift);
+        const uint32_t there = __shfl_sync(~0u, bytes, at >> shift);
+        const uint32_t load = at & (loads - 1);
+        if (at < all && load * kVectorBytes < there) {
+          reinterpret_cast<uint4*>(target + place * size)[load] = held[i];
+        }
+      }
+    }
+  }
+  __syncwarp();
+  blocks = __reduce_add_sync(~0u, blocks);
+  if (Lanes::leads() && commands != 0) {
+    atomicAdd(&tally->commands, static_cast<unsigned long long>(commands));
+    atomicAdd(&tally->blocks, static_cast<unsigned long long>(blocks));
+  }
+}
+
 /// Requests whose sources are places in files; each fits a slot, blocks that it only touches included. What
 /// is counted are blocks of `block_bytes`.
 extern "C" __global__ void __launch_bounds__(kThreads)

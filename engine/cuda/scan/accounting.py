@@ -14,6 +14,7 @@ from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.queue_profile import QueueProfile
 from bamquery.errors import GpuError
 from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.parts import PART_ROWS
 from bamquery.storage.read_planner import Strategy
 
 
@@ -33,6 +34,7 @@ class ColumnRead:
         vectors: that were read; None: those of `described`.
         expected: for the first of `tallies`, the word with how many blocks they must come to.
         string_bytes: of the rows that the column had to look at.
+        in_parts: not whole vectors were read, but as many of their parts as kernels counted commands.
     """
 
     name: str
@@ -45,6 +47,7 @@ class ColumnRead:
     vectors: int | None = None
     expected: list[Slot] = field(default_factory=list)
     string_bytes: int = 0
+    in_parts: bool = False
 
 
 @dataclass
@@ -115,6 +118,9 @@ def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: 
     pieces = len(rows.pieces)
     figures.counters += read.counters
     figures.paths[read.path] += 1
+    if read.in_parts:
+        parts = sum(-(-piece.rows // PART_ROWS) for piece in rows.pieces)
+        figures.parts_pruned += parts - read.counters.commands
     touched = pieces
     if read.described is not None:
         found = board.words(read.described, pieces + 1)

@@ -13,6 +13,7 @@ import rmm
 from bamquery.engine.cuda.scan.chunk_memory import WARPS, ChunkMemory, Nulls
 from bamquery.engine.cuda.scan.vector_check import VectorCheck, checksum_check
 from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.parts import PARTS
 
 _POLYNOMIAL: Final = 0x82F63B78
 """CRC-32C's, reflected."""
@@ -66,11 +67,28 @@ def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
     return checksum_check(column, bad, _PARTS[part])
 
 
+def check_parts(  # noqa: PLR0917 - as check_vectors
+    chunk: ChunkMemory, column: str, bits: int, memory: rmm.DeviceBuffer, parts: int, stream: Any
+) -> VectorCheck:
+    """Start to compare values of which only `parts` were read, see `ChunkMemory.parts`."""
+    bad = chunk.board.take(4)
+    launcher = chunk.state.launcher
+    launcher.start(
+        launcher.kernel("scan_crc", "scan_crc_parts"),
+        *(memory.ptr, bits, chunk.vector_rows, chunk.rows.count, crc_shifts(VECTOR_ROWS * bits // 8)),
+        *(*chunk.part_checksums(column), parts, bad.address),
+        grid=launcher.grid(chunk.rows.count, WARPS, _BLOCKS_EACH),
+        stream=stream,
+    )
+    return VectorCheck(column, "values", bad)
+
+
 @functools.cache
 def crc_shifts(size: int) -> bytes:
     """The CrcShifts of vectors of `size` bytes (driver/core/scan_crc.hpp)."""
     steps = [_power(8 * (size // _PIECES) << step) for step in range(5)]
-    return struct.pack("<6I", *steps, _multiply(_power(8 * size), 0xFFFFFFFF))
+    starts = [_multiply(_power(8 * length), 0xFFFFFFFF) for length in (size, size // PARTS)]
+    return struct.pack("<7I", *steps, *starts)
 
 
 def _power(exponent: int) -> int:

@@ -41,6 +41,7 @@ class ChunkMemory:
         Attributes:
             vectors: a ScanVector for each vector, on the GPU; their pieces are fragments of the run.
             vector_rows: rows of each, half words.
+            parts: of each vector, see `VectorList.parts`.
             file_rows: of each fragment of the run, words.
             firsts: first vector of each piece, and the number of vectors behind the last, words.
             firsts_count: the word with how many of these words there are.
@@ -59,6 +60,8 @@ class ChunkMemory:
         self.uploads: Final = Uploads(state.session, state.resources.blocks, state.launcher)
         self.vectors: Final = chunk.listed.vectors + VECTOR.itemsize * chunk.first
         self.vector_rows: Final = chunk.listed.vector_rows + 2 * chunk.first
+        parts = chunk.listed.parts
+        self.parts: Final = None if parts is None else parts + chunk.first
         self.file_rows: Final = chunk.listed.resident.rows
         edges = np.append(self.rows.firsts, np.uint32(len(self.rows.firsts)))
         self.firsts: Final = self.uploads.put(edges, state.look_stream)
@@ -100,6 +103,13 @@ class ChunkMemory:
     def checksums(self, column: str, part: str) -> int:
         """Of each vector, words on the GPU."""
         return self.listed.checksums(column, part) + 4 * self.first
+
+    def part_checksums(self, column: str) -> tuple[int, int]:
+        """Of the parts of all vectors of the run, and the chunk's vectors' numbers in it, words on the GPU.
+
+        The chunk has `parts`, and so has the column.
+        """
+        return self.listed.resident.part_checksums(column), self.listed.numbers_address + 4 * self.first
 
     def extents(self, column: str, part: str) -> list[Extent | None]:
         """The `values` or the `validity` of a column in each piece."""

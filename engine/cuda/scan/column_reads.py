@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.accounting import ColumnRead, KernelTime
-from bamquery.engine.cuda.scan.checking import check_vectors
+from bamquery.engine.cuda.scan.checking import check_parts, check_vectors
 from bamquery.engine.cuda.scan.choice import BufferShape, choose_strategy
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory, Nulls
 from bamquery.engine.cuda.scan.codes import decode, prepare
@@ -96,6 +96,9 @@ class ColumnLoads:
         values = staged.values.memory
         if staged.offsets is not None:
             self._check_offsets(name, staged.offsets)
+        elif staged.values.parts is not None:
+            parts = staged.values.parts
+            self.checks.append(check_parts(chunk, name, staged.bits, values, parts, stream))
         else:
             self.checks.append(check_vectors(chunk, name, "values", staged.bits, values, stream, used=used))
         if staged.validity is not None:
@@ -111,8 +114,12 @@ class ColumnLoads:
         *,
         described: Selection | None = None,
         wanted: NDArray[np.bool_] | None = None,
+        in_parts: bool = False,
     ) -> StagedColumn:
-        """Start to load a column's vectors; `wanted`: only those, for the rows `described`."""
+        """Start to load a column's vectors; `wanted`: only those, for the rows `described`.
+
+        `in_parts`: of its values only those are needed that are `filtered` by the scan's conditions first.
+        """
         chunk, name = self.chunk, column.name
         bits = self.bits(name)
         offsets = None
@@ -121,7 +128,7 @@ class ColumnLoads:
             assert offsets.loaded is not None
             values = offsets.loaded
         else:
-            values = load_vectors(chunk, name, "values", bits, stream, wanted)
+            values = load_vectors(chunk, name, "values", bits, stream, wanted, in_parts=in_parts)
         nulls = chunk.nulls(name)
         loads = [values]
         if nulls is not None and (nulls.states == 1).any():
@@ -140,6 +147,7 @@ class ColumnLoads:
             copied=[load.tally for load in loads if load.tally is not None and load.path != QUEUE_PAIRS],
             described=None if described is None else described.described,
             vectors=chunk.rows.count if wanted is None else int(wanted.sum()),
+            in_parts=values.parts is not None,
         )
         self.reads.append(read)
         return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls, read, offsets)
@@ -148,7 +156,10 @@ class ColumnLoads:
         """Start to compare a column that was staged and is there for `stream`."""
         validity = None if staged.validity is None else staged.validity.memory
         nulls = None if staged.nulls is None else staged.nulls.address
-        return filter_loaded(self.chunk, predicate, staged.values.memory, validity, nulls, stream)
+        values = staged.values
+        return filter_loaded(
+            self.chunk, predicate, values.memory, validity, nulls, stream, parts=values.parts
+        )
 
     def gathered(
         self,

@@ -43,6 +43,7 @@ class Loaded:
         counters: what reading took, as far as the host knows.
         tally: what kernels count; None if they do not.
         seconds: how long it took, once it has ended.
+        parts: the parts that are there, see `ChunkMemory.parts`; None: all.
     """
 
     memory: rmm.DeviceBuffer
@@ -50,6 +51,7 @@ class Loaded:
     counters: ReadCounters
     tally: Slot | None = None
     seconds: Callable[[], float] | None = None
+    parts: int | None = None
 
 
 def load_vectors(  # noqa: PLR0917 - one read of one buffer
@@ -59,8 +61,12 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     bits: int,
     stream: Any,
     wanted: NDArray[np.bool_] | None = None,
+    *,
+    in_parts: bool = False,
 ) -> Loaded:
     """Start to load the chunk's vectors of a column's `values` or `validity`; `wanted`: only those.
+
+    `in_parts`: of all vectors, what zone maps left of them is enough, where reading that is less.
 
     Raises:
         StorageError: a file is not there as it was written.
@@ -69,14 +75,15 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     rows, state = chunk.rows, chunk.state
     size = rows.count * VECTOR_ROWS * bits // 8
     memory = chunk.allocate(size, f'streaming column "{column}"')
-    scattered = size < _LARGE_RUN * rows.runs and rows.runs > len(rows.pieces)
+    parts = chunk.parts if in_parts and chunk.listed.resident.has_parts(column) else None
+    scattered = parts is not None or (size < _LARGE_RUN * rows.runs and rows.runs > len(rows.pieces))
     if wanted is not None or not scattered or not chunk.mapped(column, part):
         requests = stream_requests(rows, chunk.extents(column, part), bits, wanted)
         return load_requests(chunk, column, part, requests, memory, stream)
     if stream is not state.stream:
         state.session.follow(stream, state.stream)
     clock = chunk.clock(stream)
-    loaded = _by_kernel(chunk, column, part, bits, memory, stream)
+    loaded = _by_kernel(chunk, column, part, bits, memory, parts, stream)
     clock.end()
     loaded.seconds = clock.seconds
     return loaded
@@ -168,22 +175,32 @@ def copy_files(  # noqa: PLR0917 - one read of one buffer
 
 
 def _by_kernel(  # noqa: PLR0917 - one read of one buffer
-    chunk: ChunkMemory, column: str, part: str, bits: int, memory: rmm.DeviceBuffer, stream: Any
+    chunk: ChunkMemory,
+    column: str,
+    part: str,
+    bits: int,
+    memory: rmm.DeviceBuffer,
+    parts: int | None,
+    stream: Any,
 ) -> Loaded:
-    """All of the chunk's vectors, which the GPU finds in the page cache itself."""
+    """All of the chunk's vectors, or their `parts`, which the GPU finds in the page cache itself."""
     count = chunk.rows.count
     nulls = chunk.nulls(column) if part == "validity" else None
     tally = chunk.board.tally()
     places = chunk.places(column, part, None, stream)
     launcher = chunk.state.launcher
-    launcher.start(
-        launcher.kernel("scan_load", "scan_load_vectors"),
-        *(chunk.vectors, count, places, chunk.file_rows, None if nulls is None else nulls.address),
-        *(bits, memory.ptr, chunk.state.block_bytes, chunk.board.take(4).address, tally.address),
-        grid=max(1, min(-(-count // WARPS), _COPY_BLOCKS)),
-        stream=stream,
-    )
-    return Loaded(memory, ZERO_COPY, ReadCounters(), tally)
+    arguments = (bits, memory.ptr, chunk.state.block_bytes, chunk.board.take(4).address, tally.address)
+    grid = max(1, min(-(-count // WARPS), _COPY_BLOCKS))
+    if parts is not None:
+        kernel = launcher.kernel("scan_load", "scan_load_parts")
+        what = (chunk.vectors, parts, count, places, chunk.file_rows)
+        launcher.start(kernel, *what, *arguments, grid=grid, stream=stream)
+    else:
+        kernel = launcher.kernel("scan_load", "scan_load_vectors")
+        states = None if nulls is None else nulls.address
+        whole = (chunk.vectors, count, places, chunk.file_rows, states)
+        launcher.start(kernel, *whole, *arguments, grid=grid, stream=stream)
+    return Loaded(memory, ZERO_COPY, ReadCounters(), tally, parts=parts)
 
 
 def _by_queue_pairs(

@@ -1,8 +1,8 @@
 """What kernels have to know of a table's vectors, kept in the GPU's memory from query to query.
 
 Vectors are numbered through all fragments of a run (`Resident`): a table's, or some of a very long one's.
-A vector takes 24 bytes for each column that is pruned by, 4 for each checksum, and one where a column has
-nulls.
+A vector takes 24 bytes for each column that is pruned by, 128 more if its parts are, 4 for each checksum, 32
+for those of parts, and one where a column has nulls.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from bamquery.engine.cuda.scan.board import Uploads
 from bamquery.engine.cuda.scan.chunk_tables import VECTOR, null_states
 from bamquery.engine.cuda.scan.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.launching import Launcher
-from bamquery.engine.cuda.scan.zones import zones_of
+from bamquery.engine.cuda.scan.zones import part_zones_of, zones_of
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.parts import Parts, has_parts
 from bamquery.storage.stored_buffers import StoredBuffers, stored_buffers
 
 RUN_VECTORS: Final = 1 << 20
 """Of one run, a thousand million rows: what is resident stays small, however long the table is."""
-_KEPT: Final = 8
+_KEPT: Final = 4
 """Runs that are kept, the ones used last."""
 
 
@@ -68,7 +69,7 @@ class Resident:
         self._blocks = blocks
         self._launcher = launcher
         self._lock = threading.RLock()
-        self._memory: dict[object, tuple[rmm.DeviceBuffer, NDArray[Any]]] = {}
+        self._memory: dict[object, rmm.DeviceBuffer] = {}
         self._buffers: dict[str, list[StoredBuffers]] = {}
         self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
         self._states: dict[str, NDArray[np.uint8] | None] = {}
@@ -95,6 +96,30 @@ class Resident:
             return np.concatenate([zones_of(fragment, column) for fragment in self.fragments])
 
         return self._kept(("zones", column), make)
+
+    def has_parts(self, column: str) -> bool:
+        """Whether the column's vectors have parts."""
+        return has_parts(self.fragments[0].schema.field(column).type)
+
+    def part_zones(self, column: str) -> int:
+        """A ScanParts for each vector of a column that has parts, on the GPU."""
+
+        def make() -> NDArray[Any]:
+            return np.concatenate([part_zones_of(fragment, column) for fragment in self.fragments])
+
+        return self._kept(("part zones", column), make)
+
+    def part_checksums(self, column: str) -> int:
+        """CRC-32C of the parts of each vector of a column that has some, words on the GPU."""
+
+        def of(fragment: Fragment) -> NDArray[np.uint32]:
+            parts: Parts | None = fragment.parts(column)
+            assert parts is not None
+            return parts.checksums
+
+        return self._kept(
+            ("part checksums", column), lambda: np.concatenate([of(fragment) for fragment in self.fragments])
+        )
 
     def checksums(self, column: str, part: str) -> int:
         """CRC-32C of each vector's part of a column's `values`, `validity` or `offsets`, words on the GPU."""
@@ -159,8 +184,8 @@ class Resident:
                     self._session.gpu.abandon((uploads, memory))
                     raise
                 uploads.close()
-                found = self._memory[key] = (memory, array)
-            return int(found[0].ptr)
+                found = self._memory[key] = memory
+            return int(found.ptr)
 
     def _vectors(self) -> NDArray[Any]:
         found = np.zeros(self.count, VECTOR)

@@ -125,15 +125,16 @@ class _Stages:
         self._open.append(memory)
         loads = ColumnLoads(memory)
         loading = LoadingChunk(chunk, memory, first, loads)
+        fused = None if first is None else state.fused[first.number]
+        in_parts = isinstance(fused, FusedPredicate)
         for position in plan.outputs if first is None else first.columns:
             column = state.columns[position]
             if position not in loading.staged:
-                loading.staged[position] = loads.stage(column, state.copy_stream)
+                loading.staged[position] = loads.stage(column, state.copy_stream, in_parts=in_parts)
         self._session.follow(state.look_stream, state.copy_stream)
         for position, staged in loading.staged.items():
             if staged.offsets is None:  # of strings it needs more than has come
                 loads.check(state.columns[position].name, staged, state.look_stream)
-        fused = None if first is None else state.fused[first.number]
         if isinstance(fused, FusedPredicate):
             assert first is not None
             loading.passed = loads.filtered(fused, loading.staged[first.columns[0]], state.look_stream)

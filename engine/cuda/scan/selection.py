@@ -60,10 +60,16 @@ def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
     validity: rmm.DeviceBuffer | None,
     nulls: int | None,
     stream: Any = None,
+    *,
+    parts: int | None = None,
 ) -> Passed:
-    """Compare whole vectors, which are there for `stream`; `nulls` is where their states are."""
+    """Compare whole vectors, which are there for `stream`; `nulls` is where their states are.
+
+    With `parts` (`ChunkMemory.parts`), only those of `values` are there, and no other row passes.
+    """
     return _filter(
         *(chunk, predicate, values, validity, nulls, chunk.vector_rows, chunk.rows.rows, chunk.rows.count),
+        parts=parts,
         stream=stream,
     )
 
@@ -148,6 +154,7 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
     rows: int,
     vectors: int,
     *,
+    parts: int | None = None,
     pieces: bool = True,
     stream: Any = None,
 ) -> Passed:
@@ -156,7 +163,7 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
     launcher = chunk.state.launcher
     arguments: tuple[Any, ...] = (
         *(None if values is None else values.ptr, None if validity is None else validity.ptr),
-        *(nulls, vector_rows, rows, vectors, predicate.pack(), mask.ptr, counts.ptr),
+        *(nulls, vector_rows, rows, vectors, parts, predicate.pack(), mask.ptr, counts.ptr),
     )
     launcher.start(
         launcher.kernel("scan_filter", "scan_filter", f"BAMQUERY_SCAN_TYPE={predicate.c_type}"),

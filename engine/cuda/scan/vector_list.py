@@ -17,7 +17,12 @@ from bamquery.engine.cuda.scan.resident import Resident
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.engine.cuda.scan.zones import has_zones
 from bamquery.storage.fragment import Fragment
+from bamquery.storage.parts import PARTS
 from bamquery.storage.predicate import RangePredicate
+
+_WORTH: Final = 0.75
+"""Only if no more than such a share of all parts is left, they are read one by one: the copy engine brings
+long runs of whole vectors faster than a kernel that picks parts."""
 
 
 class VectorList:
@@ -29,6 +34,8 @@ class VectorList:
         numbers: of each in the run; None: it has no others.
         vectors: a ScanVector for each, on the GPU.
         vector_rows: rows of each, half words on the GPU.
+        parts: which of each one's parts rows may be in that pass, a byte of bits each on the GPU; None: no
+            part is worth leaving out.
     """
 
     def __init__(
@@ -37,21 +44,30 @@ class VectorList:
         resident: Resident,
         numbers: NDArray[np.uint32] | None = None,
         listed: tuple[rmm.DeviceBuffer, rmm.DeviceBuffer, rmm.DeviceBuffer] | None = None,
+        parts: rmm.DeviceBuffer | None = None,
     ) -> None:
-        """`listed`: vectors, their rows and `numbers` on the GPU."""
+        """`listed`: vectors, their rows and `numbers` on the GPU; with `parts`, there must be these, too."""
         self.resident: Final = resident
         self.numbers: Final = numbers
         self._state = state
         self._listed = listed
+        self._parts = parts
         self._gathered: dict[tuple[str, str], rmm.DeviceBuffer] = {}
         self.count: Final = resident.count if numbers is None else len(numbers)
         self.vectors: Final = resident.vectors() if listed is None else int(listed[0].ptr)
         self.vector_rows: Final = resident.vector_rows() if listed is None else int(listed[1].ptr)
+        self.parts: Final = None if parts is None else int(parts.ptr)
 
     def close(self) -> None:
         """The GPU has done with it."""
-        self._listed = None
+        self._listed = self._parts = None
         self._gathered.clear()
+
+    @property
+    def numbers_address(self) -> int:
+        """`numbers` of a list that has them, words on the GPU."""
+        assert self._listed is not None
+        return int(self._listed[2].ptr)
 
     def checksums(self, column: str, part: str) -> int:
         """Of each vector, words on the GPU."""
@@ -102,6 +118,10 @@ def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangeP
     session, launcher, stream = state.session, state.launcher, state.stream
     count = resident.count
     wanted = session.allocate(4 * count, "pruning by zone maps")
+    masks = None
+    if any(resident.has_parts(column) for column, _, _ in on_gpu):
+        masks = session.allocate(count, "pruning by zone maps")
+        session.gpu.cuda("mark all parts", "cuMemsetD8Async", masks.ptr, 0xFF, count, stream)
     uploads = Uploads(session, state.resources.blocks, launcher)
     if on_host:
         uploads.fill(wanted, _possible(resident.fragments, on_host), stream)
@@ -109,22 +129,25 @@ def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangeP
     for number, (column, predicate, nan) in enumerate(on_gpu):
         launcher.start(
             launcher.kernel("scan_prune", "scan_prune"),
-            *(resident.zones(column), count, nan, predicate.pack()),
-            *(not number and not on_host, wanted.ptr),
+            *(resident.zones(column), resident.part_zones(column) if resident.has_parts(column) else None),
+            *(count, nan, predicate.pack(), not number and not on_host, wanted.ptr),
+            None if masks is None else masks.ptr,
             grid=grid,
             stream=stream,
         )
     board = Board(session, state.resources.blocks)
-    total = board.take(4)
+    total, parts = board.take(4), board.take(4)
     before = session.allocate(4 * (count + 1), "pruning by zone maps")
     launcher.prefix_sums(wanted.ptr, count, before.ptr, total.address, stream)
     vectors, rows, numbered = (
         session.allocate(size * count, "pruning by zone maps") for size in (VECTOR.itemsize, 2, 4)
     )
+    left = None if masks is None else session.allocate(count, "pruning by zone maps")
     launcher.start(
         launcher.kernel("scan_prune", "scan_list_vectors"),
         *(wanted.ptr, before.ptr, count, resident.vectors(), resident.vector_rows()),
-        *(vectors.ptr, rows.ptr, numbered.ptr),
+        *(None if masks is None else masks.ptr, vectors.ptr, rows.ptr, numbered.ptr),
+        *(None if left is None else left.ptr, parts.address),
         grid=grid,
         stream=stream,
     )
@@ -135,15 +158,17 @@ def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangeP
     try:
         state.wait_for(stream)
     except BaseException:  # cancelled: the GPU still writes to these
-        session.gpu.abandon((board, block, uploads, wanted, before, vectors, rows, numbered))
+        session.gpu.abandon((board, block, uploads, wanted, before, vectors, rows, numbered, masks, left))
         raise
     numbers = block.view(0, np.uint32, board.word(total)).copy()
     state.resources.blocks.give_back(block)
+    if board.word(parts) > _WORTH * PARTS * len(numbers):
+        left = None
     board.close()
     uploads.close()
-    if len(numbers) == count:
+    if len(numbers) == count and left is None:
         return VectorList(state, resident)
-    return VectorList(state, resident, numbers, (vectors, rows, numbered))
+    return VectorList(state, resident, numbers, (vectors, rows, numbered), left)
 
 
 def _divided(

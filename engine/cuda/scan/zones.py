@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.predicate import value_c_type
 from bamquery.storage.fragment import Fragment
+from bamquery.storage.parts import PARTS
 
 ZONE: Final = np.dtype([("low", np.uint64), ("high", np.uint64), ("flags", np.uint64)])
 """A ScanZone (driver/core/scan_zones.hpp)."""
+PART_ZONES: Final = np.dtype([("low", np.uint64, PARTS), ("high", np.uint64, PARTS)])
+"""A ScanParts."""
 _KNOWN: Final = 1
 _NANS: Final = 2
 _NULLS: Final = 4
@@ -31,6 +34,18 @@ def zones_of(fragment: Fragment, column: str) -> NDArray[Any]:
     found["high"] = order_keys(zones.maximum)
     flags = ((zones.known, _KNOWN), (zones.nans > 0, _NANS), (zones.nulls > 0, _NULLS))
     found["flags"] = sum(np.where(true, flag, 0) for true, flag in flags)
+    return found
+
+
+def part_zones_of(fragment: Fragment, column: str) -> NDArray[Any]:
+    """A PART_ZONES for each vector of a column that has parts."""
+    parts = fragment.parts(column)
+    assert parts is not None
+    known = parts.minimum.is_valid().to_numpy(zero_copy_only=False)
+    found = np.zeros(len(known) // PARTS, PART_ZONES)
+    none = ~np.uint64(0), np.uint64(0)
+    for name, bound, nothing in zip(("low", "high"), (parts.minimum, parts.maximum), none, strict=True):
+        found[name] = np.where(known, order_keys(bound), nothing).reshape(-1, PARTS)
     return found
 
 

@@ -11,10 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bamquery.storage.block_reader import ReadCounters
+from bamquery.storage.fragment_reader import FragmentReader
 from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.parts import PART_ROWS, has_parts
 from bamquery.storage.predicate import RangePredicate
 from bamquery.storage.snapshot import Snapshot
 from tests.stored import stored
+from tests.unit.storage.test_zone_map import is_true
 
 VECTORS = 24
 KINDS = (
@@ -99,13 +104,50 @@ def test_kernels_prune_as_the_host_does(
     for fragment in snapshot.fragments:
         zones = zones_of(fragment, name)
         wanted = np.full(len(zones), 7, np.uint32)
-        arguments = (zones.ctypes.data, len(zones), nan, fused.pack(), 1, wanted.ctypes.data)
+        arguments = (zones.ctypes.data, 0, len(zones), nan, fused.pack(), 1, wanted.ctypes.data, 0)
         kernel.run([_packed(a, size) for a, size in zip(arguments, kernel.sizes, strict=True)], 1, 256)
         expected = fragment.zone_map.possible(ranges)
         # Conditions that contradict each other are seen through here only.
         assert not (wanted.astype(bool) & ~expected).any()
         if len(ranges) == 1:
             assert wanted.tolist() == expected.astype(int).tolist()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ranges=predicates())
+def test_parts_with_rows_that_pass_are_left(
+    scan_modules: None, emulator: Any, snapshot: Snapshot, ranges: list[RangePredicate]
+) -> None:
+    from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse_ranges, value_c_type
+    from bamquery.engine.cuda.scan.zones import part_zones_of, zones_of
+
+    name = ranges[0].column
+    kind = snapshot.schema.field(name).type
+    if not has_parts(kind):
+        return
+    c_type = value_c_type(kind)
+    assert c_type is not None
+    fused = fuse_ranges(ranges, kind, c_type)
+    assert isinstance(fused, FusedPredicate)
+    kernel = emulator.kernel("scan_prune", "scan_prune", ())
+    nan = (1 << (64 if kind.bit_width > 32 else 32)) - 1
+    for fragment in snapshot.fragments:
+        zones, parts = zones_of(fragment, name), part_zones_of(fragment, name)
+        wanted, masks = np.full(len(zones), 7, np.uint32), np.full(len(zones), 0xFF, np.uint8)
+        arguments = (
+            *(zones.ctypes.data, parts.ctypes.data, len(zones), nan, fused.pack(), 1),
+            *(wanted.ctypes.data, masks.ctypes.data),
+        )
+        kernel.run([_packed(a, size) for a, size in zip(arguments, kernel.sizes, strict=True)], 1, 256)
+        reader = MappedReader(fragment.path, fragment.data_bytes)
+        every = np.arange(fragment.vector_count)
+        values = FragmentReader(fragment, reader).stream(name, every, ReadCounters())
+        reader.close()
+        passes = np.zeros(len(zones) * VECTOR_ROWS, np.bool_)
+        passes[: fragment.rows] = np.logical_and.reduce([is_true(values, found) for found in ranges])
+        left = np.unpackbits(masks[:, None], axis=1, bitorder="little").astype(bool) & (wanted != 0)[:, None]
+        assert not (passes.reshape(-1, PART_ROWS).any(axis=1) & ~left.reshape(-1)).any()
+        assert (wanted != 0).tolist() == left.any(axis=1).tolist()
 
 
 def test_order_keys_are_those_of_constants(scan_modules: None) -> None:

@@ -80,7 +80,7 @@ def check_parts(  # noqa: PLR0917 - as check_vectors
         grid=launcher.grid(chunk.rows.count, WARPS, _BLOCKS_EACH),
         stream=stream,
     )
-    return VectorCheck(column, "values", bad)
+    return checksum_check(column, bad, _PARTS["values"])
 
 
 @functools.cache

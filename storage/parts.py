@@ -79,7 +79,7 @@ def _bounds(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
     """Smallest and greatest value of each part, and whether there is one."""
     lows = highs = parts
-    known = np.ones(len(parts), np.bool_)
+    known: NDArray[np.bool_] = np.ones(len(parts), np.bool_)
     floats = parts.dtype.kind == "f"
     if nulls is not None and nulls.any():
         least, greatest = -np.inf, np.inf
@@ -87,10 +87,10 @@ def _bounds(
             least, greatest = np.iinfo(parts.dtype).min, np.iinfo(parts.dtype).max
         lows = np.where(nulls, parts.dtype.type(greatest), parts)
         highs = np.where(nulls, parts.dtype.type(least), parts)
-        known = ~nulls.all(axis=1)
+        known &= ~nulls.all(axis=1)
     with np.errstate(invalid="ignore"):  # NaN
         minima, maxima = np.minimum.reduce(lows, axis=1), np.maximum.reduce(highs, axis=1)
-        again = np.flatnonzero(np.isnan(minima)) if floats else []
+        again = np.flatnonzero(np.isnan(minima)) if floats else np.empty(0, np.int64)
         if len(again):
             minima[again] = np.fmin.reduce(lows[again], axis=1)
             maxima[again] = np.fmax.reduce(highs[again], axis=1)

@@ -31,6 +31,7 @@ class MemoryBudget:
         self._in_flight = 0
         self._certain = 0
         self._open: dict[Reservation, int] = {}
+        self._sure: set[Reservation] = set()
         self._lock = threading.Lock()
 
     def announce(self, reservations: int, threads: int) -> None:
@@ -59,16 +60,23 @@ class MemoryBudget:
     def _begin(self, one: Reservation) -> None:
         with self._lock:
             self._open[one] = 0
-            self._announced = max(self._announced - 1, 0)
+            if self._announced:
+                self._announced -= 1
+                self._sure.add(one)
 
     def _end(self, one: Reservation) -> None:
         with self._lock:
             self._used -= self._open.pop(one, 0)
+            self._sure.discard(one)
 
     def _room(self, one: Reservation) -> int:
         """Bytes that are not others', or kept for them."""
-        kept = sum(max(held, self._certain) for other, held in self._open.items() if other is not one)
+        kept = sum(max(held, self._part(other)) for other, held in self._open.items() if other is not one)
         return self.limit - self._in_flight - kept - self._announced * self._certain
+
+    def _part(self, one: Reservation) -> int:
+        """Bytes that it can count on; none if it was not announced, as those of a step that is repeated."""
+        return self._certain if one in self._sure else 0
 
     def _change(self, one: Reservation, wanted: int) -> None:
         with self._lock:
@@ -87,7 +95,9 @@ class MemoryBudget:
 
     def _kept(self, one: Reservation) -> int:
         """Bytes that nobody holds but others can count on, or that frames take."""
-        unused = sum(max(self._certain - held, 0) for other, held in self._open.items() if other is not one)
+        unused = sum(
+            max(self._part(other) - held, 0) for other, held in self._open.items() if other is not one
+        )
         return unused + self._in_flight + self._announced * self._certain
 
 

@@ -48,6 +48,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         step = make_step()
         details = {"table": rows.name, "rows": "once each" if keys else "all", "steps": 0}
         super().__init__(fields, (first, step), OperatorProfile("Recursion", details))
+        self.reservations = 3 if keys else 2
         self._make_step = make_step
         self._rows = rows
         self._keys = keys

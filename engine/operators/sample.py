@@ -32,6 +32,7 @@ class Sample(Operator[Frame], Generic[Frame]):
         seed = {} if sample.seed is None else {"seed": sample.seed}
         details = {"size": size, "drawn": "in runs" if sample.by_run else "row by row", **seed}
         super().__init__(child.fields, (child,), OperatorProfile("Sample", details))
+        self.reservations = int(sample.percent is None)
         self._sample = sample
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:

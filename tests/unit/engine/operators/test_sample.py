@@ -69,7 +69,7 @@ def test_conditions_come_after_the_sample(con):
 
 
 def test_rows_held_count_against_the_memory_limit():
-    with bamquery.connect(device="cpu", memory_limit=1_000_000) as connection:
+    with bamquery.connect(device="cpu", memory_limit=2_000_000) as connection:
         connection.load("t", pa.table({"i": np.arange(ROWS)}))
         assert connection.sql("SELECT i FROM t USING SAMPLE 10 ROWS").to_arrow().num_rows == 10
         with pytest.raises(bamquery.MemoryLimitError, match="sampling"):

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import errno
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any, NoReturn
 
 import duckdb
 import numpy as np
@@ -12,8 +19,11 @@ import pytest
 
 import bamquery
 from bamquery.connection import Connection
+from bamquery.engine import spill
+from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.operators import framing, scan_chunks
-from bamquery.errors import MemoryLimitError, UnsupportedError
+from bamquery.engine.operators.join_pairs import PairFinder
+from bamquery.errors import CancelledError, MemoryLimitError, StorageError, UnsupportedError
 from tests.values import plain, same
 
 ROWS = 4000
@@ -196,3 +206,124 @@ def test_values_of_one_group_that_are_too_many(connection: Connection, device_na
         pytest.skip("only the CPU has aggregates that keep their values")
     with pytest.raises(MemoryLimitError, match=r"memory_limit is 87\.9 KiB"):
         connection.sql(sql).to_arrow()
+
+
+_SPLIT = 4 * 64  # a chunk is written in 64 parts at most; two threads have one each, one more waits
+_FEW = 12
+STOPPED = {
+    "several keys": (150, _SPLIT),
+    "groups of long texts": (150, _SPLIT),
+    "distinct arguments": (300, _SPLIT),
+    "in": (300, _SPLIT),
+    "order": (500, _FEW),
+    "a window": (300, _FEW),
+    "asof with a key": (500, _FEW),
+    "FULL join without keys": (14, _FEW),
+    "rows of one key": (45, _FEW),
+}
+"""A query of each operator that goes on by files, and of each way that it does.
+
+With it, a step (a batch written or read, a look at pairs) in its second half, and most steps after a cancel.
+"""
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_a_full_disk(
+    connection: Connection, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No place for a second file, none for more of one that is there: nothing is left, all works again."""
+    before = sorted((tmp_path / "db").rglob("*"))
+    written, made = spill.BatchFile.write_batch, tempfile.TemporaryFile
+    calls: list[int] = []
+
+    def full(*_: object, **__: object) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def second_file(**options: Any) -> Any:
+        calls.append(1)
+        return full() if len(calls) > 1 else made(**options)
+
+    def third_batch(file: Any, batch: pa.RecordBatch) -> None:
+        calls.append(1)
+        if len(calls) > 2 and file._writer is not None:
+            with file._failures():
+                full()
+        written(file, batch)
+
+    for owner, name_there, failing in (
+        (tempfile, "TemporaryFile", second_file),
+        (spill.BatchFile, "write_batch", third_batch),
+    ):
+        calls.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name_there, failing)
+            with pytest.raises((StorageError, UnsupportedError)) as caught:
+                connection.sql(QUERIES[name]).to_arrow()
+        if isinstance(caught.value, UnsupportedError):
+            pytest.skip(str(caught.value))
+        assert "SET memory_limit" in str(caught.value)
+        assert _open_files(tmp_path / "db") == []
+        assert sorted((tmp_path / "db").rglob("*")) == before
+    assert connection.sql("SELECT count(*) FROM t").fetchall() == [(ROWS,)]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
+@pytest.mark.parametrize("name", STOPPED)
+def test_cancelled_by_another_thread(
+    connection: Connection, name: str, late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than the chunks that threads have in hand come after it."""
+    steps: list[int] = []
+    middle, most_after = STOPPED[name]
+    step = middle if late else 2
+    try:
+        result = connection.sql(QUERIES[name]).execute()
+    except UnsupportedError as reason:
+        pytest.skip(str(reason))
+
+    def counted(work: Callable[..., Any]) -> Callable[..., Any]:
+        def one(*arguments: Any) -> Any:
+            steps.append(1)
+            if len(steps) == step:
+                canceller = threading.Thread(target=result.cancel)
+                canceller.start()
+                canceller.join()
+            return work(*arguments)
+
+        return one
+
+    monkeypatch.setattr(spill.BatchFile, "write_batch", counted(spill.BatchFile.write_batch))
+    monkeypatch.setattr(CpuDevice, "from_arrow", counted(CpuDevice.from_arrow))
+    monkeypatch.setattr(PairFinder, "pairs", counted(PairFinder.pairs))
+    with pytest.raises(CancelledError):
+        list(result)
+    assert len(steps) >= step
+    assert len(steps) <= step + most_after
+    assert _open_files(tmp_path / "db") == []
+
+
+def _open_files(folder: Path) -> list[str]:
+    """Files in a folder that have no name any more and are still open here."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            target = os.readlink(link)
+            if target.startswith(f"{folder}/") and target.endswith(" (deleted)"):
+                found.append(target)
+    return found
+
+
+@pytest.mark.parametrize("name", ["order", "rows of one key", "several keys"])
+def test_two_at_once(
+    connection: Connection, oracle: duckdb.DuckDBPyConnection, name: str, tmp_path: Path, device_name: str
+) -> None:
+    """Two connections to one database spill into the same folder, and do not meet."""
+    with bamquery.connect(tmp_path / "db", device=device_name, memory_limit=f"{LIMIT} B", threads=2) as other:
+        first, second = (iter(found.sql(QUERIES[name]).execute()) for found in (connection, other))
+        batches: tuple[list[pa.RecordBatch], ...] = ([], [])
+        for pair in zip_longest(first, second):
+            for kept, batch in zip(batches, pair, strict=True):
+                kept.extend([batch] if batch is not None else [])
+    theirs = oracle.sql(QUERIES[name]).to_arrow_table()
+    for kept in batches:
+        _assert_same(pa.Table.from_batches(kept), theirs, ordered=name == "order")

@@ -120,6 +120,12 @@ class StrictParser(PlacingParser):
             kind = exp.DataType(this=exp.DType.INTERVAL)
             kind.update_positions(token)
             return kind
+        if (
+            token
+            and token.token_type in self.NESTED_TYPE_TOKENS - {TokenType.ARRAY}  # a reserved word
+            and self._next.token_type == TokenType.LT
+        ):
+            return None  # in DuckDB, `row < 3` compares a column: no type is written with <
         return super()._parse_types(*args, **kwargs)
 
     def _parse_interval(

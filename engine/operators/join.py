@@ -146,7 +146,7 @@ class Join(Operator[Frame], Generic[Frame]):
         self.profile.details["peak_memory"] = memory.peak
         if self._gives_nothing(builds):
             return
-        self._check_single(builds)
+        self._check_single(builds[0].rows)
         summary.hand_down()
         columns = len(self.children[0].fields)
         parts = [JoinedRows(context, held, self._kind, self._condition, columns) for held in builds]
@@ -280,6 +280,7 @@ class Join(Operator[Frame], Generic[Frame]):
             for frame in build:
                 context.check_cancelled()
                 held.write(frame)
+            self._check_single(held.rows)
             memory.resize(0)
             with closing(probe()) as frames:
                 for frame in frames:
@@ -293,6 +294,7 @@ class Join(Operator[Frame], Generic[Frame]):
                 joined = blocks.joined(chunks, memory, device.empty(spilled(left.fields)))
                 with closing(joined) as answers:
                     yield from answers
+            self.profile.details["blocks"] = self.profile.details.get("blocks", 0) + blocks.blocks
             self.profile.details["peak_memory"] = memory.peak
 
     @property
@@ -305,9 +307,9 @@ class Join(Operator[Frame], Generic[Frame]):
             return nothing_held
         return self._kind in ("inner", "semi") and (nothing_held or self._condition.is_never_true)
 
-    def _check_single(self, builds: Sequence[Build[Frame]]) -> None:
+    def _check_single(self, held: int) -> None:
         every_row_pairs = not self._condition.probe_keys and self._condition.residual is None
-        if self._kind == "single" and every_row_pairs and builds[0].rows > 1:
+        if self._kind == "single" and every_row_pairs and held > 1:
             raise several_rows()
 
     def _probed(

@@ -46,6 +46,10 @@ class BlockJoin(Generic[Frame]):
     Args:
         probed: the left side, all of it written.
         nothing: no rows, columns of the held side.
+        columns: of the left side.
+
+    Attributes:
+        blocks: how many there have been.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class BlockJoin(Generic[Frame]):
         self._matched: Flags = np.zeros(probed.rows, np.bool_)
         self._undecided: Flags = np.zeros(probed.rows if kind == "mark" else 0, np.bool_)
         self._gives_pairs = kind not in ("semi", "anti", "mark")
+        self.blocks = 0
 
     def joined(
         self, build: Iterable[Frame], memory: Reservation, nothing: Frame
@@ -81,6 +86,7 @@ class BlockJoin(Generic[Frame]):
         notes = self._matched.nbytes + self._undecided.nbytes
         memory.resize(notes)
         for block in self._blocks(build, memory, notes):
+            self.blocks += 1
             with closing(self._pairs(block, memory, nothing)) as frames:
                 yield from frames
         if self._kind not in ("inner", "right"):

@@ -78,6 +78,7 @@ class SortRuns(Generic[Frame]):
         while len(self._runs) > at_once:
             runs = self._runs
             self._runs = []
+            self._profile.details["passes"] = self._profile.details.get("passes", 1) + 1
             groups = [runs[i : i + at_once] for i in range(0, len(runs), at_once)]
             with ExitStack() as stack:
                 for run in runs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from itertools import product
@@ -222,3 +223,51 @@ def test_a_sort_is_cancelled_between_blocks(device: Device[Any], tmp_path: Path,
         with pytest.raises(CancelledError):
             _all_but_cancelled(frames, context)
         assert context.memory.used == 0
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_equal_zeros_and_nans_keep_their_places_over_runs(device: Device[Any], tmp_path: Path) -> None:
+    """-0.0 equals 0.0, and all NaN are one: rows of them stand in the order in which they came."""
+    values = [0.0, -0.0, math.nan, -math.nan, 1.5, None, -math.inf]
+    table = pa.table({"a": pa.array(values * 900, pa.float64()), "row": pa.array(range(6300), pa.int64())})
+    ranks = {1: 3, 0: 2, -1: 0}
+    for descending, nulls_first in ((False, False), (True, False), (False, True)):
+        operator = Sort(Rows(table, [100]), [SortKey(reference(table, "a"), descending, nulls_first)])
+        rows = run_spilling(operator, device, tmp_path, "60 kB").column("row").to_pylist()
+        assert operator.profile.details["passes"] > 1
+
+        def rank(row: int) -> tuple[bool, int]:
+            value = values[row % 7]
+            if value is None:
+                return not nulls_first, 0  # noqa: B023
+            place = 9 if math.isnan(value) else ranks[(value > 0) - (value == -math.inf)]
+            return nulls_first, -place if descending else place  # noqa: B023
+
+        assert rows == sorted(range(6300), key=rank)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_texts_longer_than_a_block(
+    oracle: duckdb.DuckDBPyConnection, device: Device[Any], tmp_path: Path
+) -> None:
+    """A row weighs more than what runs are read by, and more than many rows beside it."""
+    texts = [f"{i * 37 % 11:02}" + "x" * (4000 if i % 40 == 7 else i % 5) for i in range(1500)]
+    table = pa.table({"a": pa.array(texts, pa.large_string()), "row": pa.array(range(1500), pa.int64())})
+    keys = [SortKey(reference(table, "a"), True), SortKey(reference(table, "row"))]
+    expected = ask(oracle, f"SELECT * FROM t ORDER BY {order_by(keys)}", t=table)
+    operator = Sort(Rows(table, [70]), keys)
+    assert_same(run_spilling(operator, device, tmp_path, "300 kB"), expected)
+    assert operator.profile.details["runs"] > 1
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize(("count", "offset"), [(1, 2999), (700, 650), (3000, 0), (10, 4000), (None, 1700)])
+def test_limits_over_the_borders_of_runs(
+    device: Device[Any], tmp_path: Path, count: int | None, offset: int
+) -> None:
+    numbers = [i * 1009 % 3000 for i in range(3000)]
+    table = pa.table({"a": pa.array(numbers, pa.int64()), "row": pa.array(range(3000), pa.int64())})
+    operator = Limit(Sort(Rows(table, [100]), [SortKey(reference(table, "a"))]), count, offset)
+    rows = run_spilling(operator, device, tmp_path, "40 kB").column("a").to_pylist()
+    assert rows == list(range(3000))[offset : None if count is None else offset + count]
+    assert operator.children[0].profile.details["runs"] > 1

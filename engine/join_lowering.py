@@ -11,6 +11,7 @@ from bamquery.engine.operators.join import Join
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
+from bamquery.engine.operators.read_first import MOST_ROWS
 from bamquery.plan import nodes
 from bamquery.plan.asof import asof_condition
 from bamquery.plan.cardinality import estimated_rows
@@ -31,10 +32,12 @@ def lower_join(
     probe, build = lower(plan.left), lower(plan.right)
     if plan.kind in ("asof", "asof_left"):
         return _asof(plan, probe, build)
-    if plan.kind in _SWAPPED and estimated_rows(plan.left) < estimated_rows(plan.right):
+    left, right = estimated_rows(plan.left), estimated_rows(plan.right)
+    if plan.kind in _SWAPPED and left < right:
         return _swapped(plan, probe, build, dynamic_filters=dynamic_filters)
     join = Join(probe, build, plan.kind, join_condition(plan), plan.fields)
-    if dynamic_filters:
+    few = 2 * left <= right and left <= MOST_ROWS
+    if dynamic_filters and not (few and join.filter_build()):
         join.filter_probe()
     return join
 

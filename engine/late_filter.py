@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bamquery.plan import types
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.plan.format import format_expression
 from bamquery.plan.rules.narrow_comparisons import narrow_comparison
 
@@ -24,19 +25,29 @@ _SHOWN_VALUES: Final = 3
 class LateCondition:
     """`value function literals`, a comparison or `in`; `or_null`: rows whose value is null are wanted, too.
 
-    Without a function only those are.
+    Without a function only those are. With `members`, `value IN members`, whose bounds the literals are.
     """
 
     function: str | None
     literals: tuple[Literal, ...] = ()
     or_null: bool = False
+    members: Members | None = None
 
     def of(self, value: Expression) -> Expression:
         """The condition on a value, which is compared in the type of its column where that is possible."""
         is_null = Call("is_null", (value,), pa.bool_())
         if self.function is None:
             return is_null
-        found = narrow_comparison(Call(self.function, (value, *self.literals), pa.bool_()))
+        if self.members is not None:
+            narrowed = _narrowed(value, self.members)
+            if narrowed is None:
+                low, high = self.literals
+                bounds = LateCondition("greater_equal", (low,)), LateCondition("less_equal", (high,))
+                both = Call("and", tuple(bound.of(value) for bound in bounds), pa.bool_())
+                return Call("or", (both, is_null), pa.bool_()) if self.or_null else both
+            found: Expression = Call("in", narrowed, pa.bool_())
+        else:
+            found = narrow_comparison(Call(self.function, (value, *self.literals), pa.bool_()))
         if not self.or_null:
             return found
         return Call("or", (found, Call("is_null", (column_of(value) or value,), pa.bool_())), pa.bool_())
@@ -46,10 +57,28 @@ class LateCondition:
         suffix = f" OR {column} IS NULL" if self.or_null else ""
         if self.function is None:
             return f"{column} IS NULL"
+        if self.members is not None:
+            return f"{column} IN ({len(self.members.values):,} values){suffix}"
         if self.function == "in" and len(self.literals) > _SHOWN_VALUES:
             return f"{column} IN ({len(self.literals):,} values){suffix}"
         reference = ColumnRef(0, column, self.literals[0].type)
         return format_expression(Call(self.function, (reference, *self.literals), pa.bool_())) + suffix
+
+
+def _narrowed(value: Expression, members: Members) -> tuple[Expression, Members] | None:
+    """Both in the type of the value's column; None where it has no values for them, or other ones."""
+    if not isinstance(value, Cast) or value.try_:
+        return value, members
+    kind: Any = value.argument.type
+    if pa.types.is_dictionary(kind) and kind.value_type == members.type:
+        return value, members
+    if not (pa.types.is_integer(kind) and pa.types.is_integer(members.type)):
+        return None
+    found: Any = members.values
+    wrapped = pc.cast(found, kind, safe=False)
+    same = pc.equal(pc.cast(wrapped, members.type, safe=False), found)
+    signed = pc.equal(pc.less(wrapped, pa.scalar(0, kind)), pc.less(found, pa.scalar(0, members.type)))
+    return value.argument, Members(pc.filter(wrapped, pc.and_(same, signed)))
 
 
 class LateFilter:

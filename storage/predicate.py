@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
@@ -19,18 +19,22 @@ class RangePredicate:
 
     `values` have the column's type (for a dictionary column: its value type). Comparisons take one value,
     `in` any number, the null tests none. NaN equals NaN and is greater than every number; -0 equals 0. A
-    comparison with null is never true. With `or_null` rows are wanted, too, in which the column is null.
+    comparison with null is never true. For `in`, `members` is an Arrow array of values that are not null, in
+    place of `values`. With `or_null` rows are wanted, too, in which the column is null.
     """
 
     column: str
     operator: Operator
     values: tuple[pa.Scalar[Any], ...] = ()
     or_null: bool = False
+    members: Any = field(default=None, hash=False)
 
     @cached_property
     def ordered_values(self) -> NDArray[Any]:
         """Values of a type that counts something, as integers, ascending; nulls left out."""
-        values: Any = pa.array([value for value in self.values if value.is_valid])
+        values: Any = self.members
+        if values is None:
+            values = pa.array([value for value in self.values if value.is_valid])
         if not pa.types.is_integer(values.type):
             values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
         return np.sort(values.to_numpy(zero_copy_only=False))

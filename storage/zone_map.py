@@ -121,6 +121,8 @@ class Zones:
                 return self.nulls > 0
             case "is_not_null":
                 return self.nulls < self.rows
+            case "in" if predicate.members is not None:
+                return self._any_member(predicate)
             case "in" if len(predicate.values) > _FEW_VALUES and self._counts_as(predicate.values[0].type):
                 return self._any_between(predicate.ordered_values)
             case "in":
@@ -173,6 +175,16 @@ class Zones:
         for value in values:
             possible |= self._compare("=", value)
         return possible
+
+    def _any_member(self, predicate: RangePredicate) -> NDArray[np.bool_]:
+        if not len(predicate.members):
+            return np.zeros(len(self.rows), np.bool_)
+        if self._counts_as(predicate.members.type):
+            return self._any_between(predicate.ordered_values)
+        smallest, largest = (
+            self._plain(bound) for bound in (pc.min(predicate.members), pc.max(predicate.members))
+        )
+        return self._reaches(smallest) & _true(pc.less_equal(self.minimum, largest))
 
     def _counts_as(self, kind: pa.DataType) -> bool:
         return bool(kind == self.minimum.type and _is_counted(kind))

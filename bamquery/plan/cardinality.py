@@ -19,6 +19,7 @@ from bamquery.plan.nodes import (
     Scan,
     SingleRow,
     Sort,
+    Source,
     Union,
     Values,
 )
@@ -204,14 +205,23 @@ def _scanned(plan: Scan) -> float:
     source = plan.source
     counted = source.rows if isinstance(source, CountedSource) else None
     rows = UNKNOWN_ROWS if counted is None else float(counted)
-    unknown: list[Expression] = []
     for predicate in plan.predicates:
-        share = source.share(predicate) if isinstance(source, DescribedSource) else None
-        if share is None:
-            unknown.append(predicate)
-        else:
-            rows *= share
-    return _kept(rows, unknown)
+        rows *= _share(predicate, source)
+    return max(rows, 1.0)
+
+
+def _share(predicate: Expression, source: Source) -> float:
+    """The share of a source's rows that fulfil a condition, its parts being independent of each other."""
+    found = source.share(predicate) if isinstance(source, DescribedSource) else None
+    if found is not None:
+        return found
+    if isinstance(source, DescribedSource) and isinstance(predicate, Call):
+        match predicate.function:
+            case "and":
+                return math.prod(_share(part, source) for part in predicate.arguments)
+            case "or":
+                return min(sum(_share(part, source) for part in predicate.arguments), 1.0)
+    return _EQUALITY if is_equality(predicate) else _CONDITION
 
 
 def _groups(child: Plan, keys: Sequence[Expression]) -> float:

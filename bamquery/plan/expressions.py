@@ -36,6 +36,25 @@ class Literal:
         return kind
 
 
+@dataclass(frozen=True, eq=False)
+class Members:
+    """What `in` looks among, in place of literals: many values, one node. Two are equal only if they are one.
+
+    Operators make them while a query runs; no plan has any.
+
+    Attributes:
+        values: different ones, none null, none floating-point; an Arrow array.
+    """
+
+    values: Any
+
+    @property
+    def type(self) -> pa.DataType:
+        """Type of each of them."""
+        kind: pa.DataType = self.values.type
+        return kind
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """A scalar function of `bamquery.plan.functions` applied to arguments.
@@ -62,7 +81,7 @@ class Cast:
     try_: bool = False
 
 
-Expression: TypeAlias = ColumnRef | Literal | Call | Cast
+Expression: TypeAlias = ColumnRef | Literal | Members | Call | Cast
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.plan import interval_text
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
@@ -76,6 +76,8 @@ def format_expression(expression: Expression, *, exact: bool = False) -> str:
             return f"{name}#{index}" if exact else name
         case Literal():
             return _literal(expression, exact)
+        case Members(values=values):
+            return f"{len(values):,} values"
         case Cast(argument=argument, type=kind, try_=try_):
             keyword = "TRY_CAST" if try_ else "CAST"
             return f"{keyword}({format_expression(argument, exact=exact)} AS {_type(kind, exact)})"

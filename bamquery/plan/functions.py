@@ -42,7 +42,8 @@ SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "greater_equal": "a >= b",
         "is_distinct_from": "never null",
         "is_not_distinct_from": "never null",
-        "in": "in(a, literal, ...): null where a is null, or where nothing equals and a literal is null",
+        "in": "in(a, literal, ...): null where a is null, or where nothing equals and a literal is null;"
+        " in(a, members): null where a is null",
         # Logic (Kleene) and nulls.
         "and": "two or more booleans",
         "or": "two or more booleans",

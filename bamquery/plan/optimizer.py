@@ -9,6 +9,7 @@ from bamquery.plan.nodes import Plan
 from bamquery.plan.rules.compare_intervals import compare_intervals
 from bamquery.plan.rules.factor_conditions import factor_conditions
 from bamquery.plan.rules.fold_constants import fold_constants
+from bamquery.plan.rules.imply_conditions import imply_conditions
 from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.merge_projects import merge_projects
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     simplify_logic,
     narrow_comparisons,
     factor_conditions,
+    imply_conditions,
     merge_equalities,
     remove_trivial,  # before conditions that are decided reach a scan
     merge_projects,

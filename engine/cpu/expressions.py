@@ -15,8 +15,9 @@ from bamquery.engine.cpu.frames import decoded
 from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
 from bamquery.engine.cpu.literal_sets import LONG, literal_set
+from bamquery.engine.cpu.member_sets import among
 from bamquery.errors import ExecutionError
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 
 
 def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
@@ -45,10 +46,14 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
             return _cast(evaluate(argument, batch), kind, try_=try_)
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](arguments, kind, batch, evaluate)
+        case Call(function="in", arguments=(argument, Members() as members)):
+            return among(column_of(evaluate(argument, batch), batch.num_rows), members)
         case Call(function="in", arguments=arguments) if len(arguments) > LONG:
             return _in(expression, batch)
         case Call(function=name, arguments=arguments, type=kind):
             return _call(name, [evaluate(argument, batch) for argument in arguments], kind)
+        case Members():
+            raise AssertionError("members are looked among, not computed")
 
 
 def _in(call: Call, batch: pa.RecordBatch) -> Datum:

@@ -13,6 +13,7 @@ from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, rows_of
 from bamquery.engine.cuda.upload import upload
+from bamquery.plan.expressions import Members
 
 Test: TypeAlias = Callable[[Kernels, Operand, Operand], plc.Column]
 
@@ -90,7 +91,8 @@ def is_in(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
     known = [c for c in candidates if c.is_constant and c.literal is not None]
     tests = [equal(kernels, value, c) for c in candidates if not c.is_constant]
     if len(known) > _FEW:
-        tests.append(_among(kernels, value, known))
+        constants: Any = pa.array([candidate.datum for candidate in known], value.kind)
+        tests.append(_among(kernels, value, constants))
     else:
         tests += [equal(kernels, value, candidate) for candidate in known]
     if any(c.is_constant and c.literal is None for c in candidates):
@@ -98,16 +100,21 @@ def is_in(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
     return reduce(kernels.either, tests)
 
 
-def _among(kernels: Kernels, value: Operand, candidates: Sequence[Operand]) -> plc.Column:
+def _among(kernels: Kernels, value: Operand, constants: Any) -> plc.Column:
     """By a hash table, in which NaN equals NaN and the zeros each other."""
     assert isinstance(value.datum, plc.Column)
-    constants: Any = pa.array([candidate.datum for candidate in candidates], value.kind)
     haystack = upload(kernels.session, constants)
     found = plc.search.contains(haystack, value.datum, stream=kernels.stream, mr=kernels.memory)
     kernels.session.synchronize()  # the constants' copy is done
     if not value.datum.null_count():
         return found
     return kernels.where(kernels.is_valid(value.datum), kernels.filled(found), kernels.null(pa.bool_()))
+
+
+def is_member(kernels: Kernels, value: Operand, members: Members, rows: int) -> plc.Column:
+    """Whether the value is one of many; null where it is null."""
+    column = Operand(value.kind, kernels.column(value.datum, rows))
+    return _among(kernels, column, members.values)
 
 
 def _binary(test: Test) -> Implementation:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pylibcudf as plc
 
 from bamquery.engine.cuda.casts.cast import cast
+from bamquery.engine.cuda.comparisons import is_member
 from bamquery.engine.cuda.conditions import FORMS
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.functions import FUNCTIONS
 from bamquery.engine.cuda.kernels import Datum, Kernels, Operand
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.plan.types import value_type
 
 
@@ -45,6 +46,9 @@ def evaluate(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datu
             return cast(kernels, given, value_type(kind), try_=try_)
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](kernels, arguments, value_type(kind), frame, evaluate)
+        case Call(function="in", arguments=(argument, Members() as members)):
+            given = Operand(value_type(argument.type), evaluate(kernels, argument, frame))
+            return is_member(kernels, given, members, frame.rows)
         case Call(function=name, arguments=arguments, type=kind):
             given_all = [Operand(value_type(a.type), evaluate(kernels, a, frame)) for a in arguments]
             if all(argument.is_constant for argument in given_all):
@@ -53,3 +57,5 @@ def evaluate(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datu
                 datum = kernels.column(given_all[place].datum, frame.rows)
                 given_all[place] = Operand(given_all[place].kind, datum)
             return FUNCTIONS[name](kernels, given_all, value_type(kind))
+        case Members():
+            raise AssertionError("members are looked among, not computed")

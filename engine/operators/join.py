@@ -29,6 +29,7 @@ from bamquery.engine.operators.join_partitions import MOST_LEVELS, PARTS, Partit
 from bamquery.engine.operators.join_rows import JoinedRows, several_rows
 from bamquery.engine.operators.key_filter import KeySummary, key_filters, narrow_sides
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.read_first import held_filters, read_first
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import SpillFile, spilled
@@ -68,10 +69,19 @@ class Join(Operator[Frame], Generic[Frame]):
         self._condition = condition
         self.reservations = 2 if self._only_keys else 1  # keys are grouped, then found
         self._late: Mapping[int, LateFilter] = {}
+        self._read_first: Mapping[int, LateFilter] = {}
 
     def filter_probe(self) -> None:
         """Once the held rows are known, let scans of the other side read less. Called before it runs."""
         self._late = key_filters(self.children[0], self._kind, self._condition)
+
+    def filter_build(self) -> bool:
+        """Read probed rows first, so that scans of the held side read less; whether any can."""
+        self._read_first = held_filters(self.children[1], self._kind, self._condition)
+        if self._read_first:
+            self.reservations += 1
+            self.profile.details["reads_first"] = "left side"
+        return bool(self._read_first)
 
     def narrow(self, value: Expression, late: LateFilter) -> bool:
         """To the side that it is about, where that side's rows come as they are."""
@@ -79,12 +89,22 @@ class Join(Operator[Frame], Generic[Frame]):
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, those of held rows without a partner last."""
-        probe, build = self.children
+        probe = self.children[0]
         self.profile.details["held_rows"] = 0
+        if not self._read_first:
+            yield from self._both(context, lambda: probe.frames(context))
+            return
+        with read_first(context, probe, self._condition, self._read_first) as probed:
+            if probed is not None:
+                yield from self._both(context, probed)
+
+    def _both(
+        self, context: ExecutionContext[Frame], probe: Callable[[], Generator[Frame, None, None]]
+    ) -> Generator[Frame, None, None]:
         with (
             context.memory.reservation("JOIN") as memory,
-            closing(build.frames(context)) as frames,
-            closing(self._joined(context, lambda: probe.frames(context), frames, memory, level=0)) as rows,
+            closing(self.children[1].frames(context)) as frames,
+            closing(self._joined(context, probe, frames, memory, level=0)) as rows,
         ):
             yield from rows
 

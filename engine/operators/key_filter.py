@@ -12,7 +12,14 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.late_filter import LateCondition, LateFilter, is_ordered
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.operator import Operator
-from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Literal, referenced_columns
+from bamquery.plan.expressions import (
+    AggregateCall,
+    ColumnRef,
+    Expression,
+    Literal,
+    Members,
+    referenced_columns,
+)
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
 from bamquery.plan.rewriting import renumber
@@ -21,10 +28,12 @@ _KINDS: Final = frozenset({"inner", "semi", "right"})
 """Kinds that have no use for probed rows without a partner."""
 _KEEPS_PROBED: Final = frozenset({"inner", "left", "semi", "anti", "single", "mark"})
 """Kinds that give nothing of a probed row that is left out, and lose nothing else by it."""
-_MOST_VALUES: Final = 1024
-"""Different keys that are named one by one."""
-_GROUPED_ROWS: Final = 1 << 17
-"""Held rows beyond which nobody counts how many different keys they have."""
+_MOST_VALUES: Final = 64
+"""Different keys that are named one by one; more are a column."""
+_MOST_ROWS: Final = 1 << 20
+"""Held rows beyond which nobody collects their keys."""
+_MOST_BYTES: Final = 1 << 24
+"""Of collected keys."""
 _COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
 
 
@@ -135,6 +144,7 @@ class _KeySummary(Generic[Frame]):
         # Floating-point numbers are told apart by more than they are compared by: their bounds are enough.
         self._names_values = not pa.types.is_floating(key.type)
         self._values: list[pa.Array[Any]] = []
+        self._bytes = 0
 
     def add(self, frame: Frame) -> None:
         self.add_column(self._device.evaluate([self._key], frame))
@@ -143,17 +153,18 @@ class _KeySummary(Generic[Frame]):
         device = self._device
         self._states.append(self._bounds.partial(keys))
         self._rows += device.row_count(keys)
-        if self._rows > _GROUPED_ROWS:
+        if self._rows > _MOST_ROWS:
             self._names_values = False
         if not self._names_values:
             self._values.clear()
             return
-        groups = device.aggregation([self._column], ())
-        found = groups.final(groups.partial(keys))
-        if device.row_count(found) <= _MOST_VALUES + 1:
-            self._values.append(device.to_arrow(found, [Field("key", self._key.type)]).column(0))
+        found = pc.unique(device.to_arrow(keys, [Field("key", self._key.type)]).column(0))
+        self._bytes += found.nbytes
+        if self._bytes <= _MOST_BYTES:
+            self._values.append(found)
         else:
             self._names_values = False
+            self._values.clear()
 
     def hand_down(self) -> None:
         if not self._states:
@@ -180,6 +191,7 @@ class _KeySummary(Generic[Frame]):
             if len(named) <= _MOST_VALUES:
                 members = tuple(Literal(value) for value in named)
                 return [LateCondition("in", members, or_null)]
+            return [LateCondition("in", (low, high), or_null, Members(named))]
         return [
             LateCondition("greater_equal", (low,), or_null),
             LateCondition("less_equal", (high,), or_null),

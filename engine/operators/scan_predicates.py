@@ -15,6 +15,7 @@ from bamquery.plan.expressions import (
     ColumnRef,
     Expression,
     Literal,
+    Members,
     referenced_columns,
     transform,
     walk,
@@ -110,6 +111,11 @@ def _range(expression: Expression, schema: pa.Schema) -> RangePredicate | None:
                 schema.field(column).name,
                 "is_null" if expression.function == "is_null" else "is_not_null",
             )
+        case Call(function="in", arguments=(argument, Members(values=members))):
+            column = _column(argument)
+            if column is None or members.type != _plain(schema.field(column).type):
+                return None
+            return RangePredicate(schema.field(column).name, "in", members=members)
         case Call(function="in", arguments=(argument, *options)):
             column = _column(argument)
             # A null among the options makes the answer null instead of false: never true.
@@ -155,10 +161,15 @@ def _checked(
 ) -> RangePredicate | None:
     """The range, unless the literals are not of the column's own type."""
     field = schema.field(column)
-    kind: pa.DataType = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    kind = _plain(field.type)
     if any(value.type != kind for value in values):
         return None
     return RangePredicate(field.name, operator, tuple(values))
+
+
+def _plain(kind: Any) -> pa.DataType:
+    found: pa.DataType = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return found
 
 
 def _can_fail(expression: Expression) -> bool:

@@ -118,6 +118,8 @@ def fuse_ranges(ranges: Sequence[RangePredicate], kind: pa.DataType, c_type: str
         forbids_nulls = True
         if found.operator == "is_not_null":
             continue
+        if found.members is not None:
+            return f"its condition names {len(found.members)} values, which are found by their hashes"
         keys = [order_key(value) for value in found.values if value.is_valid]
         if found.operator == "in":
             terms.append(Term(tuple((key, key) for key in sorted(set(keys)))))

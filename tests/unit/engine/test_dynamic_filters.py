@@ -211,7 +211,7 @@ def test_parts_in_files(con: Connection) -> None:
     assert any(operator.details.get("parts") for operator in result.profile.root.walk())
     con.sql("RESET memory_limit")
     assert few < all_
-    assert "(ordered <= 1999)" in shown[0]
+    assert "ordered IN (2,000 values)" in shown[0]
 
 
 def test_a_filter_that_saves_nothing_is_not_asked(con: Connection) -> None:
@@ -253,3 +253,53 @@ def test_setting_is_known(tmp_path: Path) -> None:
         pytest.raises(bamquery.SettingError, match="dynamic_filters"),
     ):
         made.sql("SET dynamic_filters = 'perhaps'")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT small FROM few WHERE EXISTS (FROM facts f WHERE f.ordered = small AND f.noise <> small)",
+        "SELECT small FROM few WHERE NOT EXISTS (FROM facts f WHERE f.ordered = small AND f.noise < 3000)",
+        "SELECT small FROM few SEMI JOIN facts ON ordered = small",
+        "SELECT small FROM few ANTI JOIN facts ON holes = small",
+        "SELECT small, EXISTS (FROM facts f WHERE f.holes = small) AS found FROM few",
+        "SELECT small, (SELECT any_value(noise > 0) FROM facts f WHERE f.ordered = small) AS some FROM few",
+        "SELECT word FROM few WHERE word IN (SELECT word FROM facts)",
+        "SELECT code FROM few WHERE code IN (SELECT code FROM facts)",
+        "SELECT day FROM few WHERE day IN (SELECT day FROM facts)",
+        "SELECT money FROM few WHERE money IN (SELECT money FROM facts)",
+    ],
+)
+def test_a_small_side_is_read_first(con: Connection, sql: str) -> None:
+    few, all_, shown = _both(con, sql)
+    assert few < all_ / 2
+    assert any("keys of a join" in text for text in shown)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT small FROM few WHERE small NOT IN (SELECT holes FROM facts)",
+        "SELECT small, small IN (SELECT holes FROM facts) AS found FROM few",
+        "SELECT ordered FROM facts ANTI JOIN few ON ordered = small",
+    ],
+)
+def test_not_first_where_more_than_keys_counts(con: Connection, sql: str) -> None:
+    _, _, shown = _both(con, sql)
+    assert shown == []
+
+
+def test_nothing_read_first(con: Connection) -> None:
+    result = con.sql("SELECT small FROM none WHERE EXISTS (FROM facts f WHERE f.ordered = small)")
+    assert result.to_arrow().num_rows == 0
+    few, all_, _ = _both(con, "SELECT small FROM none WHERE small IN (SELECT ordered FROM facts)")
+    assert few <= all_
+
+
+def test_read_first_by_files(con: Connection) -> None:
+    con.sql("SET memory_limit = '200KB'")
+    _both(
+        con,
+        "SELECT ordered FROM facts f WHERE ordered < 900 AND EXISTS (FROM facts g WHERE g.noise = f.ordered)",
+    )
+    con.sql("RESET memory_limit")

@@ -80,6 +80,13 @@ class Aggregation(Protocol[Frame, State]):
         """
         ...
 
+    def roll_up(self, state: State, keys: Sequence[int], number: int) -> State:
+        """The groups by some of the keys; the other keys are null, and the number is one key more, the last.
+
+        The state may be one that this has made, with those keys at least.
+        """
+        ...
+
     def to_arrow(self, state: State) -> pa.RecordBatch:
         """The state of at least one group, one row a group, for `from_arrow` of the same aggregation."""
         ...

@@ -16,6 +16,7 @@ from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.repeat import Repeat
+from bamquery.engine.operators.roll_up import RollUp, can_roll_up
 from bamquery.engine.operators.sample import Sample
 from bamquery.engine.operators.scan import make_scan
 from bamquery.engine.operators.single_row import SingleRow
@@ -146,11 +147,14 @@ def _lower_sets(
     """One grouping by the keys of all sets and the number of the set."""
     fields = plan.fields
     key_fields = fields[: len(plan.keys)]
+    own_fields = (*key_fields, SET_NUMBER, *fields[len(plan.keys) : -1])
+    if can_roll_up(calls, len(plan.keys), plan.sets):
+        rolled = RollUp(rows, plan.keys, calls, plan.sets, own_fields)
+        return CollectSets(rolled, rows.fields, calls, plan.sets, fields)
     expanded = ExpandSets(rows, plan.keys, key_fields, plan.sets)
     keys = [
         ColumnRef(i, field.name, field.type)
         for i, field in enumerate(expanded.fields)
         if i >= len(rows.fields)
     ]
-    own_fields = (*key_fields, SET_NUMBER, *fields[len(plan.keys) : -1])
     return CollectSets(kind(expanded, keys, calls, own_fields), rows.fields, calls, plan.sets, fields)

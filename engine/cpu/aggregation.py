@@ -22,7 +22,7 @@ from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import as_type, concatenate_columns, decoded, make_batch, take_batch
 from bamquery.engine.cpu.grouping import Grouping, group_rows
 from bamquery.engine.cpu.hashing import hash_rows
-from bamquery.engine.cpu.kernels import Column, booleans_of, nulls, take
+from bamquery.engine.cpu.kernels import Column, booleans_of, column_of, constant, nulls, take
 from bamquery.plan.expressions import AggregateCall, Expression
 
 
@@ -96,6 +96,22 @@ class CpuAggregation:
             )
             for start, end in zip([0, *ends[:-1]], ends, strict=True)
         ]
+
+    def roll_up(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
+        """The groups by some of the keys, and a number."""
+        kept, groups, parts = state.keys, state.groups, state.parts
+        if len(keys) < len(self._keys):
+            grouping = group_rows([state.keys[i] for i in keys], state.groups)
+            # Without keys there is one group even of none, which has no place among those of rows.
+            groups = grouping.groups if state.groups else 0
+            parts = tuple(
+                accumulator.merge(own, grouping.codes, groups)
+                for accumulator, own in zip(self._accumulators, state.parts, strict=True)
+            )
+            found = dict(zip(keys, grouping.keys, strict=True))
+            kept = tuple(found.get(i, nulls(groups, key.type)) for i, key in enumerate(state.keys))
+        own_number = column_of(constant(number, pa.int64()), groups)
+        return CpuGroups((*kept[: len(self._keys)], own_number), groups, parts)
 
     def to_arrow(self, state: CpuGroups) -> pa.RecordBatch:
         """A column for each key and part; its name says whose it is, and whether it was numpy's."""

@@ -83,6 +83,10 @@ class CudaAggregation:
         """The groups by libcudf's hash of their keys, seeded by the level."""
         return self._on_gpu(lambda: self._split(state, count, level))
 
+    def roll_up(self, state: CudaGroups, keys: Sequence[int], number: int) -> CudaGroups:
+        """The groups by some of the keys, and a number."""
+        return self._on_gpu(lambda: self._roll_up(state, keys, number))
+
     def to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
         """A column for each key and part; its name says whose it is."""
         return self._on_gpu(lambda: self._to_arrow(state))
@@ -142,6 +146,24 @@ class CudaAggregation:
             state.with_columns([kernels.cut(column, start, end) for column in columns], end - start)
             for start, end in zip(starts, ends, strict=True)
         ]
+
+    def _roll_up(self, state: CudaGroups, keys: Sequence[int], number: int) -> CudaGroups:
+        kernels = self._kernels
+        kept, groups, parts = state.keys[: len(self._keys)], state.groups, state.parts
+        if len(keys) < len(self._keys) and groups:
+            grouping = group_rows(kernels, [state.keys[i] for i in keys], groups)
+            groups = grouping.codes.groups
+            parts = tuple(
+                accumulator.merge(kernels, own, grouping.codes)
+                for accumulator, own in zip(self._accumulators, state.parts, strict=True)
+            )
+            found = dict(zip(keys, grouping.keys, strict=True))
+            kept = tuple(
+                found[i] if i in found else kernels.nulls(groups, key.type)
+                for i, key in enumerate(self._keys)
+            )
+        own_number = kernels.repeated(kernels.number(number, pa.int64()), groups)
+        return CudaGroups((*kept, own_number), groups, parts)
 
     def _to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
         session = self._kernels.session

@@ -13,7 +13,8 @@ from bamquery.engine.operators.aggregate import Aggregate
 from bamquery.engine.operators.collect_sets import CollectSets
 from bamquery.engine.operators.distinct_aggregate import DistinctAggregate
 from bamquery.engine.operators.expand_sets import SET_NUMBER, ExpandSets
-from bamquery.plan.expressions import AggregateCall, ColumnRef
+from bamquery.engine.operators.roll_up import RollUp, can_roll_up
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Literal
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Rows, assert_same, random_table, reference, run
 from tests.oracle import ask
@@ -24,8 +25,17 @@ COUNT = AggregateCall("count_star", (), pa.int64())
 SUM = AggregateCall("sum", (reference(TABLE, "c"),), pa.decimal128(38, 0))
 DISTINCT = AggregateCall("count", (reference(TABLE, "b"),), pa.int64(), distinct=True)
 
+LEAST = AggregateCall(
+    "min",
+    (reference(TABLE, "c"),),
+    pa.int64(),
+    filter=Call("greater", (reference(TABLE, "b"), Literal(pa.scalar(0, pa.int8()))), pa.bool_()),
+)
 
-def _groups(table: pa.Table, device: Device[Any], calls: list[AggregateCall]) -> pa.Table:
+
+def _groups(
+    table: pa.Table, device: Device[Any], calls: list[AggregateCall], *, rolled_up: bool = False
+) -> pa.Table:
     rows = Rows(table)
     keys = [reference(table, "a"), reference(table, "b")]
     key_fields = tuple(Field(key.name, key.type) for key in keys)
@@ -35,22 +45,38 @@ def _groups(table: pa.Table, device: Device[Any], calls: list[AggregateCall]) ->
     ]
     values = tuple(Field(f"c{i}", call.type) for i, call in enumerate(calls))
     kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
-    grouped = kind(expanded, places, calls, (*key_fields, SET_NUMBER, *values))
+    own_fields = (*key_fields, SET_NUMBER, *values)
+    if rolled_up:
+        grouped: Any = RollUp(rows, keys, calls, SETS, own_fields)
+    else:
+        grouped = kind(expanded, places, calls, own_fields)
     fields = (*key_fields, *values, SET_NUMBER)
     return run(CollectSets(grouped, rows.fields, calls, SETS, fields), device)
 
 
 @pytest.mark.parametrize("rows", [4300, 1, 0])
 @pytest.mark.parametrize(
-    ("calls", "sql"),
-    [([COUNT, SUM], "count(*), sum(c)"), ([COUNT, DISTINCT], "count(*), count(DISTINCT b)"), ([], "")],
+    ("calls", "sql", "rolled_up"),
+    [
+        ([COUNT, SUM], "count(*), sum(c)", False),
+        ([COUNT, SUM, LEAST], "count(*), sum(c), min(c) FILTER (b > 0)", True),
+        ([COUNT, DISTINCT], "count(*), count(DISTINCT b)", False),
+        ([], "", False),
+        ([], "", True),
+    ],
 )
 def test_sets(
-    oracle: duckdb.DuckDBPyConnection, device: Device[Any], rows: int, calls: list[AggregateCall], sql: str
+    oracle: duckdb.DuckDBPyConnection,
+    device: Device[Any],
+    rows: int,
+    calls: list[AggregateCall],
+    sql: str,
+    rolled_up: bool,
 ) -> None:
     table = TABLE.slice(0, rows)
     columns = f"a, b, {sql}" if sql else "a, b"
-    given = _groups(table, device, calls)
+    assert can_roll_up(calls, 2, SETS) == (DISTINCT not in calls)
+    given = _groups(table, device, calls, rolled_up=rolled_up)
     assert given.num_columns == 3 + len(calls)
     for number, keys in enumerate(("a, b", "b", "", "a", "")):
         shown = columns if "a" in keys else columns.replace("a, b", "NULL AS a, b", 1)
@@ -62,3 +88,9 @@ def test_sets(
         own = given.filter(pa.compute.equal(given["grouping set"], number)).drop_columns("grouping set")
         own = own.sort_by([(name, "ascending") for name in keys.split(", ")]) if keys else own
         assert_same(own, expected)
+
+
+def test_without_a_finest_set_or_with_an_order_of_rows_nothing_is_rolled_up() -> None:
+    assert not can_roll_up([COUNT], 2, [(0,), (1,)])
+    assert not can_roll_up([AggregateCall("last", (reference(TABLE, "c"),), pa.int64())], 2, [(0, 1), ()])
+    assert not can_roll_up([COUNT], 0, [(), ()])

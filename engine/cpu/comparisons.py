@@ -31,6 +31,8 @@ _SPAN = 1 << 24
 """Between the least and the greatest of them, where there is a bit for each value."""
 _FEW = 4
 """Float literals up to which IN compares one by one rather than hashes."""
+_FEW_TEXTS = 3
+"""Strings for which that holds: to compare lengths and bytes takes a tenth of the time of hashing."""
 
 
 def _is_float(datum: Datum) -> bool:
@@ -145,6 +147,8 @@ def _in_literals(column: Column, literals: Sequence[Constant]) -> list[Column]:
         if any(literal.as_py() != literal.as_py() for literal in literals):
             tests.append(equal(column, nan))
         return [*tests, *_hashed(column, found)]
+    if len(literals) <= _FEW_TEXTS and pa.types.is_large_string(column.type):
+        return [equal(column, literal) for literal in literals]
     return _hashed(column, [column_of(literal, 1) for literal in literals])
 
 

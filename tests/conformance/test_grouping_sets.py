@@ -65,7 +65,7 @@ def _groups(
         ([], "", True),
     ],
 )
-def test_sets(
+def test_sets(  # noqa: PLR0917
     oracle: duckdb.DuckDBPyConnection,
     device: Device[Any],
     rows: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,8 @@ from bamquery.engine.cpu.kernels import Column, compute, from_values, take, valu
 from bamquery.engine.cpu.sorting import sorted_positions
 from bamquery.plan.expressions import ColumnRef, SortKey
 
+_SHORT: Final = 1 << 16
+
 
 class Gathered(Accumulator):
     """Lists of values that are not null, in the rows' order; memory follows the rows."""
@@ -29,8 +31,12 @@ class Gathered(Accumulator):
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """One list a group."""
         column, codes = self._wanted(column, codes)
-        order = np.argsort(codes, kind="stable")
-        return (lists_of(take(column, order), count_by_group(codes, groups)),)
+        counts = count_by_group(codes, groups)
+        if groups == 1:
+            return (lists_of(column, counts),)
+        # Numbers of 16 bits are sorted by their digits, which is several times quicker.
+        short = codes.astype(np.uint16) if groups <= _SHORT else codes
+        return (lists_of(take(column, np.argsort(short, kind="stable")), counts),)
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The lists, joined in the states' order."""

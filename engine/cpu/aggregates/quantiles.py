@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu import decimals
-from bamquery.engine.cpu.aggregates.gathered import Gathered, codes_of, sorted_within
+from bamquery.engine.cpu.aggregates.gathered import Gathered, codes_of
+from bamquery.engine.cpu.aggregates.ranks import values_at
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -26,7 +27,6 @@ from bamquery.engine.cpu.kernels import (
     values_of,
     where,
 )
-from bamquery.plan.expressions import ColumnRef, SortKey
 
 _MOST_EXACT: Final = 1 << 31
 _WORD_DIGITS: Final = 18
@@ -44,11 +44,9 @@ class DiscreteQuantile(Gathered):
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """Null where there is no value."""
-        ordered = _ordered(values, counts, descending=self._descending)
-        filled = counts > 0
-        starts = np.cumsum(counts) - counts
-        places = np.where(filled, starts + np.maximum(self._ranks(counts), 1) - 1, 0)
-        return take(ordered, from_values(places, pa.int64(), flags_of(filled)))
+        ranks = np.maximum(self._ranks(counts), 1) - 1
+        (found,) = values_at(values, counts, [ranks], descending=self._descending)
+        return where(flags_of(counts > 0), found, constant(None, values.type))
 
     def _ranks(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         exact = Fraction(self._quantile)
@@ -73,16 +71,13 @@ class ContinuousQuantile(Gathered):
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """Null where there is no value."""
-        ordered = _ordered(values, counts, descending=self._descending)
         filled = counts > 0
-        starts = np.cumsum(counts) - counts
         rank = np.where(filled, (counts - 1) * self._quantile, 0.0)
         lower, upper = np.floor(rank), np.ceil(rank)
-        if not len(ordered):
+        if not len(values):
             return nulls(len(counts), self._kind)
-        low, high = (
-            take(ordered, np.where(filled, starts + side.astype(np.int64), 0)) for side in (lower, upper)
-        )
+        sides = [side.astype(np.int64) for side in (lower, upper)]
+        low, high = values_at(values, counts, sides, descending=self._descending)
         return _between(low, high, rank - lower, flags_of(filled), self._kind)
 
 
@@ -104,23 +99,6 @@ class MedianDistance(Gathered):
             with np.errstate(all="ignore"):
                 distances = from_values(np.abs(values_of(values) - values_of(medians)), self._kind)
         return self._median.answer(distances, counts)
-
-
-def _is_stored(kind: pa.DataType) -> bool:
-    """Whether stored values are numbers in the order of SQL; numpy, too, has NaN for the greatest."""
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
-
-
-def _ordered(values: Column, counts: NDArray[np.int64], *, descending: bool) -> Column:
-    """Each group's values in order, NaN the greatest."""
-    if _is_stored(values.type):
-        order = np.lexsort((values_of(values), codes_of(counts)))
-        if descending:
-            ends = np.cumsum(counts)
-            order = order[np.repeat(2 * ends - counts - 1, counts) - np.arange(len(order))]
-        return take(values, order)
-    key = SortKey(ColumnRef(1, "", values.type), descending)
-    return take(values, sorted_within(codes_of(counts), [values], [key]))
 
 
 def _between(

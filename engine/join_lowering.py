@@ -18,6 +18,7 @@ from bamquery.plan.cardinality import estimated_rows
 from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
 from bamquery.plan.nodes import JoinKind, Plan
 from bamquery.plan.rewriting import conjunction, conjuncts, renumber
+from bamquery.plan.types import is_interval
 
 _SWAPPED: Final[Mapping[JoinKind, JoinKind]] = MappingProxyType(
     {"inner": "inner", "left": "right", "right": "left", "full": "full"}
@@ -56,6 +57,7 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
     width = len(plan.left.fields)
     keys: list[tuple[Expression, Expression, bool]] = []
     others: list[Expression] = []
+    compared: tuple[tuple[Expression, Expression], ...] = ()
     for part in [] if plan.condition is None else conjuncts(plan.condition):
         key = _key(part, width)
         if key is None:
@@ -70,12 +72,23 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
             else []
         )
         keys = [key for key in keys if key[2]]
+        if not any(is_interval(left.type) for left, _, _ in keys):
+            compared = _compared(others, width)
     return JoinCondition(
         tuple(left for left, _, _ in keys),
         tuple(_of_right(right, width) for _, right, _ in keys),
         tuple(nulls_equal for _, _, nulls_equal in keys),
         conjunction(others) if others else None,
+        compared,
     )
+
+
+def _compared(parts: Sequence[Expression], width: int) -> tuple[tuple[Expression, Expression], ...]:
+    """Columns of the left and of the right that all those conditions compare; none if one does not."""
+    found = [_key(part, width) for part in parts]
+    keys = [(key[0], _of_right(key[1], width)) for key in found if key is not None]
+    whole = len(keys) == len(parts) and not any(is_interval(left.type) for left, _ in keys)
+    return tuple(keys) if whole else ()
 
 
 def _answers_alone(keys: Sequence[tuple[Expression, Expression, bool]], others: Sequence[Expression]) -> bool:

@@ -63,7 +63,7 @@ class Join(Operator[Frame], Generic[Frame]):
         fields: tuple[Field, ...],
     ) -> None:
         details = {"kind": kind, "keys": _keys(condition), "condition": _residual(condition)}
-        name = "Hash join" if condition.probe_keys else "Nested loop join"
+        name = "Hash join" if condition.probe_keys or condition.compared else "Nested loop join"
         super().__init__(fields, (probe, build), OperatorProfile(name, details))
         self._kind = kind
         self._condition = condition

@@ -98,7 +98,7 @@ def held_rows(
     frame = device.concatenate(frames)
     rows, size = device.row_count(frame), device.nbytes(frame)
     if not condition.build_keys:
-        memory.resize(size)
+        memory.resize(held_bytes(rows, size) if condition.compared else size)
         return Build(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
     keys = device.evaluate(condition.build_keys, frame)
     table = device.join_table(keys, condition.nulls_equal)

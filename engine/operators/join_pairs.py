@@ -31,12 +31,15 @@ class JoinCondition:
         build_keys: over the held side, as many and of the same types.
         nulls_equal: for each key, whether null equals null.
         residual: over the columns of the probed, then of the held side; None: keys are all.
+        compared: for a mark, what the residual says where it says of several columns that they are equal:
+            pairs of columns over the probed and over the held side.
     """
 
     probe_keys: tuple[Expression, ...] = ()
     build_keys: tuple[Expression, ...] = ()
     nulls_equal: tuple[bool, ...] = ()
     residual: Expression | None = None
+    compared: tuple[tuple[Expression, Expression], ...] = ()
 
     @property
     def is_never_true(self) -> bool:

@@ -21,6 +21,7 @@ from bamquery.engine.operators.join_pairs import (
     kept_rows,
     truth_column,
 )
+from bamquery.engine.operators.row_marks import RowMarks
 from bamquery.errors import ExecutionError
 from bamquery.plan.nodes import JoinKind
 
@@ -42,6 +43,7 @@ class JoinedRows(Generic[Frame]):
         self._kind = kind
         self._condition = condition
         self._matched = np.zeros(held.rows, np.bool_) if kind in ("right", "full") else None
+        self._marks = RowMarks(context, held.frame, condition) if condition.compared else None
         self._finder = PairFinder(
             context,
             held.table,
@@ -57,6 +59,11 @@ class JoinedRows(Generic[Frame]):
         Raises:
             ExecutionError: a key or condition cannot be computed, or a single row has several partners.
         """
+        if self._marks is not None:
+            equal, unknown = self._marks.of(frame)
+            mark = truth_column(self._device, equal, unknown & ~equal)
+            yield self._device.join_columns([frame, mark])
+            return
         table = joining_table(self._held.table, self._kind, self._condition)
         if table is not None:
             yield from self._joined(table, frame)

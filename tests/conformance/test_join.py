@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,57 @@ def test_marks(oracle: duckdb.DuckDBPyConnection, device: Device[Any], held: lis
     ):
         ours = run(_joined(left, right, "mark", condition, [2]), device)
         assert _rows(ours) == _rows(expected)
+
+
+@pytest.mark.parametrize("rows", [(60, 40), (60, 0), (0, 40)], ids=str)
+@pytest.mark.parametrize(("nulls_left", "nulls_right"), [(True, True), (True, False), (False, True)])
+def test_marks_by_several_columns(
+    oracle: duckdb.DuckDBPyConnection,
+    device: Device[Any],
+    rows: tuple[int, int],
+    nulls_left: bool,
+    nulls_right: bool,
+) -> None:
+    def table(count: int, seed: int, with_nulls: bool) -> pa.Table:
+        chosen = random.Random(seed)
+        values: list[int | None] = [0, 1, 2, 3, 4]
+        values += [None] if with_nulls else []
+        one, other, third = ([chosen.choice(values) for _ in range(count)] for _ in range(3))
+        texts = [None if value is None else f"t{value}" for value in other]
+        return pa.table(
+            {
+                "a": pa.array(one, pa.int64()),
+                "b": pa.array(texts, pa.large_string()),
+                "c": pa.array(third, pa.int8()),
+            }
+        )
+
+    left, right = table(rows[0], 1, nulls_left), table(rows[1], 2, nulls_right)
+    places = [ColumnRef(i, field.name, field.type) for i, field in enumerate(left.schema)]
+    others = [ColumnRef(3 + i, field.name, field.type) for i, field in enumerate(left.schema)]
+    kinds = {"pairs": places[:2], "rows": places}
+    for columns in kinds.values():
+        names = ", ".join(column.name for column in columns)
+        expected = ask(oracle, f"SELECT *, ({names}) IN (SELECT {names} FROM r) FROM l", l=left, r=right)
+        parts = tuple(
+            Call("equal", (mine, other), pa.bool_()) for mine, other in zip(columns, others, strict=False)
+        )
+        compared = tuple((column, column) for column in columns)
+        condition = JoinCondition(residual=Call("and", parts, pa.bool_()), compared=compared)
+        ours = run(_joined(left, right, "mark", condition, [7]), device)
+        assert _rows(ours) == _rows(expected)
+    # DuckDB has no such queries that take columns from outside.
+    same = "SELECT 1 FROM r WHERE r.c IS NOT DISTINCT FROM l.c AND"
+    maybe = " AND ".join(f"(r.{x} = l.{x} OR r.{x} IS NULL OR l.{x} IS NULL)" for x in "ab")
+    equal = "r.a = l.a AND r.b = l.b"
+    answer = f"CASE WHEN EXISTS ({same} {equal}) THEN TRUE WHEN NOT EXISTS ({same} {maybe}) THEN FALSE END"
+    expected = ask(oracle, f"SELECT *, {answer} FROM l", l=left, r=right)
+    parts = tuple(Call("equal", pair, pa.bool_()) for pair in zip(places[:2], others[:2], strict=True))
+    condition = JoinCondition(
+        (places[2],), (places[2],), (True,), Call("and", parts, pa.bool_()), compared=compared[:2]
+    )
+    ours = run(_joined(left, right, "mark", condition, [7]), device)
+    assert _rows(ours) == _rows(expected)
 
 
 def test_single_rows(device: Device[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -29,6 +30,10 @@ def _column(kind: str, rows: int) -> Any:
     return pa.array([str(n) for n in numbers], pa.large_string())
 
 
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
 @pytest.mark.parametrize("kind", ["decimal", "wide", "double", "date", "text"])
 @pytest.mark.parametrize("counts", [[1000, 0, 2000, 1], [3, 0, 1, 5], [0], []])
 @pytest.mark.parametrize("descending", [False, True])
@@ -42,5 +47,5 @@ def test_values_are_those_of_each_group_in_order(kind: str, counts: list[int], d
         assert column.type == values.type
         for group in np.flatnonzero(sizes).tolist():
             own = values[int(ends[group] - sizes[group]) : int(ends[group])].to_pylist()
-            own.sort(key=lambda v: (v != v, v if v == v else 0), reverse=descending)
+            own.sort(key=lambda v: (_is_nan(v), 0 if _is_nan(v) else v), reverse=descending)
             assert repr(column[group].as_py()) == repr(own[int(rank[group])])

@@ -58,16 +58,23 @@ class CpuAggregation:
         self._calls = tuple(calls)
         assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
         self._accumulators = tuple(accumulator_of(call) for call in self._calls)
+        self._averages = _averages(self._calls)
+        self._order = sorted(range(len(self._calls)), key=lambda i: i in self._averages)
 
     def partial(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of one frame's rows."""
         grouping = group_rows(evaluate_columns(self._keys, batch), batch.num_rows)
-        parts: list[Parts] = []
-        for call, accumulator in zip(self._calls, self._accumulators, strict=True):
-            argument, kept = _inputs(call, batch)
-            codes = grouping.codes if kept is None else grouping.codes[kept]
-            parts.append(accumulator.partial(argument, codes, grouping.groups))
-        return CpuGroups(grouping.keys, grouping.groups, tuple(parts))
+        parts: dict[int, Parts] = {}
+        for i in self._order:
+            call, accumulator = self._calls[i], self._accumulators[i]
+            average = self._averages.get(i)
+            shared = None if average is None else accumulator.from_average(parts[average])
+            if shared is None:
+                argument, kept = _inputs(call, batch)
+                codes = grouping.codes if kept is None else grouping.codes[kept]
+                shared = accumulator.partial(argument, codes, grouping.groups)
+            parts[i] = shared
+        return CpuGroups(grouping.keys, grouping.groups, tuple(parts[i] for i in range(len(self._calls))))
 
     def merge(self, states: Sequence[CpuGroups]) -> CpuGroups:
         """One state of several, in the rows' order."""
@@ -143,6 +150,20 @@ class CpuAggregation:
             columns.append(as_type(accumulator.final(parts), call.type))
             assert columns[-1].type == call.type
         return make_batch(columns, state.groups)
+
+
+def _averages(calls: Sequence[AggregateCall]) -> dict[int, int]:
+    """For sums and counts the average of the same argument over the same rows, which knows both."""
+    averages = {
+        (call.arguments, call.filter): i
+        for i, call in enumerate(calls)
+        if call.function == "avg" and not call.order
+    }
+    return {
+        i: averages[call.arguments, call.filter]
+        for i, call in enumerate(calls)
+        if call.function in ("sum", "count") and not call.order and (call.arguments, call.filter) in averages
+    }
 
 
 def _of_numbers(numbers: NDArray[Any]) -> Column:

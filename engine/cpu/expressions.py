@@ -16,6 +16,7 @@ from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
 from bamquery.engine.cpu.literal_sets import LONG, literal_set
 from bamquery.engine.cpu.member_sets import among
+from bamquery.engine.cpu.small_expressions import is_nested, nested
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 
@@ -51,6 +52,9 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
         case Call(function="in", arguments=arguments) if len(arguments) > LONG:
             return _in(expression, batch)
         case Call(function=name, arguments=arguments, type=kind):
+            small = nested(expression, batch) if is_nested(expression) else None
+            if small is not None:
+                return small
             return _call(name, [evaluate(argument, batch) for argument in arguments], kind)
         case Members():
             raise AssertionError("members are looked among, not computed")

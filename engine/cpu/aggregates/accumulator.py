@@ -35,6 +35,10 @@ class Accumulator(ABC):
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """States of the groups after these rows; `column` is the argument, decoded, nulls included."""
 
+    def from_average(self, parts: Parts) -> Parts | None:
+        """The same states as `partial` gives, from those of `avg` over the same rows; None if not of such."""
+        return None
+
     @abstractmethod
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """States of the groups, each from those of its number."""

@@ -52,6 +52,11 @@ class FloatSum(Accumulator):
             sums = add_by_group(codes, values_of(column).astype(np.float64, copy=False), groups)
         return (sums, seen_by_group(codes, groups))
 
+    def from_average(self, parts: Parts) -> Parts | None:
+        """The count tells whether there was a value."""
+        *sums, counts = (np.asarray(part) for part in parts)
+        return (*sums, counts > 0)
+
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The sums."""
         sums, seen = (np.asarray(part) for part in parts)
@@ -99,6 +104,11 @@ class ExactSum(Accumulator):
         """Limbs, and whether there was a value."""
         column, codes = without_nulls(column, codes)
         return (*_sum_limbs(column, codes, groups), seen_by_group(codes, groups))
+
+    def from_average(self, parts: Parts) -> Parts | None:
+        """The count tells whether there was a value."""
+        *sums, counts = (np.asarray(part) for part in parts)
+        return (*sums, counts > 0)
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The sums."""

@@ -143,3 +143,23 @@ def test_pieces(oracle: duckdb.DuckDBPyConnection, call: AggregateCall, sql: str
 
 def test_every_function_is_there() -> None:
     assert {*ACCUMULATORS, *WITH_PARAMETER} == set(AGGREGATE_FUNCTIONS)
+
+
+@pytest.mark.parametrize(
+    ("column", "total"), [("i", pa.decimal128(38, 0)), ("x", DOUBLE), ("m", pa.decimal128(38, 3))]
+)
+def test_sums_and_counts_beside_an_average_are_those_that_stand_alone(
+    column: str, total: pa.DataType
+) -> None:
+    argument = (COLUMNS[column],)
+    calls = [
+        AggregateCall("sum", argument, total),
+        AggregateCall("count", argument, pa.int64()),
+        AggregateCall("avg", argument, DOUBLE),
+    ]
+    (batch,) = TABLE.combine_chunks().to_batches()
+    together = CpuAggregation([COLUMNS["k"]], calls)
+    columns = together.final(together.partial(batch)).columns
+    for place, call in enumerate(calls, start=1):
+        alone = CpuAggregation([COLUMNS["k"]], [call])
+        assert alone.final(alone.partial(batch)).column(1).equals(columns[place])

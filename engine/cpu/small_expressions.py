@@ -83,8 +83,7 @@ def _small(expression: Expression, batch: pa.RecordBatch, columns: list[Datum]) 
             found = _of(small_values(column_of(value, 1)))
             return None if found is None else _Small(found.values[0], found.bound)
         case Cast(argument=argument, type=kind) if pa.types.is_decimal128(argument.type):
-            small = _small(argument, batch, columns)
-            return None if small is None else _fitting(_scaled(small, argument.type, kind.scale), kind)
+            return _rescaled(_small(argument, batch, columns), argument.type, kind)
         case Call(function=name, arguments=(one, other), type=kind) if name in _FUNCTIONS:
             return _computed(name, (one, other), kind, batch, columns)
         case _:
@@ -115,6 +114,10 @@ def _scaled(small: _Small, own: Kind, scale: int) -> _Small | None:
     if digits < 0 or max(small.bound, 1) * 10**digits > _LARGEST:
         return None
     return _Small(small.values * 10**digits, small.bound * 10**digits) if digits else small
+
+
+def _rescaled(small: _Small | None, own: Kind, kind: Kind) -> _Small | None:
+    return None if small is None else _fitting(_scaled(small, own, kind.scale), kind)
 
 
 def _fitting(small: _Small | None, kind: Kind) -> _Small | None:

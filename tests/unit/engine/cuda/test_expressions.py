@@ -5,9 +5,12 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bamquery.engine.device import Device
+from bamquery.plan.expressions import Call, ColumnRef, Members
+from bamquery.plan.nodes import Field
 from tests import device_cases
 
 EVERY = {
@@ -32,3 +35,13 @@ def test_functions(device: Device[Any], family: str) -> None:
 def test_casts(device: Device[Any]) -> None:
     for case in islice(device_cases.casts(device), 0, None, 5):
         device_cases.check(device, case)
+
+
+def test_many_members(device: Device[Any]) -> None:
+    values: Any = pa.array([5, None, 300, -1, 7], pa.int64())
+    wanted: Any = pa.array(range(7, 400), pa.int64())
+    condition = Call("in", (ColumnRef(0, "k", pa.int64()), Members(wanted)), pa.bool_())
+    assert not device.expression_refusals(condition)
+    frame = device.from_arrow(pa.RecordBatch.from_arrays([values], names=["k"]))
+    found = device.to_arrow(device.evaluate([condition], frame), [Field("found", pa.bool_())])
+    assert found.column(0).to_pylist() == [False, None, True, False, True]

@@ -30,9 +30,9 @@ FIELDS = (Field("k", NUMBER), Field("n", NUMBER), Field("word", WORD))
 
 
 @pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_chunks(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let both sides have several chunks."""
-    monkeypatch.setattr(framing, "GATHERED_ROWS", 60)
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 60 // device.task_size)
 
 
 def _table(keys: list[int | None], first: int = 0) -> pa.Table:

@@ -136,9 +136,9 @@ def test_a_sort_holds_no_more_than_it_may(device: Device[Any]) -> None:
 
 
 @pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_chunks(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs have several chunks."""
-    monkeypatch.setattr(framing, "GATHERED_ROWS", 300)
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 300 // device.task_size)
 
 
 @pytest.mark.usefixtures("small_chunks")
@@ -169,7 +169,7 @@ def test_runs_are_merged_in_stable_order(
     device: Device[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, distinct: int, limit: str
 ) -> None:
     """Also in several passes, by portions of few rows."""
-    monkeypatch.setattr(framing, "GATHERED_ROWS", 1000)
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 1000 // device.task_size)
     monkeypatch.setattr(sort_runs, "PORTION_ROWS", 700)
     random_keys = random.Random(1)
     keys = pa.array([random_keys.choice([None, random_keys.randrange(distinct)]) for _ in range(20_000)])

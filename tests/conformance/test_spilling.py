@@ -21,6 +21,7 @@ import bamquery
 from bamquery.connection import Connection
 from bamquery.engine import spill
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.device import Device
 from bamquery.engine.operators import framing, scan_chunks
 from bamquery.engine.operators.join_pairs import PairFinder
 from bamquery.errors import CancelledError, MemoryLimitError, StorageError, UnsupportedError
@@ -164,8 +165,10 @@ def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture
-def connection(tmp_path: Path, device_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setattr(framing, "GATHERED_ROWS", 600)
+def connection(
+    tmp_path: Path, device: Device[Any], device_name: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Connection]:
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 600 // device.task_size)
     for limit in ("FIRST_VECTORS", "CHUNK_VECTORS"):
         monkeypatch.setattr(scan_chunks, limit, 1)
     with bamquery.connect(tmp_path / "db", device=device_name, memory_limit=f"{LIMIT} B", threads=2) as found:

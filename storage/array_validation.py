@@ -17,5 +17,8 @@ def validate(array: Any) -> None:
         array.validate()
         for place in range(array.type.num_fields):
             validate(array.field(place))
+    elif pa.types.is_fixed_size_list(array.type):
+        array.validate()
+        validate(array.values)
     else:
         array.validate(full=not pa.types.is_time(array.type))

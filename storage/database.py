@@ -82,7 +82,11 @@ class Database:
         try:
             _read_marker(folder)
         except FileNotFoundError:
-            _require_unused(folder)
+            names = list_names(folder)
+            if (folder / MARKER).exists():  # another process has made it meanwhile
+                _read_marker(folder)
+                return cls(folder, filesystem)
+            _require_unused(folder, names)
             if not create:
                 raise StorageError("there is no database", folder) from None
             _create(folder, filesystem)
@@ -432,9 +436,9 @@ def _read_marker(folder: Path) -> None:
         )
 
 
-def _require_unused(folder: Path) -> None:
+def _require_unused(folder: Path, names: Sequence[str]) -> None:
     """Refuse to make a database where something else is; drafts of markers are litter of a crash."""
-    other = [name for name in list_names(folder) if not name.startswith(f"{MARKER}.")]
+    other = [name for name in names if not name.startswith(f"{MARKER}.")]
     if other:
         raise StorageError(
             f"not a BamQuery database (no {MARKER}), nor empty ({sorted(other)[0]!r}): name another folder",

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.errors import CatalogError, CorruptionError, StorageError
+from bamquery.storage import database as database_module
 from bamquery.storage.database import Database
 
 SCHEMA = pa.schema([("a", pa.int64())])
@@ -42,6 +43,27 @@ def test_a_missing_folder_is_made_with_its_parents(tmp_path):
 def test_an_empty_folder_becomes_a_database(tmp_path):
     Database.open(tmp_path).close()
     assert (tmp_path / "bamquery.json").is_file()
+
+
+@pytest.mark.parametrize("make", [True, False])
+def test_another_process_makes_it_meanwhile(tmp_path, monkeypatch, make):
+    """It is there, with a table, once this one has looked for it in vain."""
+    read = database_module._read_marker
+    looks = []
+
+    def late(folder):
+        looks.append(folder)
+        if len(looks) > 1:
+            return read(folder)
+        monkeypatch.setattr(database_module, "_read_marker", read)
+        with Database.open(folder) as other:
+            create(other, "t")
+        monkeypatch.setattr(database_module, "_read_marker", late)
+        raise FileNotFoundError(folder)
+
+    monkeypatch.setattr(database_module, "_read_marker", late)
+    with Database.open(tmp_path / "db", create=make) as database:
+        assert values(database, "t") == [1, 2, 3]
 
 
 def test_what_was_committed_is_there_when_opened_again(tmp_path):

@@ -138,7 +138,8 @@ class _Column:
         """Of each vector's values, if they were spread evenly between its bounds."""
         lows, highs = self.lows, self.highs
         assert lows is not None
-        width = highs - lows + (1.0 if self.is_whole else 0.0)
+        with np.errstate(invalid="ignore"):  # of a vector of nothing but infinities
+            width = highs - lows + (1.0 if self.is_whole else 0.0)
         if operator in ("=", "!=", "in"):
             # Of numbers that are not whole, nobody knows how many there are.
             each = 1.0 / np.clip(width, 1.0, None) if self.is_whole else np.full(len(lows), 1e-3)

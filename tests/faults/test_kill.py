@@ -95,6 +95,14 @@ def read(database, name, claims):
         return snapshot.version, content
 
 
+def await_claims(logs, size, deadline_seconds=60.0):
+    """Wait until the logs hold that many bytes: a claim takes some 120."""
+    end = time.monotonic() + deadline_seconds
+    while sum(log.stat().st_size for log in logs) < size:
+        assert time.monotonic() < end, "the processes commit nothing"
+        time.sleep(0.001)
+
+
 def kill_repeatedly(tmp_path, times):
     luck = random.Random(times)
     path = tmp_path / "db"
@@ -104,16 +112,20 @@ def kill_repeatedly(tmp_path, times):
     commits = rounds = 0
     waiting = [start(path, log, luck.randrange(2**60)) for log in logs]
     try:
-        # A busy machine kills many before they have committed anything: go on until there was enough to lose.
-        while rounds < times or (commits <= times and rounds < 50 * times):
+        while rounds < times:
             rounds += 1
             running = waiting
             for process in running:
                 assert process.stdout.readline() == "ready\n"
+            said = sum(log.stat().st_size for log in logs)
             for process in running:
                 process.stdin.write("go\n")
                 process.stdin.flush()
-            time.sleep(luck.uniform(0, 0.5))
+            # Every other round kills whatever they are at; the rest wait until there is something to lose, which
+            # a busy machine would seldom have in the same time.
+            if rounds % 2:
+                await_claims(logs, said + luck.randrange(1, 3000))
+            time.sleep(luck.uniform(0, 0.3))
             alive = [process.poll() is None for process in running]
             kill(running)
             assert all(alive), "a process gave up on its own"

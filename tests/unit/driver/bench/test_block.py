@@ -160,7 +160,8 @@ def test_deadlines_that_pass_are_errors() -> None:
     (rings,) = run_block_cpu(replace(slow, deadline_seconds=1e-4), quiet)
     assert rings.errors > 0
     assert not rings.right
-    assert any("read at byte" in note and "deadline" in note for note in rings.notes), rings.notes
+    # The first to pass is a command's own, or that of a client which waits for a slot while it is late.
+    assert any("deadline" in note for note in rings.notes), rings.notes
 
 
 def test_profiles_count_for_the_rings_only() -> None:

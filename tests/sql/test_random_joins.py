@@ -36,7 +36,7 @@ def database(device_name: str) -> Iterator[Connection]:
         yield connection
 
 
-@settings(max_examples=120, derandomize=True, deadline=None, suppress_health_check=shared.QUIET)
+@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=shared.QUIET)
 @given(tables(), joins() | subqueries() | set_operations())
 def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     shared._check(oracle, database, table, sql)

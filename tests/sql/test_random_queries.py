@@ -105,7 +105,7 @@ def _check(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Ta
     _compare(sql, ours, theirs)
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(tables(), queries() | simple_conditions())
 def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     _check(oracle, database, table, sql)
@@ -143,7 +143,7 @@ def _check_rule(database: Connection, rule: Rule, sql: str) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=30, derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(sql=queries())
 def test_rules_keep_answers(filled: Connection, rule: Rule, sql: str) -> None:
     _check_rule(filled, rule, sql)
@@ -161,7 +161,7 @@ def test_rules_keep_answers(filled: Connection, rule: Rule, sql: str) -> None:
     ],
     ids=lambda rule: rule.__name__,
 )
-@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=30, derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(sql=simple_conditions())
 def test_rules_keep_conditions(filled: Connection, rule: Rule, sql: str) -> None:
     _check_rule(filled, rule, sql)

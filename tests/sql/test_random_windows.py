@@ -13,13 +13,13 @@ from tests.sql.test_random_queries import QUIET, _check, database, oracle
 __all__ = ["database", "oracle"]
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=50, derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(numbered_tables(), window_queries())
 def test_windows(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     _check(oracle, database, table, sql)
 
 
-@settings(max_examples=80, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=50, derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(numbered_tables(), group_queries())
 def test_groups(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     _check(oracle, database, table, sql)

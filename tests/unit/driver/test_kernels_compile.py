@@ -1,6 +1,7 @@
 """Every kernel and every header of the core compiles under NVRTC, without a warning, where no GPU is.
 
-CI does so for every architecture; `make test` for one.
+Those that a user runs compile for one architecture in `make test`, for every one in `make test-slow`, with
+the kernels of benchmarks.
 """
 
 from pathlib import Path
@@ -15,7 +16,10 @@ from bamquery.driver.toolchain import HEADERS, KERNELS
 SLOW = pytest.mark.slow
 ARCHITECTURES = ["sm_90", *(pytest.param(name, marks=SLOW) for name in ("sm_80", "sm_100", "sm_120"))]
 ENGINE_KERNELS = Path(bamquery.engine.__file__).parent / "kernels"
-SOURCES = sorted([*KERNELS.glob("*.cu"), *ENGINE_KERNELS.glob("*.cu")])
+SOURCES = [
+    pytest.param(path, marks=SLOW) if path.stem in ("bench_cache", "bench_array") else path
+    for path in sorted([*KERNELS.glob("*.cu"), *ENGINE_KERNELS.glob("*.cu")])
+]
 HEADER_NAMES = sorted(path.name for path in HEADERS.glob("*.hpp"))
 
 
@@ -38,13 +42,16 @@ C_TYPES = [
 ]
 
 
-@pytest.mark.parametrize("c_type", C_TYPES)
+@pytest.mark.parametrize(
+    "c_type", ["int64_t", *(pytest.param(name, marks=SLOW) for name in C_TYPES if name != "int64_t")]
+)
 def test_the_filter_compiles_for_a_type(c_type: str, tmp_path: Path) -> None:
     options = CompileOptions("sm_90", defines=(f"BAMQUERY_SCAN_TYPE={c_type}",))
     compiled = compile_kernel(ENGINE_KERNELS / "scan_filter.cu", options, KernelCache(tmp_path / "cache"))
     assert compiled.log == "", compiled.log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HEADER_NAMES)
 def test_a_header_compiles_alone(name: str, tmp_path: Path) -> None:
     source = tmp_path / "alone.cu"

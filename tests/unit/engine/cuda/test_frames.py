@@ -6,6 +6,7 @@ from typing import Any
 
 from bamquery.engine.device import Device
 from tests import device_frames
+from tests.strategies import ALL_TYPES
 
 SIZES = (0, 1, 33, 70)
 
@@ -23,8 +24,8 @@ def test_sorting(device: Device[Any]) -> None:
 
 
 def test_groups(device: Device[Any]) -> None:
-    device_frames.check_groups(device, rows=60)
+    device_frames.check_groups(device, 60, ALL_TYPES[::2])
 
 
 def test_gathered(device: Device[Any]) -> None:
-    device_frames.check_gathered(device, rows=60)
+    device_frames.check_gathered(device, 60, ALL_TYPES[1::2])

@@ -121,8 +121,8 @@ def kill_repeatedly(tmp_path, times):
             for process in running:
                 process.stdin.write("go\n")
                 process.stdin.flush()
-            # Every other round kills whatever they are at; the rest wait until there is something to lose, which
-            # a busy machine would seldom have in the same time.
+            # Every other round kills whatever they are at; the rest wait until there is something to lose,
+            # which a busy machine would seldom have in the same time.
             if rounds % 2:
                 await_claims(logs, said + luck.randrange(1, 3000))
             time.sleep(luck.uniform(0, 0.3))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import FragmentLayout, vector_count
 from bamquery.storage.parts import Parts
 from bamquery.storage.types import is_string_like
-from bamquery.storage.vectors_file import read_vectors_file
+from bamquery.storage.vector_statistics import VectorStatistics
 from bamquery.storage.zone_map import ZoneMap
 
 
@@ -43,16 +44,19 @@ class Fragment:
         entry: FragmentEntry,
         schema: pa.Schema,
         layout: FragmentLayout,
-        statistics: pa.RecordBatch,
+        statistics: VectorStatistics,
+        *,
+        positions: Sequence[int],
     ) -> None:
         """See `open`."""
         self.path = path
         self.entry = entry
         self.schema = schema
         self.layout = layout
-        self.zone_map = ZoneMap(statistics, entry.rows)
+        self.zone_map = ZoneMap(self._column_statistics, entry.rows)
         self._statistics = statistics
         self._indexes = {field.name: index for index, field in enumerate(schema)}
+        self._positions = dict(zip(schema.names, positions, strict=True))
         self._columns: dict[str, StoredColumn] = {}
         self._dictionaries: dict[str, pa.Array[Any]] = {}
         self._lock = threading.Lock()
@@ -61,7 +65,9 @@ class Fragment:
     def open(
         cls, folder: Path, entry: FragmentEntry, schema: pa.Schema, columns: FragmentColumns | None = None
     ) -> Fragment:
-        """Read the vectors file and see that the columns' file is there; its bytes are checked when read.
+        """Read what the vectors file says of all columns, and see that the columns' file is there.
+
+        What the files have of each column is read, and checked, when it is wanted.
 
         `schema` is that of its files; with `columns`, it offers only those, under their names there.
 
@@ -69,7 +75,8 @@ class Fragment:
             CorruptionError: a file is missing, or is not the one that was written.
             StorageError: a file cannot be read.
         """
-        layout, statistics = read_vectors_file(folder / entry.vectors_name, entry, schema)
+        statistics = VectorStatistics(folder / entry.vectors_name, entry, schema)
+        layout, positions = statistics.layout, list(range(len(schema)))
         path = folder / entry.data_name
         try:
             size = path.stat().st_size
@@ -82,12 +89,8 @@ class Fragment:
         if columns is not None and columns.schema != schema:
             positions = list(columns.positions)
             layout = replace(layout, columns=tuple(layout.columns[position] for position in positions))
-            arrays = [statistics.column(position) for position in positions]
-            # Of a batch without columns nobody asks for more than the number of its rows.
-            if arrays:
-                statistics = pa.RecordBatch.from_arrays(arrays, names=columns.schema.names)
             schema = columns.schema
-        return cls(path, entry, schema, layout, statistics)
+        return cls(path, entry, schema, layout, statistics, positions=positions)
 
     @property
     def id(self) -> str:
@@ -145,7 +148,7 @@ class Fragment:
 
     def checksums(self, column: str) -> VectorChecksums:
         """CRC-32C of what the column's vectors store."""
-        statistics: Any = self._statistics.column(self._indexes[column])
+        statistics = self._column_statistics(column)
 
         def field(name: str) -> NDArray[np.uint32] | None:
             if statistics.type.get_field_index(name) < 0:
@@ -159,7 +162,10 @@ class Fragment:
 
     def parts(self, column: str) -> Parts | None:
         """The parts of the column's vectors; None if it has none."""
-        return Parts.of(self._statistics.column(self._indexes[column]))
+        return self._statistics.parts(self._positions[column])
+
+    def _column_statistics(self, column: str) -> Any:
+        return self._statistics.column(self._positions[column])
 
     def _place(self, column: str) -> ColumnPlace:
         index = self._indexes[column]

@@ -18,7 +18,7 @@ from bamquery.storage.layout import Extent
 from bamquery.storage.mapped_reader import MappedReader
 from bamquery.storage.parts import PARTS, part_ranges
 from bamquery.storage.types import value_bits
-from bamquery.storage.vectors_file import read_vectors_file
+from bamquery.storage.vector_statistics import VectorStatistics
 
 if TYPE_CHECKING:
     from bamquery.storage.fragment import Fragment
@@ -37,8 +37,9 @@ def check_fragment(fragment: Fragment) -> list[CorruptionError]:
     """
     entry = fragment.entry
     errors: list[CorruptionError] = []
+    vectors_path = fragment.path.with_name(entry.vectors_name)
     try:
-        read_vectors_file(fragment.path.with_name(entry.vectors_name), entry, fragment.schema)
+        VectorStatistics(vectors_path, entry, fragment.schema).require_all()
     except CorruptionError as error:
         errors.append(error)
     try:
@@ -49,7 +50,12 @@ def check_fragment(fragment: Fragment) -> list[CorruptionError]:
     try:
         found = [*_check_metadata(fragment, reader), *_check_padding(fragment, reader)]
         for field in fragment.schema:
-            found += _check_column(fragment, field.name, reader)
+            try:
+                found += _check_column(fragment, field.name, reader)
+            except CorruptionError as error:
+                if error.path != vectors_path:
+                    raise
+                # What it should be compared with is what is damaged, which has been said.
     finally:
         reader.close()
     if not found:

@@ -22,8 +22,12 @@ class FragmentEntry:
     """Size of `<id>.arrow`."""
     vectors_bytes: int
     """Size of `<id>.vectors.arrow`."""
+    vectors_head: int
+    """Bytes of `<id>.vectors.arrow` before what it says of columns."""
+    vectors_tail: int
+    """Bytes behind that."""
     vectors_crc: int
-    """CRC-32C of the whole of `<id>.vectors.arrow`, which in turn holds those of `<id>.arrow`."""
+    """CRC-32C of these two, which in turn hold those of what is between, and that those of `<id>.arrow`."""
     era: int | None = None
     """Which of the version's eras its columns are from; None: they are the table's own."""
 

@@ -115,11 +115,11 @@ def write_fragment(
     vectors = vectors_file(schema, layout, statistics)
     file = filesystem.create(folder / f"{fragment_id}.vectors.arrow")
     try:
-        file.write_at(0, [vectors])
+        file.write_at(0, [vectors.data])
         file.sync()
     finally:
         file.close()
-    return FragmentEntry(fragment_id, source.rows, size, vectors.size, _native.crc32c(vectors))
+    return FragmentEntry(fragment_id, source.rows, size, **vectors.recorded)
 
 
 class _DataFile:

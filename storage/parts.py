@@ -123,6 +123,11 @@ def part_columns(kind: pa.DataType, found: Sequence[PartStatistics]) -> dict[str
     }
 
 
+def is_of_parts(name: str) -> bool:
+    """Whether that is one of `part_columns`."""
+    return name in ("part_min", "part_max", "part_crc")
+
+
 def part_types(kind: pa.DataType) -> dict[str, pa.DataType]:
     """The types of `part_columns`."""
     return {

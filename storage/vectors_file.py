@@ -1,122 +1,157 @@
-"""The vectors file: one row a vector, one struct a column, and the layout of the file it describes."""
+"""The vectors file: one row a vector, one struct a column, and the layout of the file it describes.
+
+It is an Arrow file of one record batch. What stands before and behind the batch's buffers, its *head* and
+*tail*, is read when a fragment is opened; the buffers are read column by column, in two *sections* each:
+statistics of vectors, and those of their parts. The head has each section's checksum, the manifest that of
+head and tail.
+"""
 
 from __future__ import annotations
 
 import base64
-from pathlib import Path
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 
 from bamquery import _native
-from bamquery.errors import CorruptionError, StorageError
-from bamquery.storage.array_validation import validate
-from bamquery.storage.fragment_entry import FragmentEntry
-from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, FragmentLayout, vector_count
-from bamquery.storage.layout_check import require_layout
-from bamquery.storage.parts import has_parts, part_types, part_values
+from bamquery.storage.buffers import view
+from bamquery.storage.layout import FragmentLayout
+from bamquery.storage.parts import is_of_parts
 
-_FORMAT: Final = b"2"
-_FORMAT_KEY: Final = b"bamquery.vectors"
-_LAYOUT_KEY: Final = b"bamquery.layout"
-_SCHEMA_KEY: Final = b"bamquery.schema"
+FORMAT: Final = b"3"
+FORMAT_KEY: Final = b"bamquery.vectors"
+LAYOUT_KEY: Final = b"bamquery.layout"
+SCHEMA_KEY: Final = b"bamquery.schema"
+SECTIONS_KEY: Final = b"bamquery.sections"
 
 
-def vectors_file(schema: pa.Schema, layout: FragmentLayout, statistics: list[pa.StructArray]) -> pa.Buffer:
-    """The whole file, ready to be written."""
+@dataclass(frozen=True, slots=True)
+class VectorsFile:
+    """The file's bytes, ready to be written, and what the manifest has of them.
+
+    Attributes:
+        data: the whole file.
+        head: bytes before the first buffer.
+        tail: bytes behind the last one.
+        crc: CRC-32C of head and tail.
+    """
+
+    data: pa.Buffer
+    head: int
+    tail: int
+    crc: int
+
+    @property
+    def recorded(self) -> dict[str, int]:
+        """The members of a `FragmentEntry` that are about it."""
+        return {
+            "vectors_bytes": self.data.size,
+            "vectors_head": self.head,
+            "vectors_tail": self.tail,
+            "vectors_crc": self.crc,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some bytes of the file.
+
+    Attributes:
+        begin: of its first byte.
+        end: of the first byte behind it.
+    """
+
+    begin: int
+    end: int
+
+
+def vectors_file(schema: pa.Schema, layout: FragmentLayout, statistics: list[pa.StructArray]) -> VectorsFile:
+    """The file of a fragment."""
     metadata: dict[bytes | str, bytes | str] = {
-        _FORMAT_KEY: _FORMAT,
-        _LAYOUT_KEY: layout.to_json().encode(),
-        _SCHEMA_KEY: base64.b64encode(schema.serialize()),
+        FORMAT_KEY: FORMAT,
+        LAYOUT_KEY: layout.to_json().encode(),
+        SCHEMA_KEY: base64.b64encode(schema.serialize()),
     }
     fields = [pa.field(f.name, s.type) for f, s in zip(schema, statistics, strict=True)]
-    batch = pa.RecordBatch.from_arrays(statistics, schema=pa.schema(fields, metadata))
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue()
+
+    def written() -> pa.Buffer:
+        batch = pa.RecordBatch.from_arrays(statistics, schema=pa.schema(fields, metadata))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue()
+
+    # The same buffers are written twice: their checksums are in the schema, which comes before them.
+    first = written()
+    found = sections(first)
+    crcs = [_native.crc32c(view(first)[section.begin : section.end]) for section in found]
+    metadata[SECTIONS_KEY] = sections_text(found, crcs)
+    return described(written())
 
 
-def read_vectors_file(
-    path: Path, entry: FragmentEntry, schema: pa.Schema
-) -> tuple[FragmentLayout, pa.RecordBatch]:
-    """Layout and statistics, compared with what the manifest says before anything is parsed.
+def described(data: pa.Buffer) -> VectorsFile:
+    """A whole vectors file and what the manifest has of it."""
+    found = sections(data)
+    head = found[0].begin if found else data.size
+    tail = data.size - found[-1].end if found else 0
+    contents = view(data)
+    crc = _native.crc32c(contents[data.size - tail :], _native.crc32c(contents[:head]))
+    return VectorsFile(data, head, tail, crc)
+
+
+def sections(data: Any) -> list[Section]:
+    """Where the sections of a file are: for each column, of its vectors and of their parts, end to end.
+
+    Of a file's buffers only the places are looked at.
 
     Raises:
-        CorruptionError: the file is not the one that was written.
-        StorageError: it cannot be read.
+        ValueError: buffers of one section are in another one.
     """
-    data = _read(path, entry.vectors_bytes)
-    found = _native.crc32c(data)
-    if found != entry.vectors_crc:
-        raise CorruptionError(
-            f"its checksum is {found:08x} instead of {entry.vectors_crc:08x}: the file is damaged", path
-        )
-    try:
-        with pa.ipc.open_file(pa.py_buffer(data)) as reader:
-            metadata = reader.schema.metadata or {}
-            if metadata.get(_FORMAT_KEY) != _FORMAT:
-                raise CorruptionError("it is not a vectors file of this version of BamQuery", path)
-            written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[_SCHEMA_KEY])))
-            layout = FragmentLayout.from_json(metadata[_LAYOUT_KEY], path)
-            statistics = reader.get_batch(0)
-        for column in statistics.columns:
-            validate(column)
-        if not written.equals(schema):
-            raise ValueError("it describes columns of another schema")
-        require_layout(layout, schema, entry)
-        _require_statistics(statistics, schema, layout, entry.rows)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise CorruptionError(f"it cannot be read: {error}", path) from error
-    return layout, statistics
+    with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+        return batch_sections(reader.get_batch(0), pa.py_buffer(data).address)
 
 
-def _require_statistics(
-    statistics: pa.RecordBatch, schema: pa.Schema, layout: FragmentLayout, rows: int
-) -> None:
-    if statistics.num_rows != vector_count(rows) or statistics.schema.names != schema.names:
-        raise ValueError("it describes another fragment")
-    column: Any
-    for field, column, place in zip(schema, statistics.columns, layout.columns, strict=True):
-        value_type: Any = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        wanted = {"min": value_type, "max": value_type, "null_count": pa.uint16(), "values_crc": pa.uint32()}
-        if pa.types.is_floating(value_type):
-            wanted["nan_count"] = pa.uint16()
-        if place.validity is not None:
-            wanted["validity_crc"] = pa.uint32()
-        if place.offsets is not None:
-            wanted["offsets_crc"] = pa.uint32()
-        parts = has_parts(field.type)
-        if parts:
-            wanted |= part_types(field.type)
-        found = {child.name: child.type for child in column.type}
-        complete = all(column.field(name).null_count == 0 for name in found if name not in {"min", "max"})
-        if parts and "part_crc" in found:
-            complete = complete and not part_values(column, "part_crc").null_count
-        if found != wanted or column.null_count or not complete or not _plausible(column, place, rows):
-            raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
+def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
+    """The same of the file's batch, where the file is at that address."""
+    extents = [_extent(buffers, address) for column in batch.columns for buffers in _buffers(column)]
+    known = [extent for extent in extents if extent is not None]
+    if not known:
+        return []
+    found: list[Section] = []
+    end = max(extent.end for extent in known)
+    # From the last on: a section goes on until the next one begins, and is empty where it has no buffers.
+    for extent in reversed(extents):
+        begin = end if extent is None else extent.begin
+        if begin > end or (extent is not None and extent.end > end):
+            raise ValueError("its buffers are not in the order of its columns")
+        found.append(Section(begin, end))
+        end = begin
+    return found[::-1]
 
 
-def _plausible(column: Any, place: ColumnLayout, rows: int) -> bool:
-    """False where a vector claims more nulls or NaNs than it has rows: readers hand these counts to Arrow."""
-    missing = column.field("null_count").to_numpy().astype(np.int64)
-    if place.validity is None and missing.any():
-        return False
-    if column.type.get_field_index("nan_count") >= 0:
-        missing = missing + column.field("nan_count").to_numpy()
-    return bool(
-        np.all(missing <= rows - VECTOR_ROWS * np.arange(len(missing))) and np.all(missing <= VECTOR_ROWS)
-    )
+def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
+    """Lengths and checksums, as the file's metadata has them."""
+    lengths = [section.end - section.begin for section in found]
+    return json.dumps([[length, crc] for length, crc in zip(lengths, crcs, strict=True)]).encode()
 
 
-def _read(path: Path, size: int) -> bytes:
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise CorruptionError("the file is missing", path) from error
-    except OSError as error:
-        raise StorageError(f"cannot be read: {error.strerror or error}", path) from error
-    if len(data) != size:
-        raise CorruptionError(f"{len(data)} bytes instead of {size}", path)
-    return data
+def _buffers(column: Any) -> Iterator[list[pa.Buffer | None]]:
+    """Buffers of a column's vectors, and those of their parts."""
+    own = [column.buffers()[0]]
+    parts: list[pa.Buffer | None] = []
+    for child in column.type:
+        (parts if is_of_parts(child.name) else own).extend(column.field(child.name).buffers())
+    yield own
+    yield parts
+
+
+def _extent(buffers: Sequence[pa.Buffer | None], address: int) -> Section | None:
+    places = [
+        (buffer.address - address, buffer.size) for buffer in buffers if buffer is not None and buffer.size
+    ]
+    if not places:
+        return None
+    return Section(min(begin for begin, _ in places), max(begin + size for begin, size in places))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.predicate import RangePredicate
 from bamquery.storage.statistics import ColumnStatistics
 
@@ -24,9 +24,10 @@ _MOST_VALUES: Final = 64
 class ZoneMap:
     """One row of statistics a vector and column, as `bamquery.storage.statistics` made them."""
 
-    def __init__(self, statistics: pa.RecordBatch, rows: int) -> None:
+    def __init__(self, statistics: Callable[[str], Any], rows: int) -> None:
+        """`statistics` gives a column's, an array of structs; it is asked once, when they are wanted."""
         self._statistics = statistics
-        vectors = np.arange(statistics.num_rows, dtype=np.int64)
+        vectors = np.arange(vector_count(rows), dtype=np.int64)
         self._rows = np.minimum(rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
         self._zones: dict[str, Zones] = {}
 
@@ -80,7 +81,7 @@ class ZoneMap:
         """The statistics of one column."""
         zones = self._zones.get(name)
         if zones is None:
-            zones = self._zones[name] = _zones(self._statistics.column(name), self._rows)
+            zones = self._zones[name] = _zones(self._statistics(name), self._rows)
         return zones
 
 

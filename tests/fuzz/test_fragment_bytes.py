@@ -11,8 +11,9 @@ import pytest
 from bamquery._native import crc32c
 from bamquery.errors import CorruptionError
 from bamquery.storage.filesystem import POSIX
-from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_writer import BatchRows, write_fragment
+from bamquery.storage.vector_statistics import VectorStatistics
+from bamquery.storage.vectors_file import SECTIONS_KEY, described, sections, sections_text
 from tests.fuzz.fragment_mutations import rows
 
 SCRIPT = Path(__file__).parent / "fragment_mutations.py"
@@ -36,6 +37,24 @@ def test_mutated_fragments(tmp_path, kind):
 @pytest.mark.parametrize("seed", range(10_000, 110_000, 10_000))
 def test_many_mutated_fragments(tmp_path, kind, seed):
     run(tmp_path, kind, seed, 10_000)
+
+
+def forge(folder, entry, statistics, metadata):
+    """Write another vectors file behind right checksums; the entry for it."""
+
+    def written():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, statistics.schema.with_metadata(metadata)) as writer:
+            writer.write_batch(statistics)
+        return sink.getvalue()
+
+    data = written()
+    found = sections(data)
+    crcs = [crc32c(memoryview(data)[section.begin : section.end]) for section in found]
+    metadata = metadata | {SECTIONS_KEY: sections_text(found, crcs)}
+    file = described(written())
+    (folder / entry.vectors_name).write_bytes(file.data)
+    return dataclasses.replace(entry, **file.recorded)
 
 
 def rename(statistics):
@@ -69,14 +88,8 @@ def test_statistics_that_cannot_be_are_refused(tmp_path, change):
     batch = rows()
     entry = write_fragment(POSIX, tmp_path, "f", batch.schema, BatchRows([batch]))
     with pa.ipc.open_file(pa.py_buffer((tmp_path / entry.vectors_name).read_bytes())) as reader:
-        metadata, statistics = reader.schema.metadata, reader.get_batch(0)
-    statistics = change(statistics).replace_schema_metadata(metadata)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, statistics.schema) as writer:
-        writer.write_batch(statistics)
-    data = sink.getvalue().to_pybytes()
-    (tmp_path / entry.vectors_name).write_bytes(data)
-    forged = dataclasses.replace(entry, vectors_bytes=len(data), vectors_crc=crc32c(data))
+        metadata, statistics = reader.schema.metadata, change(reader.get_batch(0))
+    forged = forge(tmp_path, entry, statistics, metadata)
     with pytest.raises(CorruptionError) as caught:
-        Fragment.open(tmp_path, forged, batch.schema)
+        VectorStatistics(tmp_path / entry.vectors_name, forged, batch.schema).require_all()
     assert caught.value.path == tmp_path / entry.vectors_name

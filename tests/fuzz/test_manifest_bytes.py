@@ -25,7 +25,7 @@ SCHEMA = pa.schema(
         ("d", pa.decimal128(10, 2)),
     ]
 )
-ENTRIES = tuple(FragmentEntry(fragment_id(7, n), 1000 + n, 9000, 700, n) for n in range(3))
+ENTRIES = tuple(FragmentEntry(fragment_id(7, n), 1000 + n, 9000, 700, 300, 60, n) for n in range(3))
 MANIFEST = Manifest(2, "T", "create", datetime(2026, 1, 1, tzinfo=UTC), SCHEMA, ENTRIES)
 GOOD = MANIFEST.to_bytes()
 COVERED = GOOD[: -len(',\n "crc32c": "00000000"\n}\n')]
@@ -134,7 +134,12 @@ def test_any_json_in_any_member_is_read_or_refused(name, value):
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from(["id", "rows", "data_bytes", "vectors_bytes", "vectors_crc"]), values)
+@given(
+    st.sampled_from(
+        ["id", "rows", "data_bytes", "vectors_bytes", "vectors_head", "vectors_tail", "vectors_crc"]
+    ),
+    values,
+)
 def test_any_json_in_any_member_of_a_fragment_is_read_or_refused(name, value):
     members = json.loads(GOOD)
     del members["crc32c"]

@@ -223,7 +223,7 @@ def test_two_who_replace_a_view_at_once(database, monkeypatch):
     assert database.check().litter == []
 
 
-ENTRY = FragmentEntry("0123456789abcde-0000", 2, 4096, 512, 7, era=0)
+ENTRY = FragmentEntry("0123456789abcde-0000", 2, 4096, 512, 200, 56, 7, era=0)
 LATER = pa.schema([("z", pa.int64()), ("c", pa.int32())])
 MANIFEST = Manifest(
     version=3,

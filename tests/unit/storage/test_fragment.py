@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery import _native
 from bamquery.errors import CorruptionError
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.filesystem import POSIX
@@ -18,6 +17,9 @@ from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_reader import FragmentReader
 from bamquery.storage.fragment_writer import BatchRows, FragmentEntry, write_fragment
 from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.vector_statistics import VectorStatistics
+from bamquery.storage.vectors_file import described
+from tests.fuzz.fragment_mutations import sealed
 from tests.unit.storage.random_columns import ALL_TYPES, assert_same, column
 
 
@@ -68,8 +70,8 @@ def test_every_flipped_bit_of_the_vectors_file_is_found(
     for position in range(0, len(contents), 331):
         contents[position] ^= 1 << position % 8
         path.write_bytes(contents)
-        with pytest.raises(CorruptionError, match=r"f\.vectors\.arrow: its checksum is"):
-            Fragment.open(tmp_path, entry, batch.schema)
+        with pytest.raises(CorruptionError, match=r"f\.vectors\.arrow: .*checksum"):
+            VectorStatistics(path, entry, batch.schema).require_all()
         contents[position] ^= 1 << position % 8
 
 
@@ -127,8 +129,7 @@ def test_impossible_layouts_behind_right_checksums_are_refused(
 ) -> None:
     path = tmp_path / "f.vectors.arrow"
     change_layout(path, IMPOSSIBLE[what])
-    contents = path.read_bytes()
-    matching = replace(entry, vectors_bytes=len(contents), vectors_crc=_native.crc32c(contents))
+    matching = replace(entry, **described(pa.py_buffer(path.read_bytes())).recorded)
     with pytest.raises(CorruptionError, match=r"f\.vectors\.arrow"):
         Fragment.open(tmp_path, matching, batch.schema)
 
@@ -137,14 +138,14 @@ def test_an_unchanged_layout_is_accepted(batch: pa.RecordBatch, entry: FragmentE
     """What the test above relies on: rewriting by itself does no harm."""
     path = tmp_path / "f.vectors.arrow"
     change_layout(path, lambda layout: None)
-    contents = path.read_bytes()
-    matching = replace(entry, vectors_bytes=len(contents), vectors_crc=_native.crc32c(contents))
+    matching = replace(entry, **described(pa.py_buffer(path.read_bytes())).recorded)
     assert Fragment.open(tmp_path, matching, batch.schema).check() == []
 
 
-def test_garbage_behind_a_right_checksum_is_refused(
-    batch: pa.RecordBatch, entry: FragmentEntry, tmp_path: Path
+def test_garbage_behind_right_checksums_is_refused(
+    batch: pa.RecordBatch, entry: FragmentEntry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(VectorStatistics, "_compare", lambda self, index: None)
     random = np.random.default_rng(0)
     path = tmp_path / "f.vectors.arrow"
     contents = path.read_bytes()
@@ -155,7 +156,7 @@ def test_garbage_behind_a_right_checksum_is_refused(
             garbage[position] = random.integers(0, 256)
         path.write_bytes(garbage)
         try:
-            Fragment.open(tmp_path, replace(entry, vectors_crc=_native.crc32c(garbage)), batch.schema)
+            VectorStatistics(path, sealed(entry, bytes(garbage)), batch.schema).require_all()
         except CorruptionError:
             refused += 1  # many changes only make other statistics, which nothing but the checksum can tell
     assert refused > 0

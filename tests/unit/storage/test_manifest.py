@@ -21,8 +21,8 @@ from bamquery.storage.manifest import (
 
 SCHEMA = pa.schema([("a", pa.int64()), ("Ä", pa.dictionary(pa.int32(), pa.large_string()))])
 ENTRIES = (
-    FragmentEntry(fragment_id(0xABC, 0), 1024, 8192, 512, 7),
-    FragmentEntry(fragment_id(0xABC, 1), 1, 8192, 512, 2**32 - 1),
+    FragmentEntry(fragment_id(0xABC, 0), 1024, 8192, 512, 200, 56, 7),
+    FragmentEntry(fragment_id(0xABC, 1), 1, 8192, 512, 200, 56, 2**32 - 1),
 )
 MANIFEST = Manifest(3, 'My "Trips"', "append", datetime(2026, 1, 2, 3, 4, 5, 6, UTC), SCHEMA, ENTRIES)
 

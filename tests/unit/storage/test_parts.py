@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 from bamquery import _native
 from bamquery.storage.buffers import view
 from bamquery.storage.fragment import Fragment
-from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.parts import PART_ROWS, PARTS, has_parts
 from bamquery.storage.vectors_file import vectors_file
@@ -104,7 +104,7 @@ def test_check_compares_parts(tmp_path: Path) -> None:
     """A checksum of a part that is wrong from the start is found, though the vector's is right."""
     batch = pa.record_batch({"c": pa.array(np.arange(3 * VECTOR_ROWS))})
     with written([batch]) as fragment:
-        (statistics,) = fragment._statistics.columns
+        statistics = fragment._statistics._batch.column(0)
         crcs = fragment.parts("c").checksums.copy()
         crcs[PARTS + 3] ^= 1
         names = [child.name for child in statistics.type]
@@ -113,10 +113,8 @@ def test_check_compares_parts(tmp_path: Path) -> None:
         wrong = pa.StructArray.from_arrays(list(fields.values()), list(fields))
         data = vectors_file(fragment.schema, fragment.layout, [wrong])
         path = fragment.path.with_name(fragment.entry.vectors_name)
-        path.write_bytes(view(data))
-        entry = FragmentEntry(
-            *(fragment.entry.id, fragment.rows, fragment.data_bytes, data.size, _native.crc32c(data))
-        )
+        path.write_bytes(view(data.data))
+        entry = replace(fragment.entry, **data.recorded)
         opened = Fragment.open(fragment.path.parent, entry, fragment.schema)
         (error,) = opened.check()
         assert 'column "c", vector 1: part 3 of its values' in str(error)

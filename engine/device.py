@@ -63,20 +63,21 @@ class Aggregation(Protocol[Frame, State]):
         """
         ...
 
-    def merge(self, states: Sequence[State]) -> State:
-        """One state for one or more, in the rows' order.
+    def merge(self, states: Sequence[State], *, repeated: bool = False) -> State:
+        """One state for one or more, in the rows' order; `repeated`: even one may have a key more than once.
 
         Raises:
             ExecutionError: an exact sum does not fit its type.
         """
         ...
 
-    def split(self, state: State, count: int, level: int) -> Sequence[State]:
+    def split(self, state: State, count: int, level: int, *, apart: bool = False) -> Sequence[State]:
         """The groups in `count` (a power of two, 256 at most) states, by their keys.
 
         Equal keys of any two states of one query go to the same place, so that places can be merged and
         finished each on its own. At another `level`, from 0 to 5, groups that were in one place go to
-        different ones.
+        different ones. `apart`: each state should have memory of its own where that is not slow, since the
+        others will be let go of before it.
         """
         ...
 
@@ -92,7 +93,7 @@ class Aggregation(Protocol[Frame, State]):
         ...
 
     def from_arrow(self, batch: pa.RecordBatch) -> State:
-        """The state that a batch was made from."""
+        """The state that a batch was made from; from those of several states one that has keys repeatedly."""
         ...
 
     def final(self, state: State) -> Frame:

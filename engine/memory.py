@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from types import TracebackType
 from typing import Any, Final
@@ -11,8 +12,15 @@ import pyarrow as pa
 
 from bamquery.errors import MemoryLimitError
 
-_IN_FLIGHT: Final = 112 << 20
-"""For each thread: a chunk of a scan, and what becomes of it."""
+_IN_FLIGHT: Final = 512 << 20
+"""For each thread: a full chunk of a scan and what becomes of it, as groups and their table."""
+_STRAINED: Final = 2
+"""Part of the limit by which a process has grown before freed memory is given back."""
+_STEP: Final = 32
+"""Part of it by which it grows before that is done again."""
+_LEAST_GROWTH: Final = 64 << 20
+"""Less is not worth looking for."""
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
 
 
@@ -30,6 +38,8 @@ class MemoryBudget:
         self._announced = 0
         self._in_flight = 0
         self._certain = 0
+        self._share = 1.0
+        self._first = self._least = anonymous_bytes()
         self._open: dict[Reservation, int] = {}
         self._sure: set[Reservation] = set()
         self._lock = threading.Lock()
@@ -40,8 +50,27 @@ class MemoryBudget:
         `threads` work on frames meanwhile, which nobody reserves: room for these is kept.
         """
         self._announced = reservations
-        self._in_flight = min(self.limit // 3, (threads + 1) * _IN_FLIGHT)
+        wanted = (threads + 1) * _IN_FLIGHT
+        self._in_flight = min(self.limit // 3, wanted)
+        self._share = self._in_flight / wanted
         self._certain = (self.limit - self._in_flight) // (2 * reservations) if reservations else 0
+
+    @property
+    def share(self) -> float:
+        """Of a full chunk: what threads may work on at once so that it fits the room that is kept for it."""
+        return self._share
+
+    def relieve(self) -> None:
+        """Give freed memory back where the process has become large since the query began.
+
+        Allocators keep what was freed, for as long as nobody else asks for just such pieces.
+        """
+        size = anonymous_bytes()
+        self._least = min(self._least, size)
+        grown = max(self.limit // _STRAINED, _LEAST_GROWTH)
+        if size - self._first > grown and size - self._least > max(self.limit, _LEAST_GROWTH) // _STEP:
+            release_unused()
+            self._least = anonymous_bytes()
 
     @property
     def used(self) -> int:
@@ -144,6 +173,16 @@ class Reservation:
     ) -> None:
         self._budget._end(self)
         self.held = 0
+
+
+def anonymous_bytes() -> int:
+    """Memory of this process that is not of files."""
+    file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        resident, shared = os.read(file, 256).split()[1:3]
+    finally:
+        os.close(file)
+    return (int(resident) - int(shared)) * _PAGE
 
 
 def release_unused() -> None:

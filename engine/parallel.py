@@ -25,7 +25,8 @@ def ordered_map(
     Items are taken by the calling thread, one as soon as fewer than `in_flight` (None: one more than
     there are threads) are in work or wait to be yielded. An exception surfaces in its item's place.
     Closing the generator drops what has not begun and waits for what has, so nothing touches the items
-    afterwards; it does not close `items`. `threads`: of the context's if None.
+    afterwards; it does not close `items`. `threads`: of the context's if None. Between items freed memory
+    is given back where it is scarce.
 
     Raises:
         CancelledError: the query was cancelled before an item was begun.
@@ -34,7 +35,9 @@ def ordered_map(
     if threads == 1:
         for item in items:
             context.check_cancelled()
-            yield function(item)
+            answer = function(item)
+            context.memory.relieve()
+            yield answer
         return
 
     def work(item: Item) -> Answer:
@@ -47,9 +50,13 @@ def ordered_map(
         for item in items:
             pending.append(context.pool.submit(work, item))
             if len(pending) >= bound:
-                yield pending.popleft().result()
+                answer = pending.popleft().result()
+                context.memory.relieve()
+                yield answer
         while pending:
-            yield pending.popleft().result()
+            answer = pending.popleft().result()
+            context.memory.relieve()
+            yield answer
     except GeneratorExit:
         raise
     except BaseException:

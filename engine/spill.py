@@ -157,20 +157,22 @@ class SpillFile(BatchFile, Generic[Frame]):
 
 
 class StateFile(BatchFile):
-    """Aggregates in the making written one after another, and read back in that order."""
+    """Aggregates in the making written one after another, and read back in that order, some joined."""
 
     def __init__(self, aggregation: Aggregation[Any, Any], folder: Path, profile: OperatorProfile) -> None:
         super().__init__(folder, profile)
         self._aggregation = aggregation
 
-    def write(self, state: GroupState) -> None:
-        """Put a state behind those that are there.
+    def write(self, states: Sequence[GroupState]) -> None:
+        """Put states behind those that are there; they come back as one, which may have keys repeatedly.
 
         Raises:
             StorageError: the disk is full, or the folder cannot be written to.
         """
-        if state.groups:
-            self.write_batch(self._aggregation.to_arrow(state))
+        batches = [self._aggregation.to_arrow(state) for state in states if state.groups]
+        if batches:
+            for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
+                self.write_batch(batch)
 
     def states(self) -> Generator[GroupState, None, None]:
         """What was written; nothing can be written any more.

@@ -76,9 +76,9 @@ class CpuAggregation:
             parts[i] = shared
         return CpuGroups(grouping.keys, grouping.groups, tuple(parts[i] for i in range(len(self._calls))))
 
-    def merge(self, states: Sequence[CpuGroups]) -> CpuGroups:
+    def merge(self, states: Sequence[CpuGroups], *, repeated: bool = False) -> CpuGroups:
         """One state of several, in the rows' order."""
-        if len(states) == 1:
+        if len(states) == 1 and not repeated:
             return states[0]
         grouping = _group_states(states)
         parts = tuple(
@@ -87,12 +87,15 @@ class CpuAggregation:
         )
         return CpuGroups(grouping.keys, grouping.groups, parts)
 
-    def split(self, state: CpuGroups, count: int, level: int) -> list[CpuGroups]:
+    def split(self, state: CpuGroups, count: int, level: int, *, apart: bool = False) -> list[CpuGroups]:
         """The groups by bits of their keys' hashes: a byte for each level."""
         hashes = hash_rows(state.keys, state.groups)
         places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)
         order = np.argsort(places, kind="stable")
         ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
+        bounds = list(zip([0, *ends[:-1]], ends, strict=True))
+        if apart:
+            return [_rows_of_state(state, order[start:end]) for start, end in bounds]
         keys = [take(key, order) for key in state.keys]
         parts = [[_taken(part, order) for part in parts] for parts in state.parts]
         return [
@@ -101,7 +104,7 @@ class CpuAggregation:
                 end - start,
                 tuple(tuple(_sliced(part, start, end) for part in own) for own in parts),
             )
-            for start, end in zip([0, *ends[:-1]], ends, strict=True)
+            for start, end in bounds
         ]
 
     def roll_up(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
@@ -202,6 +205,12 @@ def _group_states(states: Sequence[CpuGroups]) -> Grouping:
 def _parts_of(states: Sequence[CpuGroups], aggregate: int) -> Parts:
     count = len(states[0].parts[aggregate])
     return tuple(concatenate_parts([state.parts[aggregate][i] for state in states]) for i in range(count))
+
+
+def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:
+    keys = tuple(take(key, rows) for key in state.keys)
+    parts = tuple(tuple(_taken(part, rows) for part in parts) for parts in state.parts)
+    return CpuGroups(keys, len(rows), parts)
 
 
 def _taken(part: Part, order: NDArray[np.int64]) -> Part:

@@ -73,13 +73,13 @@ class CudaAggregation:
         """The state of one frame's rows."""
         return self._on_gpu(lambda: self._partial(frame))
 
-    def merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
+    def merge(self, states: Sequence[CudaGroups], *, repeated: bool = False) -> CudaGroups:
         """One state of several, in the rows' order."""
-        if len(states) == 1:
+        if len(states) == 1 and not repeated:
             return states[0]
         return self._on_gpu(lambda: self._merge(states))
 
-    def split(self, state: CudaGroups, count: int, level: int) -> list[CudaGroups]:
+    def split(self, state: CudaGroups, count: int, level: int, *, apart: bool = False) -> list[CudaGroups]:
         """The groups by libcudf's hash of their keys, seeded by the level."""
         return self._on_gpu(lambda: self._split(state, count, level))
 

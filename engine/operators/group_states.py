@@ -10,7 +10,7 @@ from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Aggregation, Frame, GroupState
 from bamquery.engine.memory import Reservation, release_unused
 from bamquery.engine.operators.framing import drained, gathered
-from bamquery.engine.operators.state_parts import MOST_LEVELS, StateParts
+from bamquery.engine.operators.state_parts import MOST_LEVELS, PLACE_GROUPS, StateParts
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 
@@ -18,11 +18,17 @@ _PENDING_GROUPS: Final = 1 << 18
 """Groups that wait unmerged at least: merging costs a pass over all that is held."""
 _PENDING_STATES: Final = 256
 """States of few groups that wait at most."""
+_SPILLED_GROUPS: Final = 1 << 20
+"""Groups that go to files together where they are not merged before: states for all threads to split."""
 _SPLIT_GROUPS: Final = 1 << 18
 """Groups from which merging all at once takes too long to be cancelled meanwhile."""
 _PLACES: Final = 64
-_RELEASED: Final = 8
-"""Places that are merged until what they took before is given back."""
+_MOST_PLACES: Final = 256
+"""Where groups are so many that they are too many for one place of fewer."""
+_MERGING: Final = 4
+"""Times that groups are in memory while they are merged: joined, in a table, and as an answer."""
+_UNUSED: Final = 3
+"""Part of what is held that allocators keep of freed memory between large arrays."""
 _MEMORY_LEVEL: Final = 0
 """Of the hashes that groups in memory are split by: those of files have higher ones."""
 _FEW_REPEATED: Final = 0.75
@@ -52,6 +58,7 @@ class GroupStates(Generic[Frame]):
         self._memory = memory
         self._profile = profile
         self._level = level
+        self._repeated = level > 0  # files put states together as they are
         self._merged: list[GroupState] = []  # one, or one for each place
         self._pending: list[GroupState] = []  # younger, in the rows' order
         self._merged_groups = self._pending_groups = 0
@@ -72,7 +79,7 @@ class GroupStates(Generic[Frame]):
         self._pending_groups += state.groups
         self._pending_bytes += state.nbytes
         self._taken_groups += state.groups
-        enough = max(_PENDING_GROUPS, self._merged_groups)
+        enough = max(_PENDING_GROUPS, self._merged_groups) if self._merges else _SPILLED_GROUPS
         many = self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES
         if many and self._merges:
             self._merge()
@@ -154,35 +161,48 @@ class GroupStates(Generic[Frame]):
         elif self._pending:
             states = [*self._merged, *self._pending]
             self._pending.clear()
-            self._merged = [self._aggregation.merge(states)]
+            self._merged = [self._merged_state(states)]
             if self._merged[0].groups > _SPLIT_GROUPS:
-                self._merged = list(self._aggregation.split(self._merged[0], _PLACES, _MEMORY_LEVEL))
+                (state,) = drained(self._merged)
+                self._merged = list(self._aggregation.split(state, _PLACES, _MEMORY_LEVEL, apart=True))
         self._pending_groups = self._pending_bytes = 0
         self._merged_groups = sum(state.groups for state in self._merged)
         self._merged_bytes = sum(state.nbytes for state in self._merged)
 
     def _merge_places(self) -> None:
-        def split(state: GroupState) -> Sequence[GroupState]:
-            return self._aggregation.split(state, _PLACES, _MEMORY_LEVEL)
+        count = len(self._merged)
+        large = PLACE_GROUPS * self._context.device.task_size * count
+        if count < _MOST_PLACES and self._merged_groups + self._pending_groups > large:
+            count = _MOST_PLACES
 
-        places: list[list[GroupState]] = [[state] for state in drained(self._merged)]
+        def split(state: GroupState) -> Sequence[GroupState]:
+            return self._aggregation.split(state, count, _MEMORY_LEVEL, apart=True)
+
+        places: list[list[GroupState]] = [[] for _ in range(count)]
+        if count == len(self._merged):
+            places = [[state] for state in drained(self._merged)]
+        else:
+            self._pending[:0] = drained(self._merged)
         with closing(ordered_map(self._context, split, drained(self._pending))) as pieces:
             for piece in pieces:
                 for place, state in zip(places, piece, strict=True):
-                    place.append(state)
-        with closing(ordered_map(self._context, self._aggregation.merge, drained(places))) as merged:
-            for number, state in enumerate(merged):
-                self._merged.append(state)
-                if number % _RELEASED == 0:
-                    release_unused()  # larger arrays do not fit where smaller ones were
+                    if state.groups or not place:
+                        place.append(state)
+        with closing(ordered_map(self._context, self._merged_state, drained(places))) as merged:
+            self._merged.extend(merged)
+
+    def _merged_state(self, states: Sequence[GroupState]) -> GroupState:
+        state: GroupState = self._aggregation.merge(states, repeated=self._repeated)
+        return state
 
     def _needed(self) -> int:
-        """What is held, what waits once more by places, and what is being merged: a place for each thread."""
+        """What is held and allocators keep beside it, and what is being merged: a place for each thread."""
         held = self._merged_bytes + self._pending_bytes
         places = len(self._merged)
         if places <= 1:
             return 2 * held
-        return held + self._pending_bytes + held * min(self._context.threads + 1, places) // places
+        merging = held * min(self._context.threads + 1, places) // places
+        return held + held // _UNUSED + _MERGING * merging
 
 
 def grouped(

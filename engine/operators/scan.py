@@ -17,7 +17,7 @@ from bamquery.engine.operators.evolved_scan import EvolvedScan, is_evolved, part
 from bamquery.engine.operators.file_scan import FileScan
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
-from bamquery.engine.operators.scan_chunks import Chunk, chunks
+from bamquery.engine.operators.scan_chunks import Chunk, ChunkLimits, chunks
 from bamquery.engine.operators.scan_columns import ColumnReads
 from bamquery.engine.operators.scan_device import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan_forecast import ColumnForecast, ScanForecast
@@ -44,7 +44,6 @@ from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import substitute
-from bamquery.storage.fragment import Fragment
 from bamquery.storage.snapshot import Snapshot
 
 _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
@@ -216,7 +215,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             finally:
                 readers.release(chunk)
 
-        todo = self._expected(readers, fragments, moving, context.settings.zone_maps)
+        todo = self._expected(context, readers, moving)
         answers = ordered_map(context, read, todo)
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
@@ -236,13 +235,14 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def _expected(
         self,
+        context: ExecutionContext[Frame],
         readers: FragmentReaders[Frame],
-        fragments: Sequence[Fragment],
         moving: MovingFilters,
-        zone_maps: bool,
     ) -> Iterator[Chunk]:
         names = list(self._scan_profile.columns)
-        cut: Iterable[Chunk] = chunks(fragments, self._ranges, names, zone_maps)
+        zone_maps = context.settings.zone_maps
+        limits = ChunkLimits.of_threads(context.memory.share)
+        cut: Iterable[Chunk] = chunks(self._snapshot.fragments, self._ranges, names, zone_maps, limits)
         if self._preferred is not None and zone_maps:
             column, descending = self._preferred
             cut = best_first(list(cut), column, descending=descending)

@@ -23,6 +23,9 @@ FIRST_VECTORS: Final = 16
 """Vectors of the first chunk; each next one is twice as large. Statistics are learnt, and a LIMIT met,
 before much is read."""
 
+LEAST_VECTORS: Final = 16
+"""Vectors of a full chunk at least, however little memory there is."""
+
 CHUNK_PIECES: Final = 32
 """Most fragments of one chunk: each keeps a file open while the chunk is in work."""
 
@@ -47,6 +50,13 @@ class ChunkLimits:
     growth: int
     pieces: int
     widest: bool
+
+    @staticmethod
+    def of_threads(share: float = 1.0) -> ChunkLimits:
+        """Those for a CPU's threads. `share`: of a full chunk, where memory is short."""
+        vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
+        size = max(int(CHUNK_BYTES * share), 1)
+        return ChunkLimits(vectors, size, FIRST_VECTORS, 2, CHUNK_PIECES, widest=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +144,7 @@ def chunks(
         limits: how large chunks are; None: those for a CPU's threads.
     """
     if limits is None:
-        limits = ChunkLimits(CHUNK_VECTORS, CHUNK_BYTES, FIRST_VECTORS, 2, CHUNK_PIECES, widest=False)
+        limits = ChunkLimits.of_threads()
     pieces: list[Piece] = []
     taken, target = 0, min(limits.first, limits.vectors)
     for fragment in fragments:

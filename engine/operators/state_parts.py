@@ -8,7 +8,8 @@ from typing import Any, Final, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Aggregation, Frame, GroupState
-from bamquery.engine.memory import Reservation, release_unused
+from bamquery.engine.memory import Reservation
+from bamquery.engine.operators.framing import drained
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import StateFile
@@ -18,6 +19,10 @@ MOST_LEVELS: Final = 5
 _PARTS: Final = 64
 _COPIES: Final = 3
 """Times that a part's states are in memory while they are merged and become an answer."""
+PLACE_GROUPS: Final = 1 << 16
+"""Groups that are best merged at once: tables of many more are larger than what is close to processors."""
+_MOST_PLACES: Final = 64
+"""Of a part's groups: files are no larger than memory."""
 
 
 class StateParts(Generic[Frame]):
@@ -49,10 +54,14 @@ class StateParts(Generic[Frame]):
         def split(state: GroupState) -> Sequence[GroupState]:
             return self._aggregation.split(state, _PARTS, self._level)
 
+        places: list[list[GroupState]] = [[] for _ in self._files]
         with closing(ordered_map(self._context, split, states)) as pieces:
             for parts in pieces:
-                for file, part in zip(self._files, parts, strict=True):
-                    file.write(part)
+                for place, part in zip(places, parts, strict=True):
+                    place.append(part)
+        for file, place in zip(self._files, drained(places), strict=True):
+            self._context.check_cancelled()
+            file.write(place)
 
     def finished(self, memory: Reservation) -> Generator[Frame, None, None]:
         """The groups of all parts that fit in memory, several at once; the others are `large` then.
@@ -66,16 +75,29 @@ class StateParts(Generic[Frame]):
         largest = max((file.bytes for file in small), default=0)
         memory.resize(_COPIES * largest * (self._context.threads + 1))
 
-        def finish(file: StateFile) -> Frame:
-            with file:
-                states = list(file.states())
-            return self._aggregation.final(self._aggregation.merge(states))
-
-        with closing(ordered_map(self._context, finish, small)) as frames:
-            for frame in frames:
-                yield frame
-                release_unused()
+        with closing(ordered_map(self._context, self._finish, small)) as parts:
+            for frames in parts:
+                yield from drained(frames)
         memory.resize(0)
+
+    def _finish(self, file: StateFile) -> list[Frame]:
+        groups = PLACE_GROUPS * self._context.device.task_size
+        count = 1
+        while count < _MOST_PLACES and count * groups < file.rows:
+            count *= 2
+        places: list[list[GroupState]] = [[] for _ in range(count)]
+        with file:
+            for state in file.states():
+                pieces = [state] if count == 1 else self._aggregation.split(state, count, self._level + 1)
+                for place, piece in zip(places, pieces, strict=True):
+                    place.append(piece)
+        frames = []
+        for place in drained(places):
+            self._context.check_cancelled()
+            if not any(state.groups for state in place):
+                continue
+            frames.append(self._aggregation.final(self._aggregation.merge(place, repeated=True)))
+        return frames
 
     def large(self) -> Iterator[Generator[GroupState, None, None]]:
         """The states of each part that does not fit in memory; its file is gone afterwards."""

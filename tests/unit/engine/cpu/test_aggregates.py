@@ -126,8 +126,14 @@ def _answer(call: AggregateCall, keys: list[ColumnRef]) -> pa.Table:
     states = [
         aggregation.partial(batch.slice(start, size)) for start, size in zip(starts, sizes, strict=True)
     ]
-    state = aggregation.merge([aggregation.merge(states[:4]), aggregation.merge(states[4:])])
-    places: list[CpuGroups] = aggregation.split(state, 4, 0) if keys else [state]
+    early = pa.Table.from_batches([aggregation.to_arrow(state) for state in states[:4] if state.groups])
+    joined = aggregation.from_arrow(early.combine_chunks().to_batches()[0])
+    first = aggregation.merge([joined], repeated=True)
+    state = aggregation.merge([first, aggregation.merge(states[4:])])
+    places: list[CpuGroups] = [state]
+    if keys:
+        half, other = aggregation.split(state, 2, 0, apart=True)
+        places = [*aggregation.split(half, 4, 1), *aggregation.split(other, 4, 2)]
     frames = [aggregation.final(aggregation.merge([place])) for place in places]
     answer = pa.Table.from_batches(frames)
     return answer.sort_by(answer.column_names[0]) if keys else answer

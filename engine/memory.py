@@ -39,6 +39,7 @@ class MemoryBudget:
         self._in_flight = 0
         self._certain = 0
         self._share = 1.0
+        self._strained = False
         self._first = self._least = anonymous_bytes()
         self._open: dict[Reservation, int] = {}
         self._sure: set[Reservation] = set()
@@ -67,10 +68,15 @@ class MemoryBudget:
         """
         size = anonymous_bytes()
         self._least = min(self._least, size)
-        grown = max(self.limit // _STRAINED, _LEAST_GROWTH)
-        if size - self._first > grown and size - self._least > max(self.limit, _LEAST_GROWTH) // _STEP:
+        self._strained = size - self._first > max(self.limit // _STRAINED, _LEAST_GROWTH)
+        if self._strained and size - self._least > max(self.limit, _LEAST_GROWTH) // _STEP:
             release_unused()
             self._least = anonymous_bytes()
+
+    def relieve_thread(self) -> None:
+        """The same for what Arrow keeps of what this thread freed, which other threads do not see."""
+        if self._strained:
+            pa.default_memory_pool().release_unused()
 
     @property
     def used(self) -> int:
@@ -82,14 +88,17 @@ class MemoryBudget:
         """Most bytes reserved at once so far."""
         return self._peak
 
-    def reservation(self, what: str) -> Reservation:
-        """An operator's share, empty at first; `what` names it in errors, such as "GROUP BY"."""
-        return Reservation(self, what)
+    def reservation(self, what: str, *, spare: bool = False) -> Reservation:
+        """An operator's share, empty at first; `what` names it in errors, such as "GROUP BY".
 
-    def _begin(self, one: Reservation) -> None:
+        `spare`: it was not announced, as the operator can do without.
+        """
+        return Reservation(self, what, spare=spare)
+
+    def _begin(self, one: Reservation, *, spare: bool) -> None:
         with self._lock:
             self._open[one] = 0
-            if self._announced:
+            if self._announced and not spare:
                 self._announced -= 1
                 self._sure.add(one)
 
@@ -133,13 +142,13 @@ class MemoryBudget:
 class Reservation:
     """One operator's part of a budget: a context manager that gives back what it holds."""
 
-    def __init__(self, budget: MemoryBudget, what: str) -> None:
+    def __init__(self, budget: MemoryBudget, what: str, *, spare: bool = False) -> None:
         self._budget = budget
         self.what = what
         self.held = 0
         """Bytes reserved now."""
         self.peak = 0
-        budget._begin(self)
+        budget._begin(self, spare=spare)
 
     @property
     def room(self) -> int:

@@ -35,28 +35,31 @@ def ordered_map(
     if threads == 1:
         for item in items:
             context.check_cancelled()
-            answer = function(item)
+            yield function(item)
             context.memory.relieve()
-            yield answer
         return
 
     def work(item: Item) -> Answer:
         context.check_cancelled()
-        return function(item)
+        answer = function(item)
+        context.memory.relieve_thread()
+        return answer
 
     bound = in_flight if in_flight is not None else threads + 1
     pending: deque[Future[Answer]] = deque()
+
+    def next_answer() -> Answer:
+        answer = pending.popleft().result()
+        context.memory.relieve()
+        return answer
+
     try:
         for item in items:
             pending.append(context.pool.submit(work, item))
             if len(pending) >= bound:
-                answer = pending.popleft().result()
-                context.memory.relieve()
-                yield answer
+                yield next_answer()
         while pending:
-            answer = pending.popleft().result()
-            context.memory.relieve()
-            yield answer
+            yield next_answer()
     except GeneratorExit:
         raise
     except BaseException:

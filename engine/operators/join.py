@@ -118,13 +118,28 @@ class Join(Operator[Frame], Generic[Frame]):
         level: int,
     ) -> Generator[Frame, None, None]:
         """All of both sides, or one of the parts that they were split into `level` times."""
+        # Parts of what was split have told before.
+        with (
+            KeySummary(context, self._condition, {} if level else self._late) as summary,
+            closing(self._joined_told(context, probe, build, memory, summary, level=level)) as rows,
+        ):
+            yield from rows
+
+    def _joined_told(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        build: Iterator[Frame],
+        memory: Reservation,
+        summary: KeySummary[Frame],
+        *,
+        level: int,
+    ) -> Generator[Frame, None, None]:
         device = context.device
         # In parts, columns are as files give them back.
         fields, probe_fields = (
             spilled(child.fields) if level else child.fields for child in reversed(self.children)
         )
-        # Parts of what was split have told before.
-        summary = KeySummary(device, self._condition, {} if level else self._late)
         if self._only_keys:
             if self._condition.build_keys:
                 with closing(self._by_keys(context, probe, build, memory, summary)) as rows:
@@ -135,6 +150,8 @@ class Join(Operator[Frame], Generic[Frame]):
             with closing(gathered(device, build)) as chunks:
                 frames, beyond = collected(context, chunks, memory)
                 if beyond is not None:
+                    # Nothing will be made of them: what is left of the memory is for the list of their keys.
+                    memory.resize(min(memory.held, sum(map(device.nbytes, frames))))
                     all_rows = summary.noted(chain(drained(frames), [beyond], chunks))
                     in_parts = self._in_parts(context, probe, all_rows, memory, summary, level=level)
                     with closing(in_parts) as rows:
@@ -225,11 +242,11 @@ class Join(Operator[Frame], Generic[Frame]):
         with (
             Partitions(context, fields, columns, level, self.profile) as held,
             Partitions(context, left, condition.probe_keys, level, self.profile) as probed,
+            KeySummary(context, condition, {}) as told,  # parts of what was split have nothing to add
         ):
             held.fill(chain(drained(frames), [beyond], keys))
             memory.resize(0)
             summary.hand_down()
-            told = KeySummary(device, condition, {})  # parts of what was split have nothing to add
             with closing(probe()) as wanted:
                 probed.fill(wanted)
             self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTS

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import Any, Final, Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.late_filter import LateCondition, LateFilter, is_ordered
+from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.operator import Operator
 from bamquery.plan.expressions import (
@@ -34,6 +37,11 @@ _MOST_ROWS: Final = 1 << 20
 """Held rows beyond which nobody collects their keys."""
 _MOST_BYTES: Final = 1 << 24
 """Of collected keys."""
+_COPIES: Final = 2
+"""Times that they are in memory: as they came, and each once."""
+_TABLE_BYTES: Final = 256
+"""For each of them at most, of what scans find them by; see the devices' tables of members."""
+_LARGEST_TABLE: Final = 1 << 24
 _COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
 
 
@@ -77,14 +85,24 @@ def narrow_sides(
 
 
 class KeySummary(Generic[Frame]):
-    """The least and greatest key of held rows, and all of them while they are few."""
+    """The least and greatest key of held rows, and all of them while they are few; a context manager.
+
+    Keys are named as long as memory has room for them, and held until the context is left.
+    """
 
     def __init__(
-        self, device: Device[Frame], condition: JoinCondition, filters: Mapping[int, LateFilter]
+        self,
+        context: ExecutionContext[Frame],
+        condition: JoinCondition,
+        filters: Mapping[int, LateFilter],
     ) -> None:
+        device = context.device
         self._device = device
+        self._memory = context.memory.reservation("keys of a JOIN", spare=True)
         self._keys = {
-            number: _KeySummary(device, condition.build_keys[number], late, condition.nulls_equal[number])
+            number: _KeySummary(
+                device, condition.build_keys[number], late, condition.nulls_equal[number], self._memory
+            )
             for number, late in filters.items()
             if not _refused(device, condition.build_keys[number])
         }
@@ -120,10 +138,26 @@ class KeySummary(Generic[Frame]):
         for key in self._keys.values():
             key.hand_down()
 
+    def __enter__(self) -> KeySummary[Frame]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._memory.__exit__(kind, error, trace)
+
 
 class _KeySummary(Generic[Frame]):
-    def __init__(self, device: Device[Frame], key: Expression, late: LateFilter, nulls_equal: bool) -> None:
+    def __init__(
+        self,
+        device: Device[Frame],
+        key: Expression,
+        late: LateFilter,
+        nulls_equal: bool,
+        memory: Reservation,
+    ) -> None:
         self._device = device
+        self._memory = memory
         self._key = key
         self._late = late
         self._nulls_equal = nulls_equal
@@ -144,7 +178,7 @@ class _KeySummary(Generic[Frame]):
         # Floating-point numbers are told apart by more than they are compared by: their bounds are enough.
         self._names_values = not pa.types.is_floating(key.type)
         self._values: list[pa.Array[Any]] = []
-        self._bytes = 0
+        self._bytes = self._held = 0
 
     def add(self, frame: Frame) -> None:
         self.add_column(self._device.evaluate([self._key], frame))
@@ -154,17 +188,31 @@ class _KeySummary(Generic[Frame]):
         self._states.append(self._bounds.partial(keys))
         self._rows += device.row_count(keys)
         if self._rows > _MOST_ROWS:
-            self._names_values = False
+            self._name_none()
         if not self._names_values:
-            self._values.clear()
             return
         found = pc.unique(device.to_arrow(keys, [Field("key", self._key.type)]).column(0))
         self._bytes += found.nbytes
-        if self._bytes <= _MOST_BYTES:
+        if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):
             self._values.append(found)
         else:
-            self._names_values = False
-            self._values.clear()
+            self._name_none()
+
+    def _table_bytes(self, more: int) -> int:
+        values = more + sum(map(len, self._values))
+        return min(_TABLE_BYTES * values, _LARGEST_TABLE) if values > _MOST_VALUES else 0
+
+    def _hold(self, size: int) -> bool:
+        """Count bytes as held, those of other keys beside them; False where there is no room for them."""
+        fits = self._memory.fits(self._memory.held - self._held + size)
+        if fits:
+            self._held = size
+        return fits
+
+    def _name_none(self) -> None:
+        self._names_values = False
+        self._values.clear()
+        self._hold(0)
 
     def hand_down(self) -> None:
         if not self._states:

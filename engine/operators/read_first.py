@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any, Final
 
 from bamquery.engine.context import ExecutionContext
@@ -50,7 +50,11 @@ def read_first(
     """
     device = context.device
     turned = JoinCondition(condition.build_keys, condition.probe_keys, condition.nulls_equal)
-    with context.memory.reservation("JOIN") as memory, closing(probe.frames(context)) as frames:
+    with (
+        context.memory.reservation("JOIN") as memory,
+        closing(probe.frames(context)) as frames,
+        ExitStack() as stack,
+    ):
         kept: list[Frame] = []
         rows = size = 0
         complete = True
@@ -63,7 +67,7 @@ def read_first(
                 complete = False
                 break
         if complete and rows:
-            summary = KeySummary(device, turned, filters)
+            summary = stack.enter_context(KeySummary(context, turned, filters))
             for frame in kept:
                 context.check_cancelled()
                 summary.add(frame)

@@ -56,24 +56,33 @@ class Window(Operator[Frame], Generic[Frame]):
             values = device.window(self._window, rows, context.check_cancelled)
             return device.join_columns([rows, values])
 
+        busy: deque[int] = deque()  # bytes of pieces that are computed, or whose answers wait
         with (
             context.memory.reservation("a window") as memory,
             closing(self.children[0].frames(context)) as frames,
-            closing(self._gathered(context, frames, memory)) as partitions,
+            closing(self._gathered(context, frames, memory, busy)) as partitions,
             closing(ordered_map(context, compute, partitions)) as computed,
         ):
             for frame in computed:
                 self.profile.details["peak_memory"] = memory.peak
                 yield from sliced(device, frame)
+                del frame  # nobody has it while more rows are gathered
+                busy.popleft()
 
     def _gathered(
-        self, context: ExecutionContext[Frame], frames: Iterable[Frame], memory: Reservation
+        self,
+        context: ExecutionContext[Frame],
+        frames: Iterable[Frame],
+        memory: Reservation,
+        busy: deque[int],
     ) -> Generator[Frame, None, None]:
-        """Rows of whole partitions, many partitions at once where they are small."""
+        """Rows of whole partitions, many partitions at once where they are small.
+
+        What each of them takes goes to the end of `busy`, for the caller to take from its front.
+        """
         device = context.device
         held: list[Frame] = []
         rows = size = 0
-        busy: deque[int] = deque(maxlen=context.threads + 1)  # bytes that other threads have
         last: Frame | None = None  # the keys of the row before
         share = memory.room // (2 * (context.threads + 2))
         for frame in self._small(device, frames, share // 2):
@@ -87,15 +96,18 @@ class Window(Operator[Frame], Generic[Frame]):
                 needed = self._needed(rows + begin, size + device.nbytes(begun))
                 if rows + begin >= GATHERED_ROWS or needed >= share:
                     held.append(begun)
-                    yield device.concatenate(held)
-                    busy.append(needed)
+                    piece = device.concatenate(held)
                     held, rows, size = [], 0, 0
+                    busy.append(needed)
+                    yield piece
+                    del piece
                     rest = device.slice(frame, begin, count - begin)
             held.append(rest)
             rows += device.row_count(rest)
             size += device.nbytes(rest)
             memory.resize(self._needed(rows, size) + sum(busy))
         if held:
+            busy.append(self._needed(rows, size))
             yield device.concatenate(held)
 
     def _small(

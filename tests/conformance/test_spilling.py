@@ -22,7 +22,7 @@ from bamquery.connection import Connection
 from bamquery.engine import spill
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, scan_chunks
+from bamquery.engine.operators import framing, group_states, scan_chunks, state_parts
 from bamquery.engine.operators.join_pairs import PairFinder
 from bamquery.errors import CancelledError, MemoryLimitError, StorageError, UnsupportedError
 from tests.values import plain, same
@@ -195,6 +195,26 @@ def test_answers(
     assert relation.profile.peak_memory <= LIMIT
     assert "files that did not fit" in relation.explain(analyze=True)
     assert sorted((tmp_path / "db").rglob("*")) == before
+
+
+@pytest.mark.parametrize("limit", [f"{LIMIT} B", "1 GiB"])
+@pytest.mark.parametrize("name", ["every aggregate that is made of parts", "several keys", "distinct rows"])
+def test_groups_in_places(
+    connection: Connection,
+    oracle: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    limit: str,
+) -> None:
+    """Few groups make a place, of a part that is read back and of all that are in memory."""
+    for module in (state_parts, group_states):
+        monkeypatch.setattr(module, "PLACE_GROUPS", 8)
+    for least in ("_PENDING_GROUPS", "_SPLIT_GROUPS"):
+        monkeypatch.setattr(group_states, least, 300)
+    connection.sql(f"SET memory_limit = '{limit}'")
+    relation = connection.sql(QUERIES[name])
+    _assert_same(relation.to_arrow(), oracle.sql(QUERIES[name]).to_arrow_table(), ordered=False)
+    assert (relation.profile.spilled > 0) == (limit != "1 GiB")
 
 
 @pytest.mark.parametrize(

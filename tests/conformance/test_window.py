@@ -106,6 +106,26 @@ def test_a_partition_that_is_too_large(device: Device[Any]) -> None:
         run(operator, device, memory_limit="100 KiB")
 
 
+def test_pieces_that_are_given_out_are_not_held(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    if _refused(device):
+        pytest.skip("the device has no windows")
+    monkeypatch.setattr(window_module, "GATHERED_ROWS", 1)
+    sizes = (1500, 1500, 3000)
+    keys = [float(key) for key, size in enumerate(sizes) for _ in range(size)]
+    rows = len(keys)
+    table = pa.table(
+        {
+            "k": pa.array(keys, pa.float64()),
+            "g": pa.array(["a"] * rows, pa.large_string()),
+            "i": pa.array([1] * rows, pa.int64()),
+            "row": pa.array(range(rows), pa.int64()),
+        }
+    )
+    largest = 3 * table.nbytes // 2 + max(sizes) * 64 * len(CALLS)  # of half of the rows
+    operator = _operator((K,), Rows(table))
+    assert run(operator, device, threads=1, memory_limit=f"{largest * 4 // 3} B").num_rows == rows
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_cancelled_window_stops(device: Device[Any], threads: int) -> None:
     if _refused(device):

@@ -204,7 +204,7 @@ def test_parts_in_files(con: Connection) -> None:
         "SELECT count(*), sum(f.payload) FROM facts f "
         "JOIN (SELECT * FROM facts WHERE ordered < 2000) g ON f.ordered = g.ordered AND f.noise = g.noise"
     )
-    con.sql("SET memory_limit = '200KB'")
+    con.sql("SET memory_limit = '2MB'")
     few, all_, shown = _both(con, sql)
     result = con.sql(sql)
     result.to_arrow()
@@ -212,6 +212,18 @@ def test_parts_in_files(con: Connection) -> None:
     con.sql("RESET memory_limit")
     assert few < all_
     assert "ordered IN (2,000 values)" in shown[0]
+
+
+def test_keys_that_memory_has_no_room_for_are_not_named(con: Connection) -> None:
+    sql = (
+        "SELECT count(*), sum(f.payload) FROM facts f "
+        "JOIN (SELECT * FROM facts WHERE ordered < 2000) g ON f.ordered = g.ordered AND f.noise = g.noise"
+    )
+    con.sql("SET memory_limit = '200KB'")
+    few, all_, shown = _both(con, sql)
+    con.sql("RESET memory_limit")
+    assert few < all_
+    assert "(ordered >= 0) AND (ordered <= 1999)" in shown[0]
 
 
 def test_a_filter_that_saves_nothing_is_not_asked(con: Connection) -> None:

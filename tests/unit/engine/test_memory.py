@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bamquery.engine.memory import MemoryBudget, release_unused
+from bamquery.engine import memory as memory_module
+from bamquery.engine.memory import MemoryBudget, anonymous_bytes, release_unused
 from bamquery.errors import MemoryLimitError
 
 
@@ -58,3 +59,42 @@ def test_announced_reservations_can_count_on_a_part() -> None:
 
 def test_what_is_not_used_any_more_is_given_back() -> None:
     release_unused()
+
+
+def test_chunks_are_as_large_as_memory_allows() -> None:
+    assert MemoryBudget(100).share == 1
+    roomy, tight = MemoryBudget(64 << 30), MemoryBudget(256 << 20)
+    for budget in (roomy, tight):
+        budget.announce(1, threads=2)
+    assert roomy.share == 1
+    assert 0 < tight.share < 0.1
+
+
+def test_what_one_can_do_without_takes_nothing_from_others() -> None:
+    budget = MemoryBudget(1200)
+    budget.announce(2, threads=1)
+    with budget.reservation("keys", spare=True) as spare:
+        assert spare.room == 400  # two other ones can count on 200 each
+        with budget.reservation("JOIN") as one, budget.reservation("ORDER BY") as other:
+            assert spare.fits(400)
+            assert (one.room, other.room) == (200, 200)
+    assert budget.used == 0
+
+
+def test_a_process_that_grows_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = [1 << 30]
+    given_back = []
+
+    def release() -> None:
+        given_back.append(size[0])
+        size[0] -= 100 << 20
+
+    monkeypatch.setattr(memory_module, "anonymous_bytes", lambda: size[0])
+    monkeypatch.setattr(memory_module, "release_unused", release)
+    budget = MemoryBudget(1 << 30)
+    for grown in (0, 511, 513, 10, 32, 90):  # more than half of the limit, then a thirty-second of it more
+        size[0] += grown << 20
+        budget.relieve()
+        budget.relieve_thread()
+    assert len(given_back) == 3
+    assert anonymous_bytes() > 0

@@ -238,12 +238,17 @@ def _grouped(
 ) -> pa.RecordBatch:
     aggregation = device.aggregation(keys, calls)
     states = [aggregation.partial(device.from_arrow(batch.slice(a, b - a))) for a, b in pairwise(edges)]
+    half = len(states) // 2
+    early = [aggregation.to_arrow(state) for state in states[:half] if state.groups]
+    if early:  # as files join them, in which keys may be there more than once
+        (joined,) = pa.Table.from_batches(early).combine_chunks().to_batches()
+        states[:half] = [aggregation.merge([aggregation.from_arrow(joined)], repeated=True)]
     state = aggregation.merge(states)
     assert state.nbytes >= 0
     kinds = [*(key.type for key in keys), *(call.type for call in calls)]
     fields = [Field(f"c{i}", kind) for i, kind in enumerate(kinds)]
     whole = device.to_arrow(aggregation.final(state), fields)
     if keys:
-        parts = [aggregation.final(part) for part in aggregation.split(state, 4, 0)]
+        parts = [aggregation.final(part) for part in aggregation.split(state, 4, 0, apart=True)]
         assert sum(map(device.row_count, parts)) == whole.num_rows
     return whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 from types import TracebackType
@@ -22,6 +23,11 @@ _LEAST_GROWTH: Final = 64 << 20
 """Less is not worth looking for."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+_mallopt: Any = getattr(ctypes.CDLL(None), "mallopt", None)
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""glibc's names for what it keeps of freed memory, and for pieces that it never keeps."""
+_KEPT, _NEVER_KEPT = 64 << 20, 32 << 20
+_SET_BY_USER: Final = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 
 
 class MemoryBudget:
@@ -199,6 +205,18 @@ def release_unused() -> None:
     pa.default_memory_pool().release_unused()
     if _trim is not None:
         _trim(0)
+
+
+@functools.cache
+def keep_freed() -> None:
+    """Let the allocator keep some of what is freed: numpy's arrays of a chunk come and go with every step.
+
+    Otherwise each of them is given to the system and asked for again, and to touch new pages takes several
+    times as long as to compute what is put there. Users who set this themselves keep what they set.
+    """
+    if _mallopt is not None and not any(name in os.environ for name in _SET_BY_USER):
+        _mallopt(_TRIM_THRESHOLD, _KEPT)
+        _mallopt(_MMAP_THRESHOLD, _NEVER_KEPT)
 
 
 def _readable(size: int) -> str:

@@ -5,6 +5,7 @@ Arrow's own kernels stop at the year 32767; numpy's calendar does not.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,11 @@ from bamquery.engine.time_units import units_per_day
 
 Integers = NDArray[np.int64]
 
+_MANY: Final = 1024
+"""Numbers from which it matters that one is asked about once."""
+_OFTEN: Final = 4
+"""Numbers for each different one, at least."""
+
 
 def days_and_rest(column: Column) -> tuple[Integers, Integers]:
     """Days since 1970-01-01 and units into the day (of UTC), for a date, time or timestamp column."""
@@ -23,18 +29,51 @@ def days_and_rest(column: Column) -> tuple[Integers, Integers]:
     per_day = units_per_day(column.type)
     if per_day == 1:
         return values, np.zeros_like(values)
-    days, rest = np.divmod(values, per_day)
-    return days, rest
+    days = values // per_day
+    return days, values - days * per_day  # a third of the time of `divmod`
 
 
+def days_of(column: Column) -> Integers:
+    """Days since 1970-01-01 (of UTC), for a date, time or timestamp column."""
+    values = values_of(column).astype(np.int64, copy=False)
+    per_day = units_per_day(column.type)
+    return values if per_day == 1 else values // per_day
+
+
+def looked_up(function: Callable[[Integers], Integers]) -> Callable[[Integers], Integers]:
+    """The same function, which is asked once for each number where many lie close together.
+
+    Days of a chunk do: ten years have 3,653 of them.
+    """
+
+    def apply(values: Integers) -> Integers:
+        if len(values) < _MANY:
+            return function(values)
+        low, high = int(values.min()), int(values.max())
+        if high - low >= len(values) // _OFTEN:
+            return function(values)
+        return function(np.arange(low, high + 1))[values - low]
+
+    return apply
+
+
+@looked_up
 def months_of(days: Integers) -> Integers:
     """Months since January 1970."""
     return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
 
 
+@looked_up
 def first_day_of_month(months: Integers) -> Integers:
     """Day on which a month (since January 1970) begins."""
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+
+def remainder(values: Integers, divisor: int) -> Integers:
+    """`values % divisor`, in less than half the time."""
+    whole = values // divisor
+    whole *= divisor
+    return values - whole
 
 
 def truncated(values: Integers, divisor: int) -> Integers:

@@ -15,6 +15,7 @@ from bamquery.engine.cpu.calendar import (
     CALENDAR,
     Integers,
     days_and_rest,
+    days_of,
     first_day_of_month,
     months_of,
     truncated,
@@ -56,7 +57,7 @@ _MONTH_NAMES: Final[Any] = pa.array(list(calendar.month_name)[1:], pa.large_stri
 def _last_day(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     (column,) = arguments
     assert isinstance(column, pa.Array)
-    days, _ = days_and_rest(column)
+    days = days_of(column)
     last = first_day_of_month(months_of(days) + 1) - 1
     known = valid(column)
     late = last >= integer_range(pa.int32())[1] - 1
@@ -69,7 +70,7 @@ def _name(names: Any, place: Callable[[Integers], Integers]) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         (column,) = arguments
         assert isinstance(column, pa.Array)
-        days, _ = days_and_rest(column)
+        days = days_of(column)
         return take(names, from_values(place(days), pa.int64(), valid(column)))
 
     return apply
@@ -199,7 +200,7 @@ def _to_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _spans(arguments: Sequence[Datum]) -> tuple[Integers, Integers, str, Column | None, int]:
     start, end, unit = arguments
     per_day = units_per_day(start.type)
-    both = [np.asarray(operand(datum)).astype(np.int64) for datum in (start, end)]
+    both = [np.asarray(operand(datum)).astype(np.int64, copy=False) for datum in (start, end)]
     return both[0], both[1], value_of(unit), valid(start, end), per_day
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cpu.calendar import CALENDAR, Integers, days_and_rest
+from bamquery.engine.cpu.calendar import CALENDAR, days_of, looked_up, remainder
 from bamquery.engine.cpu.casts.temporal import rounded_quotient
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -35,26 +35,27 @@ def _unit_and_column(arguments: Sequence[Datum]) -> tuple[str | None, Column]:
     return name, column
 
 
-def _seconds(column: Column, rest: Integers) -> Integers:
-    return rest // (units_per_day(column.type) // 86_400 or 1)
-
-
 def _date_part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     unit, column = _unit_and_column(arguments)
     if unit is None:
         return nulls(len(column), kind)
-    days, rest = days_and_rest(column)
+    per_second = units_per_day(column.type) // 86_400
+    if unit in TIME_PARTS or unit in FRACTIONS:
+        values = values_of(column).astype(np.int64, copy=False)
+        if not per_second:  # a date has no time
+            return from_values(np.zeros_like(values), kind, valid(column))
     if unit in TIME_PARTS:
         size, count = TIME_PARTS[unit]
-        part = _seconds(column, rest) // size % count
+        part = values // (per_second * size)
+        # Days have whole hours; a time may be that of 24:00:00, which is of no next day.
+        if not (unit == "hour" and pa.types.is_time(column.type)):
+            part = remainder(part, count)
     elif unit in FRACTIONS:
-        per_second, wanted = units_per_day(column.type) // 86_400, FRACTIONS[unit]
-        if not per_second:  # a date has no time
-            return from_values(np.zeros_like(rest), kind, valid(column))
-        part = rest % (60 * per_second)
+        wanted = FRACTIONS[unit]
+        part = remainder(values, 60 * per_second)
         part = part * (wanted // per_second) if wanted >= per_second else part // (per_second // wanted)
     else:
-        part = CALENDAR.parts[unit](days)
+        part = looked_up(CALENDAR.parts[unit])(days_of(column))
     return from_values(part, kind, valid(column))
 
 
@@ -62,15 +63,14 @@ def _date_trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     unit, column = _unit_and_column(arguments)
     if unit is None:
         return nulls(len(column), kind)
-    days, rest = days_and_rest(column)
     per_day = units_per_day(kind)
-    if unit in FRACTIONS:
-        step = max(per_day // 86_400 // FRACTIONS[unit], 1)
-        return from_values(values_of(column).astype(np.int64) - rest % step, kind, valid(column))
-    if unit in TIME_PARTS:
-        step = max(per_day * TIME_PARTS[unit][0] // 86_400, 1)
-        return from_values(values_of(column).astype(np.int64) - rest % step, kind, valid(column))
-    start = CALENDAR.starts[unit](days) if unit in CALENDAR.starts else days
+    if unit in FRACTIONS or unit in TIME_PARTS:
+        own = FRACTIONS[unit] * 86_400 if unit in FRACTIONS else 86_400 // TIME_PARTS[unit][0]
+        step = max(per_day // own, 1)  # a day has a whole number of steps
+        values = values_of(column).astype(np.int64, copy=False)
+        return from_values(values // step * step, kind, valid(column))
+    days = days_of(column)
+    start = looked_up(CALENDAR.starts[unit])(days) if unit in CALENDAR.starts else days
     low = np.iinfo(np.int32 if per_day == 1 else np.int64).min // per_day + 1
     validity = valid(column)
     early = start < low

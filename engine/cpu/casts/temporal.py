@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.calendar import days_and_rest
+from bamquery.engine.cpu.calendar import days_of
 from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
 from bamquery.engine.cpu.kernels import Column, Kind, from_values, valid, values_of
 from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
+
+_SHORT_DAY = 2**32
+"""Units of a day of which 64 bits may hold more days than 32 bits."""
 
 
 def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int64]:
@@ -41,8 +44,10 @@ def timestamp_to_timestamp(column: Column, kind: Kind) -> Outcome:
 
 def timestamp_to_date(column: Column, kind: Kind) -> Outcome:
     """The day it is in."""
-    days, _ = days_and_rest(column)
+    days = days_of(column)
     limits = np.iinfo(np.int32)
+    if units_per_day(column.type) > _SHORT_DAY:
+        return Outcome(from_values(days.astype(np.int32), kind, valid(column)))
     failed = failing((days > limits.max) | (days < limits.min), column)
     return Outcome(without(failed, from_values(days.astype(np.int32), kind, valid(column))), failed)
 

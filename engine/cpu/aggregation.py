@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
     Codes,
     Part,
     Parts,
@@ -18,6 +19,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
 )
 from bamquery.engine.cpu.aggregates.gathered import struct_of
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.encoded import evaluate_encoded
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import as_type, concatenate_columns, decoded, make_batch, take_batch
 from bamquery.engine.cpu.grouping import Grouping, group_rows
@@ -33,7 +35,7 @@ class CpuGroups:
     Attributes:
         keys: the groups' keys, decoded and distinct.
         groups: how many.
-        parts: the state of each aggregate, in the calls' order.
+        parts: the states of the aggregates; calls over the same state share it.
     """
 
     keys: tuple[Column, ...]
@@ -57,16 +59,19 @@ class CpuAggregation:
         self._keys = tuple(keys)
         self._calls = tuple(calls)
         assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
-        self._accumulators = tuple(accumulator_of(call) for call in self._calls)
-        self._averages = _averages(self._calls)
-        self._order = sorted(range(len(self._calls)), key=lambda i: i in self._averages)
+        self._answering = tuple(accumulator_of(call) for call in self._calls)
+        stated, self._places = _states(self._calls, self._answering)
+        self._stated = [self._calls[i] for i in stated]
+        self._accumulators = tuple(self._answering[i] for i in stated)
+        self._averages = _averages(self._stated)
+        self._order = sorted(range(len(stated)), key=lambda i: i in self._averages)
 
     def partial(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of one frame's rows."""
-        grouping = group_rows(evaluate_columns(self._keys, batch), batch.num_rows)
+        grouping = group_rows(evaluate_encoded(self._keys, batch), batch.num_rows)
         parts: dict[int, Parts] = {}
         for i in self._order:
-            call, accumulator = self._calls[i], self._accumulators[i]
+            call, accumulator = self._stated[i], self._accumulators[i]
             average = self._averages.get(i)
             shared = None if average is None else accumulator.from_average(parts[average])
             if shared is None:
@@ -74,7 +79,7 @@ class CpuAggregation:
                 codes = grouping.codes if kept is None else grouping.codes[kept]
                 shared = accumulator.partial(argument, codes, grouping.groups)
             parts[i] = shared
-        return CpuGroups(grouping.keys, grouping.groups, tuple(parts[i] for i in range(len(self._calls))))
+        return CpuGroups(grouping.keys, grouping.groups, tuple(parts[i] for i in range(len(self._stated))))
 
     def merge(self, states: Sequence[CpuGroups], *, repeated: bool = False) -> CpuGroups:
         """One state of several, in the rows' order."""
@@ -136,7 +141,7 @@ class CpuAggregation:
     def from_arrow(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of its columns."""
         keys: list[Column] = []
-        parts: list[list[Part]] = [[] for _ in self._calls]
+        parts: list[list[Part]] = [[] for _ in self._stated]
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             if name == "key":
                 keys.append(column)
@@ -149,10 +154,25 @@ class CpuAggregation:
     def final(self, state: CpuGroups) -> pa.RecordBatch:
         """Keys, then aggregates."""
         columns = [as_type(key, e.type) for key, e in zip(state.keys, self._keys, strict=True)]
-        for call, accumulator, parts in zip(self._calls, self._accumulators, state.parts, strict=True):
-            columns.append(as_type(accumulator.final(parts), call.type))
+        for call, accumulator, place in zip(self._calls, self._answering, self._places, strict=True):
+            columns.append(as_type(accumulator.final(state.parts[place]), call.type))
             assert columns[-1].type == call.type
         return make_batch(columns, state.groups)
+
+
+def _states(calls: Sequence[AggregateCall], accumulators: Sequence[Accumulator]) -> tuple[list[int], list[int]]:
+    """The calls that have states of their own, and for each call which of these states answers it."""
+    stated: list[int] = []
+    places: list[int] = []
+    known: dict[object, int] = {}
+    for i, (call, accumulator) in enumerate(zip(calls, accumulators, strict=True)):
+        shared = accumulator.state
+        key = i if shared is None else (shared, call.arguments, call.filter)
+        if key not in known:
+            known[key] = len(stated)
+            stated.append(i)
+        places.append(known[key])
+    return stated, places
 
 
 def _averages(calls: Sequence[AggregateCall]) -> dict[int, int]:

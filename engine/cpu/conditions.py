@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -28,10 +28,13 @@ from bamquery.engine.cpu.kernels import (
     where,
 )
 from bamquery.errors import ExecutionError
-from bamquery.plan.expressions import Expression
+from bamquery.plan.expressions import Expression, Literal
 
 Evaluate: TypeAlias = Callable[[Expression, pa.RecordBatch], Datum]
 Form: TypeAlias = Callable[[Sequence[Expression], pa.DataType, pa.RecordBatch, Evaluate], Datum]
+
+_MOST_RESULTS: Final = 127
+"""Whose places eight bits hold."""
 
 
 def _compute_where(
@@ -63,6 +66,9 @@ def _is_true(condition: Datum, rows: int) -> Column:
 def _case(
     arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
 ) -> Datum:
+    chosen = chosen_literals(arguments, kind, batch, evaluate)
+    if chosen is not None:
+        return decoded(chosen)
     rows = batch.num_rows
     undecided = column_of(constant(True, pa.bool_()), rows)
     branches: list[tuple[Column, Datum]] = []
@@ -75,6 +81,33 @@ def _case(
     for taken, chosen in reversed(branches):
         result = where(taken, chosen, result)
     return as_type(column_of(result, rows), kind)
+
+
+def chosen_literals(
+    arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
+) -> pa.DictionaryArray[Any, Any] | None:
+    """CASE whose results are texts of the statement, as places among those; None if it is not such.
+
+    Raises:
+        ExecutionError: a condition cannot be computed.
+    """
+    results = [*arguments[1::2], arguments[-1]]
+    if not pa.types.is_large_string(kind) or len(results) > _MOST_RESULTS:
+        return None
+    texts = [result.value for result in results if isinstance(result, Literal) and result.type == kind]
+    if len(texts) < len(results):
+        return None
+    rows = batch.num_rows
+    undecided = column_of(constant(True, pa.bool_()), rows)
+    places: Datum = constant(len(results) - 1, pa.int8())
+    taken: list[Column] = []
+    for condition in arguments[:-1:2]:
+        met = _is_true(_compute_where(condition, batch, evaluate, partial(_same, undecided)), rows)
+        taken.append(compute("and", undecided, met))
+        undecided = compute("and_not", undecided, met)
+    for place in reversed(range(len(taken))):
+        places = where(taken[place], constant(place, pa.int8()), places)
+    return pa.DictionaryArray.from_arrays(column_of(places, rows), pa.array(texts, kind))
 
 
 def _coalesce(

@@ -123,6 +123,8 @@ class CpuDevice:
         mask = evaluate(predicate, frame)
         if isinstance(mask, pa.Scalar):
             return frame if mask.as_py() else frame.slice(0, 0)
+        if mask.true_count == frame.num_rows:
+            return frame
         return frame.filter(mask)
 
     def matching(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:

@@ -158,6 +158,9 @@ def _leaders(slots: NDArray[Any], table: NDArray[np.int32], begin: int = 0) -> N
 def _encode_dictionary(column: pa.DictionaryArray[Any, Any]) -> tuple[NDArray[Any], Column]:
     """Through the dictionary's values, which may repeat, be null, or be used by no row."""
     value_codes, values = _encode(column.dictionary)
+    if len(values) == len(column.dictionary) and not (values.null_count and column.indices.null_count):
+        codes, used = _encode(column.indices)  # as many different values as places
+        return codes, take(column.dictionary, used)
     rows = take(from_values(value_codes, pa.int32()), column.indices)
     codes, used = _encode(rows)
     return codes, take(values, used)

@@ -17,6 +17,7 @@ from bamquery.engine.cpu.calendar import (
     days_and_rest,
     days_of,
     first_day_of_month,
+    looked_up,
     months_of,
     truncated,
 )
@@ -64,6 +65,15 @@ def _last_day(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if (late if known is None else late & booleans_of(known)).any():
         raise ExecutionError(f"last_day(): the month's last day is outside what {type_name(kind)} holds")
     return from_values(last.astype(np.int32), kind, valid(column))
+
+
+NAMES: Final[Mapping[str, tuple[Any, Callable[[Integers], Integers]]]] = MappingProxyType(
+    {
+        "dayname": (_DAY_NAMES, looked_up(lambda days: CALENDAR.iso_weekday(days) % 7)),
+        "monthname": (_MONTH_NAMES, looked_up(lambda days: months_of(days) % 12)),
+    }
+)
+"""Functions of dates that give one of some names, and which one it is."""
 
 
 def _name(names: Any, place: Callable[[Integers], Integers]) -> Implementation:
@@ -271,8 +281,7 @@ def whole_months(start: Integers, end: Integers, per_day: int) -> Integers:
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "last_day": _last_day,
-        "dayname": _name(_DAY_NAMES, lambda days: CALENDAR.iso_weekday(days) % 7),
-        "monthname": _name(_MONTH_NAMES, lambda days: months_of(days) % 12),
+        **{name: _name(*names) for name, names in NAMES.items()},
         "julian": _julian,
         "make_date": _make_date,
         "make_time": _make_time,

@@ -26,10 +26,12 @@ class Accumulator(ABC):
     Attributes:
         exact: states are integers, and those of rows a to b are those of all rows to b less those to a.
         scans: for each part the numpy function that joins two states' parts; empty where there is none.
+        state: what its states are; accumulators of the same name have the same states of the same rows.
     """
 
     exact: bool = False
     scans: tuple[np.ufunc, ...] = ()
+    state: str | None = None
 
     @abstractmethod
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
@@ -70,6 +72,9 @@ def add_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any
     """Sum of each group's values."""
     if groups == 1:
         return np.atleast_1d(values.sum(dtype=values.dtype))
+    if values.dtype == np.float64:
+        # In the same order, in less time; of nothing it gives integers.
+        return np.bincount(codes, values, groups).astype(np.float64, copy=False)
     sums = np.zeros(groups, values.dtype)
     np.add.at(sums, codes, values)
     return sums

@@ -28,6 +28,8 @@ _SHORT: Final = 1 << 16
 class Gathered(Accumulator):
     """Lists of values that are not null, in the rows' order; memory follows the rows."""
 
+    state = "lists"
+
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """One list a group."""
         column, codes = self._wanted(column, codes)
@@ -71,6 +73,8 @@ class Ordered(Gathered):
         arguments: how many fields of the rows it takes; a row's other fields are the sort keys.
         keys: directions of the sort keys; their expressions are not looked at.
     """
+
+    state = None
 
     def __init__(self, inner: Accumulator, arguments: int, keys: Sequence[SortKey]) -> None:
         self._inner = inner

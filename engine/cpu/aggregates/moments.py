@@ -34,6 +34,8 @@ class Variance(Accumulator):
         of_mean: whether it is the mean's: divided by the root of the count.
     """
 
+    state = "moments"
+
     def __init__(self, *, spare: int, root: bool, of_mean: bool = False) -> None:
         self._spare = spare
         self._root = root

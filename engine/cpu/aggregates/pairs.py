@@ -42,6 +42,8 @@ class PairMoments:
 class OfPairs(Accumulator):
     """One of the functions of `ANSWERS`; rows with a null do not count."""
 
+    state = "moments of pairs"
+
     def __init__(self, function: str) -> None:
         self._function = function
 
@@ -58,7 +60,8 @@ class OfPairs(Accumulator):
             mean_y = add_by_group(codes, ys, groups) / counts
             mean_x = add_by_group(codes, xs, groups) / counts
             from_y, from_x = ys - mean_y[codes], xs - mean_x[codes]
-            sums = [add_by_group(codes, v, groups) for v in (from_y**2, from_x**2, from_y * from_x)]
+            products = ((from_y, from_y), (from_x, from_x), (from_y, from_x))
+            sums = [add_by_group(codes, one * other, groups) for one, other in products]
         return (counts, mean_y, mean_x, *sums)
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:

@@ -1,0 +1,45 @@
+"""Texts as places in a few different ones: grouping by those spares putting every row's text together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from bamquery.engine.cpu.calendar import days_of
+from bamquery.engine.cpu.conditions import chosen_literals
+from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
+from bamquery.engine.cpu.frames import decoded
+from bamquery.engine.cpu.instants import NAMES
+from bamquery.engine.cpu.kernels import Column, column_of, from_values, valid
+from bamquery.plan.expressions import Call, Cast, Expression
+from bamquery.plan.types import value_type
+
+
+def evaluate_encoded(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
+    """One column per expression, of its values; those that are a few texts have dictionaries.
+
+    A dictionary's values may repeat, be null, or be used by no row.
+
+    Raises:
+        ExecutionError: a value cannot be computed.
+    """
+    if not batch.num_rows:
+        return evaluate_columns(expressions, batch)
+    return [_encoded(expression, batch) for expression in expressions]
+
+
+def _encoded(expression: Expression, batch: pa.RecordBatch) -> Column:
+    match expression:
+        case Call(function="case", arguments=arguments):
+            chosen = chosen_literals(arguments, expression.type, batch, evaluate)
+            if chosen is not None:
+                return chosen
+        case Cast(argument=argument, type=kind) if argument.type != kind == value_type(argument.type):
+            return _encoded(argument, batch)
+        case Call(function=name, arguments=(argument,)) if name in NAMES:
+            column = decoded(column_of(evaluate(argument, batch), batch.num_rows))
+            names, place = NAMES[name]
+            places = from_values(place(days_of(column)), pa.int64(), valid(column))
+            return pa.DictionaryArray.from_arrays(places, names)
+    return column_of(evaluate(expression, batch), batch.num_rows)

@@ -6,7 +6,8 @@ A message names the thing that is wrong and the way out. Anything that is not a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +23,15 @@ class Reason:
     message: str
     line: int = 0
     column: int = 0
+
+    def shown(self, sql: str) -> str:
+        """The message, then the line of the statement and a caret below its column."""
+        lines = sql.splitlines()
+        if not 1 <= self.line <= len(lines):
+            return self.message
+        label = f"line {self.line}: "
+        caret = " " * (len(label) + max(self.column - 1, 0)) + "^"
+        return f"{self.message}\n{label}{lines[self.line - 1]}\n{caret}"
 
 
 class SqlError(BamQueryError):
@@ -40,7 +50,7 @@ class SqlError(BamQueryError):
             reasons = [reasons]
         self.reasons = tuple(reasons)
         self.sql = sql
-        super().__init__("\n".join(_render(reason, sql) for reason in self.reasons))
+        super().__init__("\n".join(reason.shown(sql) for reason in self.reasons))
 
 
 class UnsupportedError(SqlError):
@@ -57,6 +67,17 @@ class ConstraintError(BamQueryError):
 
 class ExecutionError(BamQueryError):
     """A value that an expression cannot compute with: overflow, a failed cast."""
+
+
+@contextmanager
+def placed_at(place: str) -> Iterator[None]:
+    """Let an `ExecutionError` raised inside show a place in the statement; "" is none."""
+    try:
+        yield
+    except ExecutionError as error:
+        if not place:
+            raise
+        raise ExecutionError(f"{error}{place}") from None
 
 
 class MemoryLimitError(BamQueryError):
@@ -134,12 +155,3 @@ class KernelError(GpuError):
         self.log = log
         place = "" if file is None else f"{file}:{line}: "
         super().__init__(f"{place}{message}" + (f"\n{log.rstrip()}" if log else ""))
-
-
-def _render(reason: Reason, sql: str) -> str:
-    lines = sql.splitlines()
-    if not 1 <= reason.line <= len(lines):
-        return reason.message
-    label = f"line {reason.line}: "
-    caret = " " * (len(label) + max(reason.column - 1, 0)) + "^"
-    return f"{reason.message}\n{label}{lines[reason.line - 1]}\n{caret}"

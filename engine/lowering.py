@@ -106,6 +106,7 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
             rows = _lower(child, settings)
             if plan.sets:
                 return _lower_sets(plan, rows, calls, kind)
+            rows.encode_texts()
             return kind(rows, keys, calls, plan.fields)
         case nodes.Sort(child=child, keys=order, limit=None, offset=0):
             return Sort(_lower(child, settings), order)

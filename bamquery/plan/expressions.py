@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -73,12 +73,14 @@ class Cast:
     """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`.
 
     Values convert as in DuckDB (`bamquery.plan.constants` does so for literals). From a dictionary type the
-    values are looked up, to one they are encoded.
+    values are looked up, to one they are encoded. `place` says where the statement has it, as errors show
+    that, of a constant's cast; casts that differ in nothing else are equal.
     """
 
     argument: Expression
     type: pa.DataType
     try_: bool = False
+    place: str = field(default="", compare=False, repr=False)
 
 
 Expression: TypeAlias = ColumnRef | Literal | Members | Call | Cast

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.plan.expressions import Expression
+from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.types import INTERVAL
 from bamquery.sql import binder_rows, binder_subqueries, functions, operators
 from bamquery.sql.call_syntax import query_of_in
 from bamquery.sql.failures import placed
-from bamquery.sql.positions import number_text
+from bamquery.sql.positions import number_text, reason
 from bamquery.sql.types import from_syntax, unknown_type
 
 if TYPE_CHECKING:
@@ -187,7 +187,8 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
         if kind is None:
             raise ValueError(unknown_type(_type_text(target)))
     with placed(binder.sql, node):
-        return operators.explicit_cast(argument, kind, try_=isinstance(node, exp.TryCast))
+        place = reason("", binder.sql, node).shown(binder.sql) if isinstance(argument, Literal) else ""
+        return operators.explicit_cast(argument, kind, try_=isinstance(node, exp.TryCast), place=place)
 
 
 def _extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:

@@ -220,8 +220,10 @@ def as_string(expression: Expression) -> Expression:
     return expression if types.is_string(expression.type) else explicit_cast(expression, STRING)
 
 
-def explicit_cast(expression: Expression, kind: pa.DataType, *, try_: bool = False) -> Expression:
-    """CAST or TRY_CAST as a statement writes it."""
+def explicit_cast(
+    expression: Expression, kind: pa.DataType, *, try_: bool = False, place: str = ""
+) -> Expression:
+    """CAST or TRY_CAST as a statement writes it, at a place that errors show."""
     expression = decode(expression)
     if is_null(expression):
         return literal(None, kind)
@@ -230,7 +232,7 @@ def explicit_cast(expression: Expression, kind: pa.DataType, *, try_: bool = Fal
     # A literal stays below its cast: it has a type of its own from here on.
     if expression.type == kind and not isinstance(expression, Literal):
         return expression
-    return Cast(expression, kind, try_)
+    return Cast(expression, kind, try_, place if isinstance(expression, Literal) else "")
 
 
 def _arithmetic(function: str, left: Expression, right: Expression) -> Expression:

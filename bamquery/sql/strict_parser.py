@@ -56,6 +56,21 @@ class StrictParser(PlacingParser):
         if name in _FUNCTIONS_WITH_SYNTAX
     }
 
+    def _parse_function(self, *args: Any, **kwargs: Any) -> Any:
+        if self._curr.token_type == TokenType.MAP and self._next.token_type not in (
+            TokenType.L_BRACE,
+            TokenType.L_PAREN,
+        ):
+            return None  # a column of that name
+        return super()._parse_function(*args, **kwargs)
+
+    def _parse_wrapped_select(self, table: bool = False) -> Any:
+        # sqlglot takes (VALUES ...) with an alias and joins behind it for a table whose name is the rows.
+        wrapped = super()._parse_wrapped_select(table)
+        if isinstance(wrapped, exp.Table) and isinstance(wrapped.this, exp.Values):
+            return self.expression(exp.Subquery(**wrapped.args))
+        return wrapped
+
     def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
         # A comma may end a list, but two in a row do not stand for less.
         item = parse_method()

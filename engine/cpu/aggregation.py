@@ -160,7 +160,9 @@ class CpuAggregation:
         return make_batch(columns, state.groups)
 
 
-def _states(calls: Sequence[AggregateCall], accumulators: Sequence[Accumulator]) -> tuple[list[int], list[int]]:
+def _states(
+    calls: Sequence[AggregateCall], accumulators: Sequence[Accumulator]
+) -> tuple[list[int], list[int]]:
     """The calls that have states of their own, and for each call which of these states answers it."""
     stated: list[int] = []
     places: list[int] = []

@@ -47,7 +47,7 @@ def looked_up(function: Callable[[Integers], Integers]) -> Callable[[Integers], 
     """
 
     def apply(values: Integers) -> Integers:
-        if len(values) < _MANY:
+        if np.size(values) < _MANY:  # a constant is one
             return function(values)
         low, high = int(values.min()), int(values.max())
         if high - low >= len(values) // _OFTEN:

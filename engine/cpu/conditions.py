@@ -66,9 +66,9 @@ def _is_true(condition: Datum, rows: int) -> Column:
 def _case(
     arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
 ) -> Datum:
-    chosen = chosen_literals(arguments, kind, batch, evaluate)
-    if chosen is not None:
-        return decoded(chosen)
+    texts = chosen_literals(arguments, kind, batch, evaluate)
+    if texts is not None:
+        return decoded(texts)
     rows = batch.num_rows
     undecided = column_of(constant(True, pa.bool_()), rows)
     branches: list[tuple[Column, Datum]] = []

@@ -16,6 +16,7 @@ from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
 from bamquery.engine.cpu.frames import (
     as_type,
     concatenate_batches,
+    dictionary_of,
     make_batch,
     string_bytes,
     take_batch,
@@ -116,6 +117,10 @@ class CpuDevice:
         """One column per expression."""
         return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
 
+    def encoded(self, frame: pa.RecordBatch) -> pa.RecordBatch:
+        """Texts under dictionaries: their rows' places, which are copied instead of them."""
+        return make_batch([dictionary_of(column) for column in frame.columns], frame.num_rows)
+
     def filter(self, frame: pa.RecordBatch, predicate: Expression) -> pa.RecordBatch:
         """Rows for which the predicate is true."""
         if not frame.num_rows:
@@ -123,7 +128,7 @@ class CpuDevice:
         mask = evaluate(predicate, frame)
         if isinstance(mask, pa.Scalar):
             return frame if mask.as_py() else frame.slice(0, 0)
-        if mask.true_count == frame.num_rows:
+        if isinstance(mask, pa.BooleanArray) and mask.true_count == frame.num_rows:
             return frame
         return frame.filter(mask)
 

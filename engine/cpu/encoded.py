@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,8 +12,8 @@ from bamquery.engine.cpu.conditions import chosen_literals
 from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
 from bamquery.engine.cpu.frames import decoded
 from bamquery.engine.cpu.instants import NAMES
-from bamquery.engine.cpu.kernels import Column, column_of, from_values, valid
-from bamquery.plan.expressions import Call, Cast, Expression
+from bamquery.engine.cpu.kernels import Column, Constant, column_of, concatenate, from_values, valid
+from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import value_type
 
 
@@ -35,6 +36,13 @@ def _encoded(expression: Expression, batch: pa.RecordBatch) -> Column:
             chosen = chosen_literals(arguments, expression.type, batch, evaluate)
             if chosen is not None:
                 return chosen
+        case Call(function="coalesce", arguments=(argument, Literal(value=other))):
+            found = _encoded(argument, batch)
+            if (
+                isinstance(found, pa.DictionaryArray)
+                and found.type.value_type == other.type == expression.type
+            ):
+                return _filled(found, other)
         case Cast(argument=argument, type=kind) if argument.type != kind == value_type(argument.type):
             return _encoded(argument, batch)
         case Call(function=name, arguments=(argument,)) if name in NAMES:
@@ -43,3 +51,14 @@ def _encoded(expression: Expression, batch: pa.RecordBatch) -> Column:
             places = from_values(place(days_of(column)), pa.int64(), valid(column))
             return pa.DictionaryArray.from_arrays(places, names)
     return column_of(evaluate(expression, batch), batch.num_rows)
+
+
+def _filled(column: pa.DictionaryArray[Any, Any], other: Constant) -> Column:
+    """The constant in place of nulls, of places and of values."""
+    values = column.dictionary
+    if not (column.null_count or values.null_count):
+        return column
+    indices: Any = column.indices.cast(pa.int32()).fill_null(len(values))
+    return pa.DictionaryArray.from_arrays(
+        indices, concatenate([values.fill_null(other), column_of(other, 1)])
+    )

@@ -17,7 +17,7 @@ from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, null
 from bamquery.engine.cpu.literal_sets import LONG, literal_set
 from bamquery.engine.cpu.member_sets import among
 from bamquery.engine.cpu.small_expressions import is_nested, nested
-from bamquery.errors import ExecutionError
+from bamquery.errors import ExecutionError, placed_at
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 
 
@@ -43,8 +43,9 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
             return batch.column(index)
         case Literal(value=value):
             return value
-        case Cast(argument=argument, type=kind, try_=try_):
-            return _cast(evaluate(argument, batch), kind, try_=try_)
+        case Cast(argument=argument, type=kind, try_=try_, place=place):
+            with placed_at(place):
+                return _cast(evaluate(argument, batch), kind, try_=try_)
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](arguments, kind, batch, evaluate)
         case Call(function="in", arguments=(argument, Members() as members)):

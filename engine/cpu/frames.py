@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.casts.cast import to_dictionary
-from bamquery.engine.cpu.kernels import Column, compute, concatenate, convert
+from bamquery.engine.cpu.kernels import Column, compute, concatenate, convert, from_values, valid
 
 
 def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
@@ -33,8 +33,11 @@ def concatenate_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def concatenate_columns(columns: Sequence[Column]) -> Column:
     """Values of one or more arrays; dictionaries are united, under wider indices where they must be."""
-    if not pa.types.is_dictionary(columns[0].type):
+    encoded = [pa.types.is_dictionary(column.type) for column in columns]
+    if not any(encoded):
         return concatenate(columns)
+    if not all(encoded):
+        return concatenate([decoded(column) for column in columns])
     wide = pa.dictionary(pa.int32(), columns[0].type.value_type)
     return concatenate([convert(column, wide) for column in columns])
 
@@ -68,6 +71,14 @@ def take_batch_or_null(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> p
     missing = positions < 0
     indices: Any = pa.array(positions, mask=missing) if missing.any() else pa.array(positions)
     return take_batch(batch, indices)
+
+
+def dictionary_of(column: Column) -> Column:
+    """A text column as places in its own values, each row's being its own; others as they are."""
+    if not pa.types.is_large_string(column.type):
+        return column
+    places = from_values(np.arange(len(column)), pa.int32(), valid(column))
+    return pa.DictionaryArray.from_arrays(places, column)
 
 
 def decoded(column: Column) -> Column:

@@ -12,6 +12,7 @@ from bamquery.engine.cuda.conditions import FORMS
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.functions import FUNCTIONS
 from bamquery.engine.cuda.kernels import Datum, Kernels, Operand
+from bamquery.errors import placed_at
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.plan.types import value_type
 
@@ -40,10 +41,11 @@ def evaluate(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datu
             return frame.columns[index]
         case Literal(value=value):
             return value
-        case Cast(argument=argument, type=kind, try_=try_):
+        case Cast(argument=argument, type=kind, try_=try_, place=written):
             column = kernels.column(evaluate(kernels, argument, frame), frame.rows)
             given = Operand(value_type(argument.type), column)
-            return cast(kernels, given, value_type(kind), try_=try_)
+            with placed_at(written):
+                return cast(kernels, given, value_type(kind), try_=try_)
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](kernels, arguments, value_type(kind), frame, evaluate)
         case Call(function="in", arguments=(argument, Members() as members)):

@@ -48,6 +48,8 @@ def _date_part(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
         return (rest // (per_second // wanted)).column
     if unit in TIME_PARTS:
         size, count = TIME_PARTS[unit]
+        if unit == "hour" and pa.types.is_time(arguments[1].kind):
+            return (values // (per_day // count)).column  # 24:00:00 has 24 of them
         seconds = values % per_day // max(per_day // 86_400, 1)
         return (seconds // size % count).column
     part: Integers = CALENDAR.parts[unit](values // per_day)

@@ -8,6 +8,8 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, Final, Generic
 
+import pyarrow as pa
+
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.late_filter import LateFilter
@@ -33,7 +35,7 @@ from bamquery.engine.operators.read_first import held_filters, read_first
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import SpillFile, spilled
-from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.expressions import ColumnRef, Expression, walk
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, JoinKind
 
@@ -43,6 +45,9 @@ _ONE_KEY: Final = 0.9
 """Share of rows that come into one of many parts where most of them have one key."""
 _AT_ONCE: Final = 4
 """Portions of a chunk's pairs that a thread makes ahead; a chunk with more is finished one by one."""
+
+_GIVES_HELD: Final = ("inner", "left", "right", "full", "single")
+"""Kinds whose rows have columns of held rows."""
 
 
 class Join(Operator[Frame], Generic[Frame]):
@@ -70,6 +75,7 @@ class Join(Operator[Frame], Generic[Frame]):
         self.reservations = 2 if self._only_keys else 1  # keys are grouped, then found
         self._late: Mapping[int, LateFilter] = {}
         self._read_first: Mapping[int, LateFilter] = {}
+        self._encodes = False
 
     def filter_probe(self) -> None:
         """Once the held rows are known, let scans of the other side read less. Called before it runs."""
@@ -86,6 +92,16 @@ class Join(Operator[Frame], Generic[Frame]):
     def narrow(self, value: Expression, late: LateFilter) -> bool:
         """To the side that it is about, where that side's rows come as they are."""
         return narrow_sides(self.children, self._kind, self._condition, value, late)
+
+    def encode_texts(self) -> None:
+        """Those of held rows, and of the other side's where they are not compared here."""
+        self._encodes = self._kind in _GIVES_HELD
+        read = [
+            *self._condition.probe_keys,
+            *([self._condition.residual] if self._condition.residual else []),
+        ]
+        if self._encodes and not any(map(_reads_text, read)):
+            self.children[0].encode_texts()
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, those of held rows without a partner last."""
@@ -165,7 +181,16 @@ class Join(Operator[Frame], Generic[Frame]):
             else:
                 no_pairs = self._kind != "mark" and self._condition.is_never_true
                 frames = [device.empty(fields), *frames]
-                builds = [held_rows(context, frames, self._condition, memory, no_pairs=no_pairs)]
+                builds = [
+                    held_rows(
+                        context,
+                        frames,
+                        self._condition,
+                        memory,
+                        no_pairs=no_pairs,
+                        encodes=self._encodes and not level,
+                    )
+                ]
         yield from self._found(context, probe, builds, memory, summary, probe_fields=probe_fields)
 
     def _found(
@@ -383,6 +408,12 @@ def _keys(condition: JoinCondition) -> list[str]:
         f"{format_expression(left)}{sign}{format_expression(right)}"
         for left, right, sign in zip(condition.probe_keys, condition.build_keys, signs, strict=True)
     ]
+
+
+def _reads_text(expression: Expression) -> bool:
+    return any(
+        isinstance(part, ColumnRef) and pa.types.is_large_string(part.type) for part in walk(expression)
+    )
 
 
 def _residual(condition: JoinCondition) -> str:

@@ -30,6 +30,8 @@ _COPIES: Final = 2
 """Times that rows are in memory while they are joined, or beside their keys."""
 _TABLE_BYTES: Final = 72
 """For each row, what finds it."""
+_FEW_TEXTS: Final = 1 << 14
+"""Rows whose texts are worth encoding: all of them are looked at for each chunk that is grouped."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,9 @@ def held_rows(
     memory: Reservation,
     *,
     no_pairs: bool,
+    encodes: bool = False,
 ) -> Build[Frame]:
-    """Rows, one frame at least, ready to be found; `no_pairs`: none will be."""
+    """Rows, one frame at least, ready to be found; `no_pairs`: none will be; `encodes`: see `Join`."""
     device = context.device
     frame = device.concatenate(frames)
     rows, size = device.row_count(frame), device.nbytes(frame)
@@ -103,6 +106,8 @@ def held_rows(
     keys = device.evaluate(condition.build_keys, frame)
     table = device.join_table(keys, condition.nulls_equal)
     _settle(memory, size + device.nbytes(keys) + table.nbytes)
+    if encodes and rows <= _FEW_TEXTS:
+        frame = device.encoded(frame)
     return Build(frame, table, rows, has_nulls=False)
 
 

@@ -72,6 +72,13 @@ class Operator(ABC, Generic[Frame]):
         """
         return
 
+    def encode_texts(self) -> None:
+        """Whoever takes the rows groups them: texts may come as `Device.encoded` has them.
+
+        Called before it runs. Operators that compare or keep rows need not do so.
+        """
+        return
+
     def frames(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The frames, measured. Closing the iterator stops the work; a frame may have no rows.
 

@@ -52,3 +52,7 @@ class Project(Operator[Frame], Generic[Frame]):
     def prefer(self, key: SortKey) -> None:
         """In the order of what the key is made of below."""
         self.children[0].prefer(map_key(key, lambda e: substitute(e, self._expressions)))
+
+    def encode_texts(self) -> None:
+        """Columns come as they are, and what is computed from them has their values."""
+        self.children[0].encode_texts()

@@ -44,7 +44,8 @@ class Tally:
     Attributes:
         counts: `rows` and `empty` answers that are alike, `errors` on both sides, `order` where one of them
             fails only as its optimiser arranged the work, `refused` what BamQuery says it does not do,
-            `unasked` what DuckDB does not do, `invalid` what both find wrong before they run it, `differ`.
+            `unasked` what DuckDB does not do, `broken` where it fails by a fault of its own, `invalid` what
+            both find wrong before they run it, `differ`.
         failures: seed, number, what is different, and the query.
         notes: the same of what one of them does not do, or both.
         reasons: how often each of these was given.
@@ -128,7 +129,7 @@ class Database:
         if outcome == "refused":
             tally.reasons[str(ours).splitlines()[0]] += 1
             tally.notes.append((self.seed, number, str(ours).splitlines()[0], query.sql))
-        if outcome in ("unasked", "invalid"):
+        if outcome in ("unasked", "broken", "invalid"):
             tally.reasons[f"{outcome}: {why}"] += 1
             tally.notes.append((self.seed, number, f"{outcome}: {why}", query.sql))
         if outcome == "differ":
@@ -137,6 +138,8 @@ class Database:
     def _outcome(
         self, query: Query, ours: pa.Table | Exception, theirs: pa.Table | Exception
     ) -> tuple[str, str]:
+        if isinstance(theirs, _OF_DUCKDB):
+            return "broken", _said(theirs)
         if isinstance(ours, UnsupportedError):
             return "refused", ""
         if isinstance(ours, pa.Table) and isinstance(theirs, pa.Table):
@@ -190,6 +193,7 @@ class Database:
 
 
 _OF_THE_TEXT = (duckdb.BinderException, duckdb.NotImplementedException, duckdb.ParserException)
+_OF_DUCKDB = (duckdb.InternalException, duckdb.FatalException)
 _OF_VALUES = (duckdb.OutOfRangeException, duckdb.ConversionException, duckdb.InvalidInputException)
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import duckdb
 import pyarrow as pa
 import pytest
 
 from tests.sql.random_compare import difference
-from tests.sql.random_run import PER_DATABASE, Tally, run
+from tests.sql.random_run import PER_DATABASE, Database, Tally, run
 
 QUICK = range(1, 11)
 ANSWERED = ("rows", "empty", "errors", "order")
@@ -35,6 +36,14 @@ def test_many_answers(seed: int, device_name: str) -> None:
 
 def test_a_seed_is_one_run() -> None:
     assert run(3, 15).counts == run(3, 15).counts
+
+
+def test_a_fault_of_duckdb_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = duckdb.InternalException("INTERNAL Error: inequal types")
+    monkeypatch.setattr(Database, "their_answer", lambda self, sql: fault)
+    tally = run(3, 5)
+    assert (tally.failures, tally.counts["broken"]) == ([], 5)
+    assert "broken: InternalException" in tally.report()
 
 
 NAN = float("nan")

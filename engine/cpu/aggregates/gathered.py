@@ -28,7 +28,7 @@ _SHORT: Final = 1 << 16
 class Gathered(Accumulator):
     """Lists of values that are not null, in the rows' order; memory follows the rows."""
 
-    state = "lists"
+    state: str | None = "lists"
 
     def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
         """One list a group."""

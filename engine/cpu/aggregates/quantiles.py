@@ -30,6 +30,7 @@ from bamquery.engine.cpu.kernels import (
 
 _MOST_EXACT: Final = 1 << 31
 _WORD_DIGITS: Final = 18
+_MOST_DIGITS: Final = 38
 _SPLITTER: Final = float((1 << 27) + 1)
 """Splits a double into two halves of 26 bits."""
 
@@ -91,14 +92,25 @@ class MedianDistance(Gathered):
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """Null where there is no value."""
         medians = take(self._median.answer(values, counts), codes_of(counts))
-        if pa.types.is_decimal(self._kind):
-            pairs: Any = zip(values.to_pylist(), medians.to_pylist(), strict=True)
-            with localcontext(decimals.EXACT):
-                distances = array_of([abs(value - median) for value, median in pairs], self._kind)
+        if isinstance(self._kind, pa.Decimal128Type):
+            distances = _decimal_distances(values, medians, self._kind)
         else:
             with np.errstate(all="ignore"):
                 distances = from_values(np.abs(values_of(values) - values_of(medians)), self._kind)
         return self._median.answer(distances, counts)
+
+
+def _decimal_distances(values: Column, others: Column, kind: pa.Decimal128Type) -> Column:
+    """With room for what is further apart than the type's greatest value: a median of them is not."""
+    if kind.precision <= _WORD_DIGITS:
+        words, other_words = (decimals.words(side)[:, 0] for side in (values, others))
+        wide = pa.decimal128(kind.precision + 1, kind.scale)
+        return decimals.from_unscaled(np.abs(words - other_words), wide, None)
+    pairs: Any = zip(values.to_pylist(), others.to_pylist(), strict=True)
+    with localcontext(decimals.EXACT):
+        greatest = Decimal(10**_MOST_DIGITS - 1).scaleb(-kind.scale)
+        distances = [min(abs(value - other), greatest) for value, other in pairs]
+    return array_of(distances, pa.decimal128(_MOST_DIGITS, kind.scale))
 
 
 def _between(

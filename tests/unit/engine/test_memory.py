@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bamquery.engine import memory as memory_module
-from bamquery.engine.memory import MemoryBudget, anonymous_bytes, release_unused
+from bamquery.engine.memory import MemoryBudget, anonymous_bytes, keep_freed, release_unused
 from bamquery.errors import MemoryLimitError
 
 
@@ -98,3 +98,15 @@ def test_a_process_that_grows_gives_freed_memory_back(monkeypatch: pytest.Monkey
         budget.relieve_thread()
     assert len(given_back) == 3
     assert anonymous_bytes() > 0
+
+
+def test_what_users_set_of_the_allocator_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(memory_module, "_mallopt", lambda name, size: asked.append((name, size)))
+    for name in ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
+        monkeypatch.delenv(name, raising=False)
+    keep_freed.__wrapped__()
+    assert asked == [(-1, 64 << 20), (-3, 32 << 20)]
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000000")
+    keep_freed.__wrapped__()
+    assert len(asked) == 2

@@ -251,3 +251,12 @@ def test_refused(sql: str) -> None:
     """Syntax that BamQuery does not have, in every corner that sqlglot or DuckDB knows, is an error."""
     with pytest.raises(SqlError):
         list(statements.bind(sql, catalog()))
+
+
+@pytest.mark.parametrize("sql", ["CREATE SCHEMA s", "DROP SCHEMA s", "CREATE SCHEMA IF NOT EXISTS s"])
+def test_a_schema_is_refused_once(sql: str) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        list(statements.bind(sql, catalog()))
+    assert [reason.message for reason in caught.value.reasons] == [
+        f"{sql[: sql.index('SCHEMA')]}SCHEMA is not supported"
+    ]

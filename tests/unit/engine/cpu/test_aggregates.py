@@ -169,3 +169,28 @@ def test_sums_and_counts_beside_an_average_are_those_that_stand_alone(
     for place, call in enumerate(calls, start=1):
         alone = CpuAggregation([COLUMNS["k"]], [call])
         assert alone.final(alone.partial(batch)).column(1).equals(columns[place])
+
+
+def test_calls_over_one_state_share_it() -> None:
+    calls = [
+        _call("corr", "xy", DOUBLE),
+        _call("regr_slope", "xy", DOUBLE),
+        _call("corr", "yx", DOUBLE),
+        _call("quantile_cont", "x", DOUBLE, parameter=0.5),
+        _call("quantile_disc", "x", DOUBLE, parameter=0.25),
+        _call("mode", "x", DOUBLE),
+        _call("mode", "x", DOUBLE, order=BACK),
+        _call("stddev_samp", "x", DOUBLE),
+        _call("var_pop", "x", DOUBLE),
+    ]
+    batch = TABLE.to_batches()[0]
+    together = CpuAggregation([COLUMNS["k"]], calls)
+    state = together.merge([together.partial(batch.slice(0, 200)), together.partial(batch.slice(200))])
+    assert len(state.parts) == 5
+    again = together.from_arrow(together.to_arrow(state))
+    for given in (state, again):
+        found = together.final(given)
+        for place, call in enumerate(calls):
+            alone = CpuAggregation([COLUMNS["k"]], [call])
+            pieces = [alone.partial(batch.slice(0, 200)), alone.partial(batch.slice(200))]
+            assert found.column(1 + place).equals(alone.final(alone.merge(pieces)).column(1)), call

@@ -124,10 +124,14 @@ def _if(node: exp.Expr, spell: Spell) -> str:
     return f"if({spell_list([part for part in parts if part is not None], spell)})"
 
 
+def _type(node: exp.Expr) -> str:
+    kind = from_syntax(node)
+    return "?" if kind is None else type_name(kind).replace(",", ", ")
+
+
 def _cast(keyword: str) -> Speller:
     def speller(node: exp.Expr, spell: Spell) -> str:
-        kind = from_syntax(node.args["to"])
-        return f"{keyword}({spell(node.this)} AS {type_name(kind) if kind is not None else '?'})"
+        return f"{keyword}({spell(node.this)} AS {_type(node.args['to'])})"
 
     return speller
 

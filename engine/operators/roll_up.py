@@ -40,10 +40,10 @@ _ROLLED_UP: Final = frozenset(
 
 
 def can_roll_up(calls: Sequence[AggregateCall], keys: int, sets: Sequence[Sequence[int]]) -> bool:
-    """Whether one set has all keys, so that the groups of the others can be made of its groups."""
+    """Whether the groups of all sets can be made of the groups by all their keys."""
     return (
         keys > 0
-        and any(len(members) == keys for members in sets)
+        and bool(sets)
         and all(call.function in _ROLLED_UP and not call.distinct and not call.order for call in calls)
     )
 
@@ -51,8 +51,9 @@ def can_roll_up(calls: Sequence[AggregateCall], keys: int, sets: Sequence[Sequen
 class RollUp(Operator[Frame], Generic[Frame]):
     """Keys, null where a set is without them, the set's number, then aggregates.
 
-    Each chunk of rows is grouped once, by all keys; the groups of smaller sets are made of the groups of
-    the smallest set that has all their keys.
+    Each chunk of rows is grouped once, by all keys; the groups of a set are made of those, or of the groups of
+    the smallest set that has all its keys. So that is done where no set has all keys, too: even if a chunk
+    then has as many groups as rows, they are not kept, and grouping them again is what each set needs anyway.
     """
 
     reservations = 1
@@ -69,7 +70,7 @@ class RollUp(Operator[Frame], Generic[Frame]):
         super().__init__(fields, (child,), OperatorProfile("Roll up", details))
         self._keys = tuple(keys)
         self._aggregates = tuple(aggregates)
-        self._steps = _steps(sets, len(self._keys))
+        self._steps = _steps(sets)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The groups of all sets, once all rows have come."""
@@ -107,7 +108,7 @@ class RollUp(Operator[Frame], Generic[Frame]):
                     yield from sliced(device, frame)
 
 
-def _steps(sets: Sequence[Sequence[int]], keys: int) -> tuple[tuple[int, tuple[int, ...], int | None], ...]:
+def _steps(sets: Sequence[Sequence[int]]) -> tuple[tuple[int, tuple[int, ...], int | None], ...]:
     """For each set its number, its keys, and the set that its groups are made of; large ones first."""
     numbers = sorted(range(len(sets)), key=lambda number: -len(set(sets[number])))
     steps: list[tuple[int, tuple[int, ...], int | None]] = []
@@ -116,5 +117,4 @@ def _steps(sets: Sequence[Sequence[int]], keys: int) -> tuple[tuple[int, tuple[i
         # The last of those before it has the fewest keys, and so the fewest groups, as a rule.
         finer = [other for other in numbers[:place] if members <= set(sets[other])]
         steps.append((number, tuple(sorted(members)), finer[-1] if finer else None))
-    assert not steps or len(steps[0][1]) == keys
     return tuple(steps)

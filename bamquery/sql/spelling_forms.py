@@ -124,7 +124,7 @@ def _if(node: exp.Expr, spell: Spell) -> str:
     return f"if({spell_list([part for part in parts if part is not None], spell)})"
 
 
-def _type(node: exp.Expr) -> str:
+def _type(node: exp.DataType) -> str:
     kind = from_syntax(node)
     return "?" if kind is None else type_name(kind).replace(",", ", ")
 

@@ -51,9 +51,9 @@ def can_roll_up(calls: Sequence[AggregateCall], keys: int, sets: Sequence[Sequen
 class RollUp(Operator[Frame], Generic[Frame]):
     """Keys, null where a set is without them, the set's number, then aggregates.
 
-    Each chunk of rows is grouped once, by all keys; the groups of a set are made of those, or of the groups of
-    the smallest set that has all its keys. So that is done where no set has all keys, too: even if a chunk
-    then has as many groups as rows, they are not kept, and grouping them again is what each set needs anyway.
+    Each chunk of rows is grouped once, by all keys; the groups of a set are made of those, or of the groups
+    of the smallest set that has all its keys. That is done where no set has all keys, too: even if a chunk
+    then has as many groups as rows, they are not kept, and to group them is what each set needs anyway.
     """
 
     reservations = 1

@@ -34,8 +34,8 @@ from bamquery.storage.types import require_stored_schema
 Operation: TypeAlias = Literal["create", "replace", "append", "optimize", "alter", "rename", "view", "drop"]
 
 FORMAT: Final = "bamquery table version"
-FORMAT_VERSION: Final = 2
-"""Written only where a version needs it, so that an earlier BamQuery reads all it can."""
+FORMAT_VERSION: Final = 3
+"""Of all files of a table. Changed with every change to any of them: there are no readers of earlier ones."""
 MAX_FRAGMENT_ROWS: Final = 64 << 20
 
 _LARGEST: Final = 1 << 30  # bytes; some 5 M fragments
@@ -47,9 +47,8 @@ _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
 _MEMBERS: Final = frozenset(
     {"format", "format_version", "version", "table", "operation", "created_at", "schema", "rows", "fragments"}
 )
-_LATER_MEMBERS: Final = frozenset({"columns", "eras", "view", "origin", "heir"})
-"""Members of format 2, each only where there is something to say."""
-_LATER_OPERATIONS: Final = frozenset({"alter", "rename", "view"})
+_SOME_MEMBERS: Final = frozenset({"columns", "eras", "view", "origin", "heir"})
+"""Members that are there only where there is something to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +111,15 @@ class Manifest:
     def to_bytes(self) -> bytes:
         """The file's content."""
         schema = None if self.schema is None else base64.b64encode(self.schema.serialize()).decode()
-        later = self.evolution.to_json()
+        some = self.evolution.to_json()
         if self.view is not None:
-            later["view"] = self.view.to_json()
+            some["view"] = self.view.to_json()
         for name, place in (("origin", self.origin), ("heir", self.heir)):
             if place is not None:
-                later[name] = asdict(place)
+                some[name] = asdict(place)
         members = {
             "format": FORMAT,
-            "format_version": FORMAT_VERSION if later or self.operation in _LATER_OPERATIONS else 1,
+            "format_version": FORMAT_VERSION,
             "version": self.version,
             "table": self.table,
             "operation": self.operation,
@@ -128,7 +127,7 @@ class Manifest:
             "schema": schema,
             "rows": self.rows,
             "fragments": [entry.to_json() for entry in self.fragments],
-            **later,
+            **some,
         }
         covered = json.dumps(members, indent=1, allow_nan=False).encode()[: -len("\n}")]
         return covered + b',\n "crc32c": "%08x"\n}\n' % crc32c(covered)
@@ -139,7 +138,7 @@ class Manifest:
 
         Raises:
             CorruptionError: it is not what a writer wrote; names the path.
-            StorageError: it was written by a later BamQuery.
+            StorageError: it was written by another version of BamQuery.
         """
         tail = _CHECKSUM.search(data)
         if tail is None:
@@ -225,12 +224,13 @@ def _parse(members: Any, path: Path) -> Manifest:
     if not isinstance(members, dict) or members.get("format") != FORMAT:
         raise ValueError(f"it is not a {FORMAT}")
     format_version = _integer(members, "format_version", 1, 1 << 31)
-    if format_version > FORMAT_VERSION:
+    if format_version != FORMAT_VERSION:
+        later = format_version > FORMAT_VERSION
+        age, remedy = ("a later", "upgrade") if later else ("an earlier", "load it anew")
         raise StorageError(
-            f"of a later BamQuery (format {format_version}, this one knows {FORMAT_VERSION}): upgrade",
-            path,
+            f"of {age} BamQuery (format {format_version}, this one knows {FORMAT_VERSION}): {remedy}", path
         )
-    if set(members) - (_LATER_MEMBERS if format_version > 1 else set()) != _MEMBERS:
+    if set(members) - _SOME_MEMBERS != _MEMBERS:
         raise ValueError(f"its members are {sorted(members)}, not {sorted(_MEMBERS)}")
     version = _integer(members, "version", 1, MAX_VERSION)
     if path.name != file_name(version):

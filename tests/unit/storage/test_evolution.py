@@ -246,13 +246,7 @@ def sealed(members):
 @pytest.mark.parametrize("manifest", [MANIFEST, VIEW])
 def test_what_is_written_is_read_back(manifest):
     assert Manifest.from_bytes(manifest.to_bytes(), PATH) == manifest
-    assert json.loads(manifest.to_bytes())["format_version"] == 2
     assert manifest.is_table == (manifest is MANIFEST)
-
-
-def test_versions_without_either_are_of_the_first_format(database):
-    path = database.table("t").folder.manifest(1)
-    assert json.loads(path.read_bytes())["format_version"] == 1
 
 
 ERA = json.loads(MANIFEST.to_bytes())["eras"][0]
@@ -261,7 +255,6 @@ ERA = json.loads(MANIFEST.to_bytes())["eras"][0]
 @pytest.mark.parametrize(
     ("manifest", "changes"),
     [
-        (MANIFEST, {"format_version": 1}),
         (MANIFEST, {"eras": []}),
         (MANIFEST, {"eras": {}}),
         (MANIFEST, {"eras": [{}]}),

@@ -32,6 +32,14 @@ from bamquery.sql.spelling import spell
 Sets = Sequence[tuple[int, ...]]
 """Grouping sets: positions of keys."""
 
+_OF_COLUMNS: Final = (
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "is_distinct_from"),
+    *("is_not_distinct_from", "is_null", "is_not_null", "and", "or", "not", "case", "coalesce"),
+    *("greatest", "least", "concat", "add", "subtract", "multiply", "divide", "floor_divide"),
+    *("modulo", "negate"),
+)
+"""Functions that take a column wherever they take a literal."""
+
 WINDOW_PLACE: Final = 1 << 40
 """Columns from here on stand for calls over windows, computed later: no plan has so many columns."""
 
@@ -161,19 +169,33 @@ class AggregateCollector:
         return Aggregate(child, tuple(keys), tuple(self._calls), all_names, tuple(map(tuple, sets)))
 
     def over_groups(
-        self, expression: Expression, keys: Sequence[Expression], names: Sequence[str], sets: Sets = ()
+        self,
+        expression: Expression,
+        keys: Sequence[Expression],
+        names: Sequence[str],
+        sets: Sets = (),
+        *,
+        literals: bool = True,
     ) -> Expression:
         """The expression over the output of `aggregate`.
+
+        `literals` says that a literal which is a key stands for that key, null where a set is without it.
 
         Raises:
             SqlError: it names a column that is neither a key nor within an aggregate.
         """
         number = ColumnRef(len(keys) + len(self._calls), "grouping set", pa.int64())
+        partial = [
+            key for place, key in enumerate(keys) if not all(place in members for members in sets)
+        ]  # null in some sets, even what is a literal
 
-        def step(node: Expression) -> Expression:
+        def step(node: Expression, *, among_columns: bool = True) -> Expression:
             for candidate in (node, decode(node)):
                 # A literal may have to stay one: a pattern, a unit, a member of an IN list.
-                if candidate in keys and not isinstance(candidate, Literal):
+                if candidate in keys and (
+                    not isinstance(candidate, Literal)
+                    or (among_columns and candidate in partial and candidate.value.is_valid)
+                ):
                     position = keys.index(candidate)
                     return ColumnRef(position, names[position], candidate.type)
             match node:
@@ -191,14 +213,17 @@ class AggregateCollector:
                 case Call(function="grouping", arguments=arguments):
                     with placed(self._sql, self._groupings.get(node)):
                         return grouping_number(arguments, keys, sets, number)
-                case Call(arguments=arguments):
-                    return replace(node, arguments=tuple(step(argument) for argument in arguments))
+                case Call(function=function, arguments=arguments):
+                    free = function in _OF_COLUMNS
+                    return replace(
+                        node, arguments=tuple(step(argument, among_columns=free) for argument in arguments)
+                    )
                 case Cast(argument=argument):
                     return replace(node, argument=step(argument))
                 case _:
                     return node
 
-        return step(expression)
+        return step(expression, among_columns=literals)
 
 
 def over_outputs(expression: Expression, outputs: Sequence[Expression], names: Sequence[str]) -> Expression:

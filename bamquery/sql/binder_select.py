@@ -272,8 +272,11 @@ class SelectBinder:
         def move(expression: Expression) -> Expression:
             return collector.over_groups(expression, keys, names, sets)
 
+        def move_argument(expression: Expression) -> Expression:  # such as lag's offset: a constant
+            return collector.over_groups(expression, keys, names, sets, literals=False)
+
         output = output.moved(move, self._sql)
-        self._windows.move(move)
+        self._windows.move(move, move_argument)
         return collector.aggregate(plan, keys, names, sets), output
 
     def _qualify(self) -> Expression | None:

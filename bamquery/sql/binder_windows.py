@@ -74,16 +74,15 @@ class WindowCollector:
         assert call is not None
         inner, ignore_nulls = call
         frame = self._frame(node, syntax, order, bind)
-        specification = (
-            _without_constants(partition),
-            tuple(k for k in order if not _is_literal(k.expression)),
-        )
+        specification = (tuple(partition), tuple(order))
         column = self._place(specification, WindowCall(inner, frame, ignore_nulls), spell(node, self._sql))
         return aggregates.finished(function.name, column)
 
-    def move(self, rewrite: Callable[[Expression], Expression]) -> None:
-        """Put everything that the calls read over other columns."""
-        self._calls = [map_call(call, rewrite) for call in self._calls]
+    def move(
+        self, rewrite: Callable[[Expression], Expression], rewrite_call: Callable[[Expression], Expression]
+    ) -> None:
+        """Put everything that is read over other columns: terms of windows, and what stands within calls."""
+        self._calls = [map_call(call, rewrite_call) for call in self._calls]
         self._specifications = [
             (
                 tuple(map(rewrite, partition)),
@@ -95,8 +94,10 @@ class WindowCollector:
     def compute(self, plan: Plan) -> Plan:
         """The nodes that add the calls' values to the plan's columns: one for each order of rows."""
         self._positions = [0] * len(self._calls)
-        for specification in dict.fromkeys(self._specifications):
-            own = [i for i, given in enumerate(self._specifications) if given == specification]
+        # Not before: a constant that is a key of grouping sets has come to be a column by now.
+        specifications = [_without_constants(*given) for given in self._specifications]
+        for specification in dict.fromkeys(specifications):
+            own = [i for i, given in enumerate(specifications) if given == specification]
             for count, call in enumerate(own):
                 self._positions[call] = len(plan.fields) + count
             partition, order = specification
@@ -237,9 +238,8 @@ def _check_plain(syntax: CallSyntax, *, nulls: bool) -> None:
             raise ValueError(f"{syntax.name}() does not take {words}")
 
 
-def _without_constants(keys: Sequence[Expression]) -> tuple[Expression, ...]:
-    return tuple(dict.fromkeys(key for key in keys if not _is_literal(key)))
-
-
-def _is_literal(expression: Expression) -> bool:
-    return isinstance(expression, Literal)
+def _without_constants(partition: Sequence[Expression], order: Sequence[SortKey]) -> _Specification:
+    return (
+        tuple(dict.fromkeys(key for key in partition if not isinstance(key, Literal))),
+        tuple(key for key in order if not isinstance(key.expression, Literal)),
+    )

@@ -70,21 +70,35 @@ def _is_literal(expression: Expression) -> bool:
 
 
 def common_type(expressions: Sequence[Expression]) -> pa.DataType:
-    """The type that CASE, COALESCE and IN bring their values to; `pa.null()` where all are NULL."""
-    firm = [e.type for e in expressions if not _is_literal(e) and not is_null(e)]
-    literals = [e for e in expressions if _is_literal(e)]
-    numbers = [e for e in literals if not is_string_literal(e)]
-    kind = _combine_all(firm) if firm else None
-    for literal in numbers:
-        if kind is None:
-            kind = literal.type
-        elif not (is_integer_literal(literal) and _fits(literal, kind)):
-            kind = _combine_all([kind, literal.type])
+    """The type that CASE, COALESCE and IN bring their values to; `pa.null()` where all are NULL.
+
+    Values are met one by one, as in DuckDB: an integer literal takes the type of what it meets first, and two
+    of them, or one and NULL, are INTEGER (or what holds them) for whatever comes later.
+    """
+    kind: pa.DataType | None = None
+    loose: Expression | None = None  # an integer literal that has met nothing yet
+    for place, expression in enumerate(expressions):
+        if is_null(expression) or is_string_literal(expression):
+            loose = None
+        elif kind is None:
+            kind = expression.type
+            loose = expression if place == 0 and is_integer_literal(expression) else None
+        else:
+            if loose is not None and not is_integer_literal(expression):
+                kind = _meet(loose, expression.type)
+            elif is_integer_literal(expression):
+                kind = _meet(expression, kind)
+            else:
+                kind = _combine_all([kind, expression.type])
+            loose = None
     if kind is None:
-        return pa.large_string() if literals else pa.null()
-    if types.is_string(kind) and numbers:
-        raise ValueError(f"{type_name(numbers[0].type)} and VARCHAR do not mix: cast one of them")
+        return pa.large_string() if any(map(is_string_literal, expressions)) else pa.null()
     return kind
+
+
+def _meet(literal: Expression, kind: pa.DataType) -> pa.DataType:
+    """The type of an integer literal beside values of `kind`."""
+    return kind if _fits(literal, kind) else _combine_all([kind, literal.type])
 
 
 def comparison_type(left: Expression, right: Expression) -> pa.DataType:
@@ -183,9 +197,9 @@ def _firm_types(left: Expression, right: Expression) -> tuple[pa.DataType, pa.Da
         return right.type, right.type
     if is_null(right):
         return left.type, left.type
-    if is_integer_literal(left) and not isinstance(right, Literal) and _fits(left, right.type):
+    if is_integer_literal(left) and not _is_literal(right) and _fits(left, right.type):
         return right.type, right.type
-    if is_integer_literal(right) and not isinstance(left, Literal) and _fits(right, left.type):
+    if is_integer_literal(right) and not _is_literal(left) and _fits(right, left.type):
         return left.type, left.type
     return left.type, right.type
 

@@ -122,7 +122,7 @@ def _coalesce(name: str, arguments: Arguments) -> Expression:
 def case(branches: Sequence[tuple[Expression, Expression]], otherwise: Expression) -> Expression:
     """CASE WHEN condition THEN value ... ELSE otherwise END."""
     values = [decode(value) for _, value in branches] + [decode(otherwise)]
-    kind = common_type(values)
+    kind = common_type([values[-1], *values[:-1]])
     arguments: list[Expression] = []
     for (condition, _), value in zip(branches, values, strict=False):
         arguments += [operators.as_boolean(condition, "WHEN"), coerce(value, kind)]

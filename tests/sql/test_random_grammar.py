@@ -15,7 +15,7 @@ from tests.sql.random_compare import difference
 from tests.sql.random_run import PER_DATABASE, Database, Tally, run
 
 QUICK = range(1, 11)
-ANSWERED = ("rows", "empty", "errors", "order")
+ANSWERED = ("rows", "empty", "errors", "order", "changed")
 
 
 @pytest.mark.parametrize("seed", QUICK)

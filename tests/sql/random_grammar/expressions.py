@@ -37,6 +37,21 @@ _SHAPES = {
     "bool": shapes.TRUTHS,
 }
 _HOLE = re.compile(r"\{(\w+)\}")
+_PART_OF = re.compile(r"(extract|date_?part)\(")
+_MOMENTS = {
+    "m": LITERALS["date"][0],
+    "D": LITERALS["date"][0],
+    "T": LITERALS["ts"][0],
+    "c": LITERALS["time"][0],
+    "v": LITERALS["ival"][0],
+}
+
+
+def _names_column(scope: Scope | None, text: str) -> bool:
+    """Whether an expression has a column of the scope, or of one around it."""
+    if scope is None:
+        return False
+    return any(column.sql in text for column in scope.columns) or _names_column(scope.outer, text)
 
 
 class Expressions:
@@ -124,8 +139,15 @@ class Expressions:
 
     def call(self, scope: Scope, of: tuple[str, ...], depth: int) -> str:
         """One of the shapes, its holes filled."""
+        shape = self.choose.one(of)
+        part = _PART_OF.match(shape) is not None
 
         def fill(hole: re.Match[str]) -> str:
+            text = filled(hole)
+            # A part of a constant that is NULL is DOUBLE in DuckDB, where that of any other NULL is BIGINT.
+            return text if not part or _names_column(scope, text) else _MOMENTS[hole[1]]
+
+        def filled(hole: re.Match[str]) -> str:
             match hole[1]:
                 case "k":
                     column = self._plain(scope, "int", "3")
@@ -148,7 +170,7 @@ class Expressions:
                     text = self.exact(scope, kind, depth - 1).sql
                     return f"({text})" if kind == "txt" else text
 
-        return f"({_HOLE.sub(fill, self.choose.one(of))})"
+        return f"({_HOLE.sub(fill, shape)})"
 
     # Conditions.
 

@@ -9,7 +9,6 @@ from typing import cast as typed
 import pyarrow as pa
 
 from bamquery.engine.cpu.casts.cast import cast
-from bamquery.engine.cpu.comparisons import in_set
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.frames import decoded
 from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
@@ -64,7 +63,7 @@ def _in(call: Call, batch: pa.RecordBatch) -> Datum:
     value = evaluate(call.arguments[0], batch)
     members = literal_set(call)
     if members is not None and isinstance(value, pa.Array) and value.type == members.type:
-        return in_set(value, members)
+        return among(value, members)
     return _call("in", [value, *(evaluate(member, batch) for member in call.arguments[1:])], call.type)
 
 

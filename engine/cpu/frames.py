@@ -53,7 +53,13 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
     if isinstance(positions, np.ndarray) and len(positions) and _is_run(positions):
         return batch.slice(int(positions[0]), len(positions))
     indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
-    return batch.take(indices)
+    return make_batch([_taken(column, indices) for column in batch.columns], len(indices))
+
+
+def _taken(column: Column, indices: Any) -> Column:
+    taken: Any = pc.take(column, indices, boundscheck=False)  # positions are found, not given
+    found: Column = taken
+    return found
 
 
 def _is_run(positions: NDArray[np.int64]) -> bool:

@@ -15,6 +15,7 @@ from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
 from bamquery.engine.cpu.literal_sets import LONG, literal_set
 from bamquery.engine.cpu.member_sets import among
+from bamquery.engine.cpu.once import once
 from bamquery.engine.cpu.small_expressions import is_nested, nested
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
@@ -28,7 +29,8 @@ def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -
     """
     if not batch.num_rows:
         return [nulls(0, expression.type) for expression in expressions]
-    return [column_of(evaluate(expression, batch), batch.num_rows) for expression in expressions]
+    with once():
+        return [column_of(evaluate(expression, batch), batch.num_rows) for expression in expressions]
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Generic
 
 from bamquery.engine.device import Device, Frame
-from bamquery.engine.memory import MemoryBudget
+from bamquery.engine.memory import MemoryBudget, keep_freed_arrays
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError
 
@@ -35,6 +35,8 @@ class ExecutionContext(Generic[Frame]):
     pool: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.device.name == "cpu":
+            keep_freed_arrays()
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
         self.pool = ThreadPoolExecutor(self.settings.effective_threads, thread_name_prefix="bamquery")
 

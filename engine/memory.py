@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from functools import cache
 from types import TracebackType
 from typing import Any, Final
 
@@ -21,7 +22,11 @@ _STEP: Final = 32
 _LEAST_GROWTH: Final = 64 << 20
 """Less is not worth looking for."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-_trim: Any = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+_LIBC: Final = ctypes.CDLL(None)
+_trim: Any = getattr(_LIBC, "malloc_trim", None)  # glibc's
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_KEPT: Final = 64 << 20
+"""Of freed memory that each of the allocator's arenas keeps for the next arrays."""
 
 
 class MemoryBudget:
@@ -192,6 +197,18 @@ def anonymous_bytes() -> int:
     finally:
         os.close(file)
     return (int(resident) - int(shared)) * _PAGE
+
+
+@cache
+def keep_freed_arrays() -> None:
+    """Let glibc give freed arrays of a chunk's size out again: the system clears each page that it gives.
+
+    That is for numpy, whose arrays of some MB are else unmapped one by one: a fifth of a long aggregation.
+    """
+    set_option: Any = getattr(_LIBC, "mallopt", None)
+    if set_option is not None and _trim is not None:
+        set_option(_M_MMAP_THRESHOLD, _KEPT // 2)
+        set_option(_M_TRIM_THRESHOLD, _KEPT)
 
 
 def release_unused() -> None:

@@ -254,13 +254,15 @@ def _scanned(plan: Scan) -> float:
 
 
 def _with_ranges(predicates: Sequence[Expression]) -> list[Expression]:
-    """A conjunction's parts, those that say from where and to where a value is as one: they are no chances."""
+    """A conjunction's parts; bounds of one column as one part, since they are not independent."""
     parts = [part for predicate in predicates for part in conjuncts(predicate)]
     found: list[Expression] = []
     bounds: dict[int, list[Expression]] = {}
     for part in parts:
         match part:
-            case Call(function=function, arguments=(ColumnRef(index=index), Literal())) if function in _BOUNDS:
+            case Call(function=function, arguments=(ColumnRef(index=index), Literal())) if (
+                function in _BOUNDS
+            ):
                 bounds.setdefault(index, []).append(part)
             case _:
                 found.append(part)

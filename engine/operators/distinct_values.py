@@ -48,4 +48,5 @@ def _by_flags(column: Any) -> pa.Array[Any] | None:
     flags = np.zeros(high - low + 1, np.bool_)
     flags[values.astype(np.int64, copy=False) - least] = True
     found: Any = pa.array((np.flatnonzero(flags) + least).astype(values.dtype), plain.type)
-    return found if plain is column else found.view(kind)
+    distinct: pa.Array[Any] = found if plain is column else found.view(kind)
+    return distinct

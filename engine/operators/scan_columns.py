@@ -101,33 +101,20 @@ class ColumnReads(Generic[Frame]):
             taken = self._device.take(whole, piece.positions(rows))
             for place, i in enumerate(streamed):
                 frames[i] = self._device.select(taken, [place])
-        for column, frame, (strategy, counters) in zip(columns, frames, found, strict=True):
-            self._count(piece, column, frame, rows, strategy, counters, selected=selected)
-        return frames
-
-    def _count(
-        self,
-        piece: Piece,
-        column: str,
-        frame: Frame,
-        rows: NDArray[np.int64] | None,
-        strategy: Strategy,
-        counters: ReadCounters,
-        *,
-        selected: bool,
-    ) -> None:
         looked_at = piece.rows if rows is None else len(rows)
-        needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
-        whole = rows is None or strategy is Strategy.STREAM
-        vectors = len(piece.vectors) if whole or rows is None else len(vectors_of(rows))
-        with self._profile.lock:
-            figures = self._profile.columns[column]
-            _count_strategy(figures, strategy)
-            figures.vectors_read += vectors
-            figures.counters += counters
-            if selected:
-                figures.rows_needed += looked_at
-                figures.bytes_needed += needed
+        for column, frame, (strategy, counters) in zip(columns, frames, found, strict=True):
+            picked = rows is not None and strategy is not Strategy.STREAM
+            vectors = len(vectors_of(rows)) if rows is not None and picked else len(piece.vectors)
+            needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
+            with self._profile.lock:
+                figures = self._profile.columns[column]
+                _count_strategy(figures, strategy)
+                figures.vectors_read += vectors
+                figures.counters += counters
+                if selected:
+                    figures.rows_needed += looked_at
+                    figures.bytes_needed += needed
+        return frames
 
     def count_whole_piece(self, piece: Piece, column: str) -> None:
         """The column has to look at all rows [begin, end): nothing was filtered before it."""
@@ -201,4 +188,3 @@ def _count_strategy(figures: ColumnProfile, strategy: Strategy) -> None:
         figures.fetched_vectors += 1
     else:
         figures.fetched_blocks += 1
-

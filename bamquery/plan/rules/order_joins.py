@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from bamquery.plan.cardinality import Domain, domain_of, estimated_rows, guessing_once, is_equality, joined_rows
+from bamquery.plan.cardinality import (
+    Domain,
+    domain_of,
+    estimated_rows,
+    guessing_once,
+    is_equality,
+    joined_rows,
+)
 from bamquery.plan.expressions import Expression, referenced_columns
 from bamquery.plan.nodes import Join, Plan, Project
 from bamquery.plan.rewriting import (

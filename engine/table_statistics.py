@@ -127,16 +127,17 @@ class _Column:
         """About which share is within all of several bounds; None where that is not known."""
         if self.lows is None or not len(self.lows):
             return None
-        within = np.ones(len(self.lows))
+        below, above = np.ones(len(self.lows)), np.ones(len(self.lows))
         for bound in bounds:
             numbers = _numbers(pa.array([value for value in bound.values if value.is_valid], self.kind))
             if bound.operator not in _BOUNDS or bound.or_null or not np.isfinite(numbers).all():
                 return None
             if not len(numbers):
                 return 0.0
-            # Each leaves out rows at one end of the vector's values.
-            within -= 1.0 - self._within(bound.operator, numbers)
-        return self.share_known * float(np.mean(np.clip(within, 0.0, 1.0)))
+            side = below if bound.operator in ("<", "<=") else above
+            np.minimum(side, self._within(bound.operator, numbers), out=side)
+        # Bounds leave out rows at one end of a vector's values or at the other.
+        return self.share_known * float(np.mean(np.clip(below + above - 1.0, 0.0, 1.0)))
 
     def _share(self, predicate: RangePredicate) -> float:
         match predicate.operator:

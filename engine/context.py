@@ -35,7 +35,8 @@ class ExecutionContext(Generic[Frame]):
     pool: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
-        keep_freed()
+        if self.device.name == "cpu":
+            keep_freed()
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
         self.pool = ThreadPoolExecutor(self.settings.effective_threads, thread_name_prefix="bamquery")
 

@@ -29,6 +29,7 @@ from bamquery.engine.recursion_lowering import lower_recursion
 from bamquery.engine.settings import Settings
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
+from bamquery.plan.cardinality import guessing_once
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import children
@@ -44,7 +45,8 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
     reasons = list(dict.fromkeys(refusals(plan, device)))
     if reasons:
         raise UnsupportedError([Reason(reason) for reason in reasons])
-    return _lower(plan, settings)
+    with guessing_once():
+        return _lower(plan, settings)
 
 
 def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:

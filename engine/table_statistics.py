@@ -24,6 +24,7 @@ _MOST_FRAGMENTS: Final = 64
 _EQUAL: Final = 0.05
 _OTHER: Final = 0.3
 """Shares of rows for conditions on values that are no numbers, of vectors that zone maps leave."""
+_BOUNDS: Final = ("<", "<=", ">", ">=")
 
 
 class TableStatistics:
@@ -36,13 +37,18 @@ class TableStatistics:
         self._columns: dict[str, _Column | None] = {}
 
     def share(self, predicate: Expression) -> float | None:
-        """About which share of the rows fulfils it; None where zone maps say nothing of it."""
-        ranges = [found for conjunct in split([predicate], self._schema) for found in conjunct.ranges]
-        if len(ranges) != 1:
+        """About which share of the rows fulfils it; None where zone maps say nothing of it.
+
+        It is one condition on a column, or a conjunction of bounds of one column.
+        """
+        conjuncts = split([predicate], self._schema)
+        ranges = [found for conjunct in conjuncts for found in conjunct.ranges]
+        if not ranges or len(ranges) < len(conjuncts) or len({found.column for found in ranges}) > 1:
             return None
-        (found,) = ranges
-        column = self._column(found.column)
-        return None if column is None else column.share(found)
+        column = self._column(ranges[0].column)
+        if column is None:
+            return None
+        return column.share(ranges[0]) if len(ranges) == 1 else column.between(ranges)
 
     def span(self, column: int) -> float | None:
         """How many values there are between a column's bounds; None where there may be any number."""
@@ -76,6 +82,7 @@ class _Column:
         lows, highs: bounds of vectors that have values, as numbers; None for values that are none.
         share_known: share of rows that are neither null nor NaN.
         is_whole: whether values are whole numbers, or numbers of days and the like.
+        kind: their type.
     """
 
     zones: list[Zones]
@@ -84,6 +91,7 @@ class _Column:
     share_known: float
     share_null: float
     is_whole: bool
+    kind: pa.DataType
 
     @staticmethod
     def of(zones: list[Zones], step: int, kind: pa.DataType) -> _Column:
@@ -108,12 +116,28 @@ class _Column:
             lows = np.concatenate([_numbers(zone.minimum) for zone in chosen])[known]
             highs = np.concatenate([_numbers(zone.maximum) for zone in chosen])[known]
         whole = not pa.types.is_floating(kind) and not pa.types.is_decimal(kind)
-        return _Column(chosen, lows, highs, (rows - nulls - nans) / rows, nulls / rows, whole)
+        return _Column(chosen, lows, highs, (rows - nulls - nans) / rows, nulls / rows, whole, kind)
 
     def share(self, predicate: RangePredicate) -> float:
         """About which share of the rows fulfils it."""
         found = self._share(predicate)
         return min(found + self.share_null, 1.0) if predicate.or_null else found
+
+    def between(self, bounds: Sequence[RangePredicate]) -> float | None:
+        """About which share is within all of several bounds; None where that is not known."""
+        if self.lows is None or not len(self.lows):
+            return None
+        below, above = np.ones(len(self.lows)), np.ones(len(self.lows))
+        for bound in bounds:
+            numbers = _numbers(pa.array([value for value in bound.values if value.is_valid], self.kind))
+            if bound.operator not in _BOUNDS or bound.or_null or not np.isfinite(numbers).all():
+                return None
+            if not len(numbers):
+                return 0.0
+            side = below if bound.operator in ("<", "<=") else above
+            np.minimum(side, self._within(bound.operator, numbers), out=side)
+        # Bounds leave out rows at one end of a vector's values or at the other.
+        return self.share_known * float(np.mean(np.clip(below + above - 1.0, 0.0, 1.0)))
 
     def _share(self, predicate: RangePredicate) -> float:
         match predicate.operator:

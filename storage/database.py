@@ -25,6 +25,7 @@ from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
 from bamquery.storage.locks import TOKEN_BITS, LockFile
 from bamquery.storage.manifest import Manifest, Operation, read_small_file
+from bamquery.storage.mapped_files import MAPPED_FILES
 from bamquery.storage.renaming import rename_table
 from bamquery.storage.snapshot import FragmentCache, Snapshot
 from bamquery.storage.stored_view import StoredView
@@ -294,6 +295,7 @@ class Database:
                 removed; the others are done.
         """
         self._require_open()
+        MAPPED_FILES.forget(self.path)  # a file that is mapped keeps its room
         return vacuum_database(self._filesystem, self.path)
 
     def check(self, progress: Callable[[int, int], None] = lambda done, total: None) -> CheckReport:
@@ -305,6 +307,7 @@ class Database:
         """Close it, and remove a temporary one; closing twice is harmless."""
         self._closed = True
         self._caches = {}
+        MAPPED_FILES.forget(self.path)
         if self._remove is not None:
             self._remove()
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
@@ -42,7 +43,9 @@ class FragmentReader:
         if len(array) == len(rows):
             return array
         indices: Any = pa.array(positions)
-        return array.take(indices)
+        taken: Any = pc.take(array, indices, boundscheck=False)
+        found: pa.Array[Any] = taken
+        return found
 
     def fetch_blocks(self, column: str, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
         """The values at `rows`, from only the blocks that hold them; checksums cannot be compared."""
@@ -67,25 +70,49 @@ class _Located(threading.local):
     """What a thread located last: the columns of a chunk are read for the same rows, one after another."""
 
     rows: NDArray[np.int64] | None = None
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    vectors: NDArray[np.int64] | None = None
+    counts: NDArray[np.int64] | None = None
+    positions: NDArray[np.int64] | None = None
 
 
 _located = _Located()
 
 
+def vectors_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The vectors that hold ascending `rows`. The answer is shared: rows and answer stay as they are."""
+    if rows is not _located.rows or _located.vectors is None:
+        _located.rows, _located.positions = rows, None
+        _located.vectors, _located.counts = _counted(rows)
+    return _located.vectors
+
+
 def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The vectors that hold `rows`, and where the rows are in these, laid end to end.
+    """The vectors that hold ascending `rows`, and where the rows are in these, laid end to end.
 
     The answer is shared: rows and answer stay as they are.
     """
-    if rows is not _located.rows or _located.found is None:
-        _located.rows, _located.found = rows, _locate(rows)
-    return _located.found
+    vectors = vectors_of(rows)
+    if _located.positions is None:
+        assert _located.counts is not None
+        skipped = vectors - np.arange(len(vectors))
+        if len(vectors) and skipped[-1] == skipped[0]:
+            _located.positions = rows - VECTOR_ROWS * skipped[0]
+        else:
+            _located.positions = rows - VECTOR_ROWS * np.repeat(skipped, _located.counts)
+    return vectors, _located.positions
 
 
-def _locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    vectors = rows // VECTOR_ROWS
-    firsts = np.flatnonzero(np.diff(vectors, prepend=-1))
-    distinct = vectors[firsts]
-    skipped = distinct - np.arange(len(distinct))
-    return distinct, rows - VECTOR_ROWS * np.repeat(skipped, np.diff(firsts, append=len(rows)))
+def _counted(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The vectors that hold rows, and how many of these each has."""
+    if not len(rows):
+        return rows, rows
+    first, last = int(rows[0]) // VECTOR_ROWS, int(rows[-1]) // VECTOR_ROWS
+    if last - first > len(rows):
+        vectors = rows // VECTOR_ROWS
+        begins = np.flatnonzero(np.diff(vectors, prepend=-1))
+        return vectors[begins], np.diff(begins, append=len(rows))
+    # Where vectors begin among the rows is searched for: most have many.
+    bounds = np.arange(first, last + 2) * VECTOR_ROWS
+    counts = np.diff(np.searchsorted(rows, bounds))
+    held = np.flatnonzero(counts)
+    return held + first, counts[held]

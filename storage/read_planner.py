@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bamquery.storage.device_profile import DeviceProfile
 from bamquery.storage.encodings.encoding import Footprint, StoredColumn
 from bamquery.storage.fragment import Fragment
-from bamquery.storage.fragment_reader import locate
+from bamquery.storage.fragment_reader import vectors_of
 
 CLEARLY: Final = 0.9
 """Costs are estimates; closer ones are not different."""
@@ -93,7 +93,7 @@ def _footprint(
                 # Drawn at random, so that as many follow on each other as chance has it.
                 vectors = candidates[_spread(count, len(candidates))]
             else:
-                vectors, _ = locate(rows)
+                vectors = vectors_of(rows)
             return stored.vectors_footprint(vectors, block_size)
         case Strategy.FETCH_BLOCKS:
             return stored.rows_footprint(rows, candidates, block_size)

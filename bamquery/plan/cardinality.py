@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, cast
 
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referenced_columns
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
@@ -23,17 +25,17 @@ from bamquery.plan.nodes import (
     Union,
     Values,
 )
-from bamquery.plan.rewriting import conjuncts, renumber
+from bamquery.plan.rewriting import conjunction, conjuncts, renumber
 
 UNKNOWN_ROWS: Final = 1_000_000.0
 _EQUALITY: Final = 0.05
 _CONDITION: Final = 0.3
 _STEPS: Final = 10.0
+_BOUNDS: Final = frozenset({"less", "less_equal", "greater", "greater_equal"})
 _GROUPS: Final = 0.1
 """Share of the rows that are the first of their group."""
 
 
-@runtime_checkable
 class CountedSource(Protocol):
     """A source that knows how many rows it has."""
 
@@ -43,7 +45,6 @@ class CountedSource(Protocol):
         ...
 
 
-@runtime_checkable
 class DescribedSource(Protocol):
     """A source that knows something of its values."""
 
@@ -54,6 +55,16 @@ class DescribedSource(Protocol):
     def span(self, column: int) -> float | None:
         """How many values there are from a column's least to its greatest; None where that is not known."""
         ...
+
+
+def _described(source: Source) -> DescribedSource | None:
+    # What isinstance asks of a protocol takes as long as the rest of a guess.
+    told = hasattr(source, "share") and hasattr(source, "span")
+    return cast(DescribedSource, source) if told else None
+
+
+def _counted(source: Source) -> int | None:
+    return cast(CountedSource, source).rows if hasattr(source, "rows") else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +99,40 @@ def _common(domains: Sequence[Domain]) -> float:
     return max(values) if any(domain.is_dense for domain in domains) else min(values)
 
 
+class _Guesses(threading.local):
+    """What a thread guessed within `guessing_once`, by the identity of plans, which are held meanwhile."""
+
+    rows: dict[int, tuple[Plan, float]] | None = None
+
+
+_guesses = _Guesses()
+
+
+@contextmanager
+def guessing_once() -> Iterator[None]:
+    """Guess the rows of each plan once: who looks at all joins of a plan asks again and again."""
+    if _guesses.rows is not None:
+        yield
+        return
+    _guesses.rows = {}
+    try:
+        yield
+    finally:
+        _guesses.rows = None
+
+
 def estimated_rows(plan: Plan) -> float:
     """A guess of the number of rows, at least 1 but for plans that give none for certain."""
+    known = _guesses.rows
+    if known is None:
+        return _estimated(plan)
+    found = known.get(id(plan))
+    if found is None:
+        found = known[id(plan)] = (plan, _estimated(plan))
+    return found[1]
+
+
+def _estimated(plan: Plan) -> float:
     match plan:
         case Scan():
             return _scanned(plan)
@@ -180,9 +223,9 @@ def domain_of(plan: Plan, value: Expression) -> Domain | None:
     if not isinstance(value, ColumnRef):
         return None
     match plan:
-        case Scan(source=DescribedSource() as source, columns=columns):
-            span = source.span(columns[value.index])
-            rows = source.rows if isinstance(source, CountedSource) else None
+        case Scan(source=source, columns=columns):
+            described, rows = _described(source), _counted(source)
+            span = None if described is None else described.span(columns[value.index])
             return None if span is None or rows is None else Domain(span, float(rows))
         case Filter(child=child) | Sort(child=child) | Limit(child=child):
             return domain_of(child, value)
@@ -203,19 +246,36 @@ def domain_of(plan: Plan, value: Expression) -> Domain | None:
 
 def _scanned(plan: Scan) -> float:
     source = plan.source
-    counted = source.rows if isinstance(source, CountedSource) else None
+    counted = _counted(source)
     rows = UNKNOWN_ROWS if counted is None else float(counted)
-    for predicate in plan.predicates:
+    for predicate in _with_ranges(plan.predicates):
         rows *= _share(predicate, source)
     return max(rows, 1.0)
 
 
+def _with_ranges(predicates: Sequence[Expression]) -> list[Expression]:
+    """A conjunction's parts; bounds of one column as one part, since they are not independent."""
+    parts = [part for predicate in predicates for part in conjuncts(predicate)]
+    found: list[Expression] = []
+    bounds: dict[int, list[Expression]] = {}
+    for part in parts:
+        match part:
+            case Call(function=function, arguments=(ColumnRef(index=index), Literal())) if (
+                function in _BOUNDS
+            ):
+                bounds.setdefault(index, []).append(part)
+            case _:
+                found.append(part)
+    return found + [conjunction(those) for those in bounds.values()]
+
+
 def _share(predicate: Expression, source: Source) -> float:
     """The share of a source's rows that fulfil a condition, its parts being independent of each other."""
-    found = source.share(predicate) if isinstance(source, DescribedSource) else None
+    described = _described(source)
+    found = None if described is None else described.share(predicate)
     if found is not None:
         return found
-    if isinstance(source, DescribedSource) and isinstance(predicate, Call):
+    if described is not None and isinstance(predicate, Call):
         match predicate.function:
             case "and":
                 return math.prod(_share(part, source) for part in predicate.arguments)

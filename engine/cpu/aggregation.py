@@ -25,6 +25,7 @@ from bamquery.engine.cpu.frames import as_type, concatenate_columns, decoded, ma
 from bamquery.engine.cpu.grouping import Grouping, group_rows
 from bamquery.engine.cpu.hashing import hash_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, column_of, constant, nulls, take
+from bamquery.engine.cpu.once import once
 from bamquery.plan.expressions import AggregateCall, Expression
 
 
@@ -68,6 +69,10 @@ class CpuAggregation:
 
     def partial(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of one frame's rows."""
+        with once():  # several aggregates of one column, and all of one grouping
+            return self._partial(batch)
+
+    def _partial(self, batch: pa.RecordBatch) -> CpuGroups:
         grouping = group_rows(evaluate_encoded(self._keys, batch), batch.num_rows)
         parts: dict[int, Parts] = {}
         for i in self._order:

@@ -9,13 +9,13 @@ from typing import cast as typed
 import pyarrow as pa
 
 from bamquery.engine.cpu.casts.cast import cast
-from bamquery.engine.cpu.comparisons import in_set
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.frames import decoded
 from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
 from bamquery.engine.cpu.literal_sets import LONG, literal_set
 from bamquery.engine.cpu.member_sets import among
+from bamquery.engine.cpu.once import once
 from bamquery.engine.cpu.small_expressions import is_nested, nested
 from bamquery.errors import ExecutionError, placed_at
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
@@ -29,7 +29,8 @@ def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -
     """
     if not batch.num_rows:
         return [nulls(0, expression.type) for expression in expressions]
-    return [column_of(evaluate(expression, batch), batch.num_rows) for expression in expressions]
+    with once():
+        return [column_of(evaluate(expression, batch), batch.num_rows) for expression in expressions]
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
@@ -65,7 +66,7 @@ def _in(call: Call, batch: pa.RecordBatch) -> Datum:
     value = evaluate(call.arguments[0], batch)
     members = literal_set(call)
     if members is not None and isinstance(value, pa.Array) and value.type == members.type:
-        return in_set(value, members)
+        return among(value, members)
     return _call("in", [value, *(evaluate(member, batch) for member in call.arguments[1:])], call.type)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.casts.cast import to_dictionary
-from bamquery.engine.cpu.kernels import Column, compute, concatenate, convert, from_values, valid
+from bamquery.engine.cpu.kernels import (
+    Column,
+    booleans,
+    compute,
+    concatenate,
+    convert,
+    from_values,
+    valid,
+)
+
+_MOST: Final = 0.9
+"""Share of rows from which it is cheaper to say which ones are left out."""
 
 
 def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
@@ -44,7 +55,7 @@ def concatenate_columns(columns: Sequence[Column]) -> Column:
 
 def string_bytes(column: Column) -> int:
     """Bytes of the strings or binaries that are not null; 0 for other types."""
-    if not (pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)):
+    if not _has_bytes(column):
         return 0
     return int(pc.sum(compute("binary_length", column)).as_py() or 0)
 
@@ -55,8 +66,18 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
         return make_batch([], len(positions))
     if isinstance(positions, np.ndarray) and len(positions) and _is_run(positions):
         return batch.slice(int(positions[0]), len(positions))
+    if isinstance(positions, np.ndarray) and _is_most(positions, batch):
+        mask = np.zeros(batch.num_rows, np.bool_)
+        mask[positions] = True
+        return batch.filter(booleans(mask))
     indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
-    return batch.take(indices)
+    return make_batch([_taken(column, indices) for column in batch.columns], len(indices))
+
+
+def _taken(column: Column, indices: Any) -> Column:
+    taken: Any = pc.take(column, indices, boundscheck=False)  # positions are found, not given
+    found: Column = taken
+    return found
 
 
 def _is_run(positions: NDArray[np.int64]) -> bool:
@@ -64,6 +85,17 @@ def _is_run(positions: NDArray[np.int64]) -> bool:
     if int(positions[-1]) - int(positions[0]) != len(positions) - 1:
         return False
     return bool((positions[1:] - positions[:-1] == 1).all())
+
+
+def _is_most(positions: NDArray[np.int64], batch: pa.RecordBatch) -> bool:
+    """Whether rows stay in order and few are left out, and strings copied in runs: a third of the time."""
+    if len(positions) < _MOST * batch.num_rows or not any(map(_has_bytes, batch.columns)):
+        return False
+    return bool((positions[1:] > positions[:-1]).all())
+
+
+def _has_bytes(column: Column) -> bool:
+    return bool(pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type))
 
 
 def take_batch_or_null(batch: pa.RecordBatch, positions: NDArray[np.int64]) -> pa.RecordBatch:

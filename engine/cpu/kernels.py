@@ -86,8 +86,9 @@ def concatenate(columns: Sequence[Column]) -> Column:
 
 def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
     """Values at positions; null where the position is null."""
-    indices = positions if isinstance(positions, pa.Array) else _pa.array(positions)
-    return cast(Column, _pc.take(column, indices))
+    if isinstance(positions, pa.Array):
+        return cast(Column, _pc.take(column, positions))
+    return cast(Column, _pc.take(column, _pa.array(positions), boundscheck=False))  # they are our own
 
 
 def any_true(mask: Column) -> bool:
@@ -153,8 +154,22 @@ def operand(datum: Datum) -> NDArray[Any] | np.generic[Any]:
 
 def booleans_of(column: Column) -> NDArray[np.bool_]:
     """A boolean column's values; false where it is null."""
-    filled = column.fill_null(False) if column.null_count else column
-    return cast("NDArray[np.bool_]", filled.to_numpy(zero_copy_only=False))
+    rows = len(column)
+    flags = _unpacked(column.buffers()[1], column.offset, rows)
+    if column.null_count:
+        flags &= _unpacked(column.buffers()[0], column.offset, rows)
+    return flags
+
+
+def _unpacked(bits: pa.Buffer | None, start: int, count: int) -> NDArray[np.bool_]:
+    """Bits from `start` on as booleans."""
+    if bits is None:
+        return np.zeros(count, np.bool_)
+    first = start // 8
+    size = (start + count + 7) // 8 - first
+    stored = np.frombuffer(memoryview(bits), np.uint8, size, first)
+    flags = np.unpackbits(stored, count=start % 8 + count, bitorder="little")
+    return flags[start % 8 :].view(np.bool_)
 
 
 def from_values(values: NDArray[Any], kind: pa.DataType, validity: Column | None = None) -> Column:
@@ -185,8 +200,13 @@ def array_of(values: Sequence[Any], kind: pa.DataType) -> Column:
 
 def flags_of(values: NDArray[Any]) -> Column:
     """A boolean column of numpy booleans."""
-    column: Column = _pa.array(values, _pa.bool_())
-    return column
+    return booleans(values)
+
+
+def booleans(values: NDArray[Any], validity: Column | None = None) -> Column:
+    """A boolean column of numpy booleans; null where `validity` (booleans without nulls) is false."""
+    bits = np.packbits(np.asarray(values, np.bool_), bitorder="little")
+    return from_buffer(_pa.py_buffer(bits.data), len(values), _pa.bool_(), validity)
 
 
 def text(datum: Constant) -> str:

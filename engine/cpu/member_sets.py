@@ -11,32 +11,31 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.comparisons import in_set
-from bamquery.engine.cpu.kernels import Column
+from bamquery.engine.cpu.kernels import Column, booleans, valid
 from bamquery.plan.expressions import Members
 
 _MOST_FLAGS: Final = 1 << 24
 """Bytes of a table, which should stay in a cache that cores share."""
 _SPARSE: Final = 256
-"""Flags for each member up to which a table is made: of fewer members, hashes take no more time."""
+"""Flags for each member up to which a large table is made: of fewer members, hashes take no more time."""
+_SMALL: Final = 1 << 21
+"""Bytes of a table that is made however few the members are: less than a chunk of values."""
 
 
 class _Flags:
-    """One flag for each number from the least to the greatest member, and one for all others."""
+    """One flag for each number from the least to the greatest member, and one on each side for all others."""
 
     def __init__(self, low: int, span: int, members: NDArray[np.int64]) -> None:
         self._low = np.int64(low)
-        self._span = np.uint64(span)
-        self._table = np.zeros(span + 1, np.bool_)
-        self._table[members - self._low] = True
+        self._table = np.zeros(span + 2, np.bool_)
+        self._table[members - self._low + 1] = True
 
     def of(self, column: Column) -> Column:
         """Whether each value is a member; null where it is null."""
-        # Differences wrap around, so that each number outside is far above the span.
-        places = np.minimum((_numbers(column) - self._low).view(np.uint64), self._span)
-        found = self._table.take(places.view(np.int64), mode="clip")
-        nulls = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
-        answer: Column = pa.array(found, pa.bool_(), mask=nulls)
-        return answer
+        # Places that are clipped, those of differences that wrap around too, end up beside the members'.
+        places = _numbers(column) - self._low
+        places += 1
+        return booleans(self._table.take(places, mode="clip"), valid(column))
 
 
 _flags: WeakKeyDictionary[Members, _Flags | None] = WeakKeyDictionary()
@@ -56,7 +55,7 @@ def _made(members: Members) -> _Flags | None:
     numbers = _numbers(members.values)
     low, high = int(numbers.min()), int(numbers.max())
     span = high - low + 1
-    if span > min(_MOST_FLAGS, _SPARSE * len(numbers)):
+    if span > min(_MOST_FLAGS, max(_SPARSE * len(numbers), _SMALL)):
         return None
     return _Flags(low, span, numbers)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.kernels import Column, Datum, Kind, column_of, from_buffer, valid, values_of
+from bamquery.engine.cpu.once import remembered
 
 _DIGITS: Final = 18
 """Digits that always fit 64 bits."""
@@ -20,16 +21,19 @@ _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
 def small_values(column: Column) -> tuple[NDArray[np.int64], int] | None:
-    """Unscaled values, anything where null, and a bound of their absolute values; None if 64 bits are few.
-
-    The values may be a view that is not contiguous.
-    """
+    """Unscaled values, anything where null, and a bound of their absolute values; None if 64 bits are few."""
     buffer = column.buffers()[1]
     if buffer is None:
         return np.zeros(len(column), np.int64), 0
+    key = ("small", buffer.address, column.offset, len(column))
+    return remembered(key, buffer, lambda: _found(column, buffer))
+
+
+def _found(column: Column, buffer: pa.Buffer) -> tuple[NDArray[np.int64], int] | None:
     start, length = 16 * column.offset, 2 * len(column)
     words: NDArray[np.int64] = np.frombuffer(memoryview(buffer), np.int64, count=length, offset=start)
-    low, high = words[::2], words[1::2]
+    # A copy without gaps takes less time than it saves.
+    low, high = np.ascontiguousarray(words[::2]), words[1::2]
     if not len(low):
         return low, 0
     least, greatest = int(low.min()), int(low.max())

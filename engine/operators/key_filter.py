@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Any, Final, Generic
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.late_filter import LateCondition, LateFilter, is_ordered
 from bamquery.engine.memory import Reservation
+from bamquery.engine.operators.distinct_values import distinct_values
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.operator import Operator
 from bamquery.plan.expressions import (
@@ -191,7 +191,7 @@ class _KeySummary(Generic[Frame]):
             self._name_none()
         if not self._names_values:
             return
-        found = pc.unique(device.to_arrow(keys, [Field("key", self._key.type)]).column(0))
+        found = distinct_values([device.to_arrow(keys, [Field("key", self._key.type)]).column(0)])
         self._bytes += found.nbytes
         if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):
             self._values.append(found)
@@ -233,7 +233,7 @@ class _KeySummary(Generic[Frame]):
     ) -> list[LateCondition]:
         low, high = Literal(least), Literal(greatest)
         if self._names_values and self._values:
-            named = pc.drop_null(pc.unique(pa.chunked_array(self._values)))
+            named = distinct_values(self._values)
             if len(named) == 1:
                 return [LateCondition("equal", (low,), or_null)]
             if len(named) <= _MOST_VALUES:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Generic
+from typing import Final, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,12 @@ from bamquery.engine.operators.scan_readers import FragmentReaders, OpenFragment
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.fragment_reader import vectors_of
 from bamquery.storage.read_planner import CLEARLY, Choice, Strategy, choose
 from bamquery.storage.types import is_string_like
+
+_STEPS: Final = 2
+"""Densities of rows between one and its double, that are told apart before rows are known."""
 
 
 class ColumnReads(Generic[Frame]):
@@ -37,13 +41,23 @@ class ColumnReads(Generic[Frame]):
         self._readers = readers
         self._check = check
         self._forced = forced_strategy(context.settings)
+        self._expected: dict[tuple[str, str, int], float] = {}
 
     def expected_seconds(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> float:
         """What reading the column for those rows (None: for all) should take, by count, not exactly."""
         count = piece.rows if rows is None else len(rows)
         if not count:
             return 0.0
-        return self._choice(self._readers.get(piece.fragment), piece, column, count).cost_seconds
+        # Other pieces of the fragment cost as much in proportion, where rows are as dense.
+        vectors = len(piece.vectors)
+        density = round(_STEPS * math.log2(count / vectors))
+        key = (piece.fragment.id, column, density)
+        seconds = self._expected.get(key)
+        if seconds is None:
+            opened = self._readers.get(piece.fragment)
+            seconds = self._choice(opened, piece, column, count).cost_seconds / vectors
+            self._expected[key] = seconds
+        return seconds * vectors
 
     def read(self, piece: Piece, column: str, rows: NDArray[np.int64] | None, *, selected: bool) -> Frame:
         """A frame of that column's values at one or more rows; None: all rows of the piece's vectors.
@@ -58,31 +72,49 @@ class ColumnReads(Generic[Frame]):
         Raises:
             StorageError: the file cannot be read, or is not what was written.
         """
-        self._check()
-        opened = self._readers.get(piece.fragment)
-        strategy = Strategy.STREAM if rows is None else self._strategy(opened, piece, column, rows)
-        counters = ReadCounters()
-        with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
-            if rows is None or strategy is Strategy.STREAM:
-                frame = opened.columns.stream([column], piece.vectors, counters)
-            elif strategy is Strategy.FETCH_VECTORS:
-                frame = opened.columns.fetch_vectors([column], rows, counters)
-            else:
-                frame = opened.columns.fetch_blocks([column], rows, counters)
-        if rows is not None and strategy is Strategy.STREAM:
-            frame = self._device.take(frame, piece.positions(rows))
-        looked_at = piece.rows if rows is None else len(rows)
-        needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
-        vectors = len(piece.vectors) if rows is None or strategy is Strategy.STREAM else _vectors(rows)
-        with self._profile.lock:
-            figures = self._profile.columns[column]
-            _count_strategy(figures, strategy)
-            figures.vectors_read += vectors
-            figures.counters += counters
-            if selected:
-                figures.rows_needed += looked_at
-                figures.bytes_needed += needed
+        (frame,) = self.read_each(piece, [column], rows, selected=selected)
         return frame
+
+    def read_each(
+        self, piece: Piece, columns: Sequence[str], rows: NDArray[np.int64] | None, *, selected: bool
+    ) -> list[Frame]:
+        """The same for one or more columns: a frame of each."""
+        frames: list[Frame] = []
+        found: list[tuple[Strategy, ReadCounters]] = []
+        for column in columns:
+            self._check()
+            opened = self._readers.get(piece.fragment)
+            strategy = Strategy.STREAM if rows is None else self._strategy(opened, piece, column, rows)
+            counters = ReadCounters()
+            with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
+                if rows is None or strategy is Strategy.STREAM:
+                    frame = opened.columns.stream([column], piece.vectors, counters)
+                elif strategy is Strategy.FETCH_VECTORS:
+                    frame = opened.columns.fetch_vectors([column], rows, counters)
+                else:
+                    frame = opened.columns.fetch_blocks([column], rows, counters)
+            frames.append(frame)
+            found.append((strategy, counters))
+        streamed = [i for i, (strategy, _) in enumerate(found) if strategy is Strategy.STREAM]
+        if rows is not None and streamed:
+            whole = self._device.join_columns([frames[i] for i in streamed])
+            taken = self._device.take(whole, piece.positions(rows))
+            for place, i in enumerate(streamed):
+                frames[i] = self._device.select(taken, [place])
+        looked_at = piece.rows if rows is None else len(rows)
+        for column, frame, (strategy, counters) in zip(columns, frames, found, strict=True):
+            picked = rows is not None and strategy is not Strategy.STREAM
+            vectors = len(vectors_of(rows)) if rows is not None and picked else len(piece.vectors)
+            needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
+            with self._profile.lock:
+                figures = self._profile.columns[column]
+                _count_strategy(figures, strategy)
+                figures.vectors_read += vectors
+                figures.counters += counters
+                if selected:
+                    figures.rows_needed += looked_at
+                    figures.bytes_needed += needed
+        return frames
 
     def count_whole_piece(self, piece: Piece, column: str) -> None:
         """The column has to look at all rows [begin, end): nothing was filtered before it."""
@@ -156,8 +188,3 @@ def _count_strategy(figures: ColumnProfile, strategy: Strategy) -> None:
         figures.fetched_vectors += 1
     else:
         figures.fetched_blocks += 1
-
-
-def _vectors(rows: NDArray[np.int64]) -> int:
-    """Vectors that hold one or more ascending rows."""
-    return 1 + int(np.count_nonzero(np.diff(rows // VECTOR_ROWS)))

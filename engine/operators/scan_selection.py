@@ -91,18 +91,19 @@ class ChunkSelection(Generic[Frame]):
 
     def _read(self, columns: Sequence[int]) -> None:
         """Have those columns in memory."""
-        for column in dict.fromkeys(columns):
-            if column in self._held:
-                continue
-            name = self._name(column)
-            frames = []
-            for piece, rows in zip(self._pieces, self._rows, strict=True):
-                if not self._filtered:
+        missing = [column for column in dict.fromkeys(columns) if column not in self._held]
+        if not missing:
+            return
+        names = [self._name(column) for column in missing]
+        pieces: list[list[Frame]] = []
+        for piece, rows in zip(self._pieces, self._rows, strict=True):
+            if not self._filtered:
+                for name in names:
                     self._reads.count_whole_piece(piece, name)
-                if piece.rows if rows is None else len(rows):
-                    frames.append(self._reads.read(piece, name, rows, selected=self._filtered))
-            if frames:
-                self._held[column] = frames[0] if len(frames) == 1 else self._device.concatenate(frames)
+            if piece.rows if rows is None else len(rows):
+                pieces.append(self._reads.read_each(piece, names, rows, selected=self._filtered))
+        for column, frames in zip(missing, zip(*pieces, strict=True), strict=bool(pieces)):
+            self._held[column] = frames[0] if len(frames) == 1 else self._device.concatenate(frames)
 
     def _apply(self, step: Step, wanted: set[int]) -> None:
         """Keep the rows that pass; of the columns, those that are `wanted` from here on."""

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from bamquery.plan.cardinality import Domain, domain_of, estimated_rows, is_equality, joined_rows
+from bamquery.plan.cardinality import (
+    Domain,
+    domain_of,
+    estimated_rows,
+    guessing_once,
+    is_equality,
+    joined_rows,
+)
 from bamquery.plan.expressions import Expression, referenced_columns
 from bamquery.plan.nodes import Join, Plan, Project
 from bamquery.plan.rewriting import (
@@ -25,11 +32,16 @@ def order_joins(plan: Plan) -> Plan:
     The largest one streams past the others, which are held in memory. Next comes what is compared with
     those that are there already and leaves the fewest rows; all pairs of rows come last.
     """
+    with guessing_once():
+        return _ordered_plan(plan)
+
+
+def _ordered_plan(plan: Plan) -> Plan:
     if isinstance(plan, Join) and plan.kind == "inner":
         parts, conditions = _flattened(plan)
-        parts = [order_joins(part) for part in parts]
+        parts = [_ordered_plan(part) for part in parts]
         return _rebuilt(plan, parts, conditions)
-    return with_children(plan, [order_joins(child) for child in children(plan)])
+    return with_children(plan, [_ordered_plan(child) for child in children(plan)])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute
+from bamquery.engine.cpu.once import remembered
 
 Codes: TypeAlias = NDArray[Any]
 """Group number of each row (or of each state)."""
@@ -84,13 +85,16 @@ def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
     """Rows of each group."""
     if groups == 1:
         return np.array([len(codes)])
-    return np.bincount(codes, minlength=groups).astype(np.int64, copy=False)
+    return remembered(
+        ("rows", id(codes), groups),
+        codes,
+        lambda: np.bincount(codes, minlength=groups).astype(np.int64, copy=False),
+    )
 
 
 def seen_by_group(codes: Codes, groups: int) -> NDArray[np.bool_]:
     """Whether a group has a row."""
     if groups == 1:
         return np.array([len(codes) > 0])
-    seen = np.zeros(groups, np.bool_)
-    seen[codes] = True
+    seen: NDArray[np.bool_] = count_by_group(codes, groups) > 0
     return seen

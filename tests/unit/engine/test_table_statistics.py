@@ -12,7 +12,7 @@ import pytest
 import bamquery
 from bamquery.connection import Connection
 from bamquery.engine.sources import StoredTable
-from bamquery.plan.cardinality import estimated_rows
+from bamquery.plan.cardinality import estimated_rows, guessing_once
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.plan.nodes import Plan, Scan
 from bamquery.plan.optimizer import optimize
@@ -178,3 +178,29 @@ def test_guesses_of_joins_and_groups(con: Connection) -> None:
     assert guess("SELECT 1 FROM sales JOIN parcels ON parcel = id") == pytest.approx(40_000, rel=0.1)
     assert guess("SELECT place, count(*) FROM sales GROUP BY place") == pytest.approx(100, rel=0.1)
     assert guess("SELECT 1 FROM sales WHERE good IN (SELECT g FROM goods WHERE g < 400)") < 8000
+
+
+@pytest.mark.parametrize(
+    ("column", "bounds", "share"),
+    [
+        ("ordered", [("greater_equal", 20_000), ("less", 25_000)], 0.1),
+        ("ordered", [("greater", 30_000), ("less", 20_000)], 0.0),
+        ("noise", [("greater_equal", 400), ("less_equal", 449)], 0.05),
+        ("noise", [("greater_equal", -50), ("less_equal", 499), ("less", 100)], 0.1),
+        ("real", [("greater", 0.25), ("less", 0.5)], 0.125),
+    ],
+)
+def test_bounds_of_one_column_are_one_condition(
+    source: StoredTable, column: str, bounds: list[tuple[str, object]], share: float
+) -> None:
+    index = source.schema.get_field_index(column)
+    kind = source.schema.field(index).type
+    parts = tuple(
+        Call(name, (ColumnRef(index, column, kind), Literal(pa.scalar(value, kind))), pa.bool_())
+        for name, value in bounds
+    )
+    assert source.share(Call("and", parts, pa.bool_())) == pytest.approx(share, abs=0.01)
+    scan = Scan(source, (index,), parts)
+    assert estimated_rows(scan) == pytest.approx(max(share * ROWS, 1.0), abs=0.01 * ROWS)
+    with guessing_once():
+        assert estimated_rows(scan) == estimated_rows(scan)

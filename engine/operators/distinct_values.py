@@ -1,0 +1,52 @@
+"""Different values of columns: by a table of flags where they are close numbers, else by hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_SPARSEST: Final = 16
+"""Flags for each value up to which a table takes less time than hashes."""
+_SMALL: Final = 1 << 16
+_MOST: Final = 1 << 24
+"""Flags of tables that are always made, and of the largest ones."""
+
+
+def is_counted(kind: pa.DataType) -> bool:
+    """Whether values are integers, or numbers of days, seconds and the like."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_timestamp(kind)
+    )
+
+
+def distinct_values(columns: Sequence[pa.Array[Any]]) -> pa.Array[Any]:
+    """Each value of one or more columns of one type once, in any order; no null."""
+    whole: Any = pc.drop_null(pa.concat_arrays(list(columns)))
+    flagged = _by_flags(whole) if len(whole) and is_counted(whole.type) else None
+    found: pa.Array[Any] = pc.unique(whole) if flagged is None else flagged
+    return found
+
+
+def _by_flags(column: Any) -> pa.Array[Any] | None:
+    kind = column.type
+    plain: Any = column
+    if not pa.types.is_integer(kind):
+        plain = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    values = plain.to_numpy()
+    low, high = int(values.min()), int(values.max())
+    if high - low >= min(_MOST, max(_SPARSEST * len(values), _SMALL)):
+        return None
+    # In 64 bits, where the largest unsigned numbers wrap, their lowest too.
+    least = values.dtype.type(low).astype(np.int64)
+    flags = np.zeros(high - low + 1, np.bool_)
+    flags[values.astype(np.int64, copy=False) - least] = True
+    found: Any = pa.array((np.flatnonzero(flags) + least).astype(values.dtype), plain.type)
+    distinct: pa.Array[Any] = found if plain is column else found.view(kind)
+    return distinct

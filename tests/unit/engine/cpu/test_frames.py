@@ -1,0 +1,49 @@
+"""Rows of batches: all ways to take them give the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.cpu.frames import take_batch, take_batch_or_null
+from bamquery.engine.cpu.kernels import booleans, booleans_of
+
+ROWS = 2000
+
+
+def _batch() -> pa.RecordBatch:
+    texts = pa.array([None if n % 7 == 0 else "x" * (n % 5) for n in range(ROWS)], pa.large_string())
+    numbers = pa.array([None if n % 11 == 0 else n for n in range(ROWS)])
+    return pa.RecordBatch.from_arrays([texts, numbers, texts.dictionary_encode()], names=["0", "1", "2"])
+
+
+@pytest.mark.parametrize("step", [2, 13, 500])
+@pytest.mark.parametrize("order", ["ascending", "descending", "twice"])
+def test_positions(step: int, order: str) -> None:
+    batch = _batch().slice(3)
+    positions = np.delete(np.arange(batch.num_rows), np.arange(0, batch.num_rows, step))
+    if order == "descending":
+        positions = positions[::-1].copy()
+    elif order == "twice":
+        positions[1] = positions[0]
+    wanted = batch.take(pa.array(positions))
+    assert take_batch(batch, positions).to_pydict() == wanted.to_pydict()
+
+
+def test_missing_rows() -> None:
+    batch = _batch()
+    found = take_batch_or_null(batch, np.array([-1, 5, -1, ROWS - 1]))
+    wanted = batch.take(pa.array([None, 5, None, ROWS - 1], pa.int64()))
+    assert found.to_pydict() == wanted.to_pydict()
+
+
+@pytest.mark.parametrize("start", [0, 1, 7, 8, 9, 33])
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 40])
+def test_booleans(start: int, rows: int) -> None:
+    flags = [None if n % 5 == 0 else n % 3 == 0 for n in range(start + rows + 3)]
+    column = pa.array(flags, pa.bool_()).slice(start, rows)
+    assert booleans_of(column).tolist() == [flag is True for flag in flags[start : start + rows]]
+    known = column.fill_null(True)
+    assert booleans(booleans_of(known)).equals(pa.array(known.to_pylist(), pa.bool_()))
+    assert booleans(booleans_of(column), column.is_valid()).to_pylist() == column.to_pylist()

@@ -301,6 +301,7 @@ class Database:
     def check(self, progress: Callable[[int, int], None] = lambda done, total: None) -> CheckReport:
         """Read every version and fragment back; `progress` hears of bytes checked and bytes in total."""
         self._require_open()
+        MAPPED_FILES.forget(self.path)  # pages that are mapped are not read from the device again
         return check_database(self.path, progress)
 
     def close(self) -> None:

@@ -67,6 +67,7 @@ def is_noticed(site, published):
     return False
 
 
+@pytest.mark.slow
 def test_every_sync_is_needed():
     with scratch() as base:
         sites = record(base).filesystem.sites

@@ -26,7 +26,7 @@ SOURCES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["address,undefined", "thread"])
+@pytest.fixture(scope="module", params=["address,undefined", pytest.param("thread", marks=pytest.mark.slow)])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("controller")
     flags = sanitizer(request.param, folder)

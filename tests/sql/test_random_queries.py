@@ -105,7 +105,7 @@ def _check(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Ta
     _compare(sql, ours, theirs)
 
 
-@settings(max_examples=200, derandomize=True, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=120, derandomize=True, deadline=None, suppress_health_check=QUIET)
 @given(tables(), queries() | simple_conditions())
 def test_answers(oracle: duckdb.DuckDBPyConnection, database: Connection, table: pa.Table, sql: str) -> None:
     _check(oracle, database, table, sql)

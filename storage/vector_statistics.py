@@ -7,6 +7,8 @@ import json
 import mmap
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,9 +59,11 @@ class VectorStatistics:
         self._lock = threading.Lock()
         if not 0 < entry.vectors_head <= entry.vectors_head + entry.vectors_tail <= self._size:
             raise CorruptionError("the manifest's sizes of it cannot be", path)
-        self._memory = mmap.mmap(-1, self._size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         end = self._size - entry.vectors_tail
-        self._fill(Section(0, entry.vectors_head), Section(end, self._size))
+        with self._opened() as descriptor:
+            self._memory = mmap.mmap(-1, self._size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            self._fill(descriptor, Section(0, entry.vectors_head))
+            self._fill(descriptor, Section(end, self._size))
         with memoryview(self._memory) as contents:
             found = _native.crc32c(contents[end:], _native.crc32c(contents[: entry.vectors_head]))
         if found != entry.vectors_crc:
@@ -74,7 +78,8 @@ class VectorStatistics:
         self._ready: set[int] = set()
         self._in_memory = self._size <= _WHOLE
         if self._in_memory:
-            self._fill(Section(entry.vectors_head, end))
+            with self._opened() as descriptor:
+                self._fill(descriptor, Section(entry.vectors_head, end))
 
     def column(self, position: int) -> Any:
         """The statistics of a column's vectors: an array of structs, one a vector.
@@ -117,15 +122,16 @@ class VectorStatistics:
             self.column(position)
             self.parts(position)
 
-    def _fill(self, *sections: Section) -> None:
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """A descriptor of the file, which has the size that it should have."""
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 size = os.fstat(descriptor).st_size
                 if size != self._size:
                     raise CorruptionError(f"{size} bytes instead of {self._size}", self._path)
-                for section in sections:
-                    self._fill_one(descriptor, section)
+                yield descriptor
             finally:
                 os.close(descriptor)
         except FileNotFoundError as error:
@@ -133,7 +139,7 @@ class VectorStatistics:
         except OSError as error:
             raise StorageError(f"cannot be read: {error.strerror or error}", self._path) from error
 
-    def _fill_one(self, descriptor: int, section: Section) -> None:
+    def _fill(self, descriptor: int, section: Section) -> None:
         at = section.begin
         with memoryview(self._memory) as contents:
             while at < section.end:
@@ -177,7 +183,8 @@ class VectorStatistics:
         if not self._sections:
             return True
         if not self._in_memory:
-            self._fill(self._sections[index])
+            with self._opened() as descriptor:
+                self._fill(descriptor, self._sections[index])
         self._compare(index)
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -89,13 +90,13 @@ def test_only_what_is_asked_for_is_read(
     batch: pa.RecordBatch, entry: FragmentEntry, path: Path, monkeypatch: pytest.MonkeyPatch, whole: bool
 ) -> None:
     read: list[Section] = []
-    fill = VectorStatistics._fill_one
+    fill = VectorStatistics._fill
 
     def noted(self: VectorStatistics, descriptor: int, section: Section) -> None:
         read.append(section)
         fill(self, descriptor, section)
 
-    monkeypatch.setattr(VectorStatistics, "_fill_one", noted)
+    monkeypatch.setattr(VectorStatistics, "_fill", noted)
     found = VectorStatistics(path, entry, batch.schema)
     end = entry.vectors_bytes - entry.vectors_tail
     expected = [Section(0, entry.vectors_head), Section(end, entry.vectors_bytes)]
@@ -168,6 +169,13 @@ def test_sizes_that_cannot_be(
     with pytest.raises(CorruptionError) as caught:
         VectorStatistics(path, forged, batch.schema)
     assert caught.value.path == path
+
+
+def test_a_size_without_bounds(batch: pa.RecordBatch, entry: FragmentEntry, path: Path) -> None:
+    """Memory is laid out for a file that is there."""
+    forged = replace(entry, vectors_bytes=1 << 62)
+    with pytest.raises(CorruptionError, match="bytes instead of"):
+        VectorStatistics(path, forged, batch.schema)
 
 
 def test_an_empty_fragment(tmp_path: Path) -> None:

@@ -161,3 +161,13 @@ def _way_out(type_: DataType) -> str:
     if pa.types.is_struct(type_):
         return f"select its fields as columns of their own, or {leave_out}"
     return leave_out
+
+
+def is_counted(kind: Any) -> bool:
+    """Whether values are integers, or numbers of days, seconds and the like."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_date(kind)
+        or pa.types.is_time(kind)
+        or pa.types.is_timestamp(kind)
+    )

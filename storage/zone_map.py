@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bamquery.storage.layout import VECTOR_ROWS, vector_count
 from bamquery.storage.predicate import RangePredicate
 from bamquery.storage.statistics import ColumnStatistics
+from bamquery.storage.types import is_counted
 
 _FEW_VALUES: Final = 8
 """IN lists that are not longer are looked up value by value."""
@@ -188,7 +189,7 @@ class Zones:
         return self._reaches(smallest) & _true(pc.less_equal(self.minimum, largest))
 
     def _counts_as(self, kind: pa.DataType) -> bool:
-        return bool(kind == self.minimum.type and _is_counted(kind))
+        return bool(kind == self.minimum.type and is_counted(kind))
 
     def _any_between(self, members: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether one of the values is within a vector's bounds, for types that are counts of something."""
@@ -218,16 +219,6 @@ def _zones(statistics: Any, rows: NDArray[np.int64]) -> Zones:
         nans=nans,
         known=known,
         unbounded=known & maximum.is_null().to_numpy(zero_copy_only=False),
-    )
-
-
-def _is_counted(kind: pa.DataType) -> bool:
-    """Whether values are integers, or numbers of days, seconds and the like."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_date(kind)
-        or pa.types.is_time(kind)
-        or pa.types.is_timestamp(kind)
     )
 
 

@@ -9,21 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.storage.types import is_counted
+
 _SPARSEST: Final = 16
 """Flags for each value up to which a table takes less time than hashes."""
 _SMALL: Final = 1 << 16
 _MOST: Final = 1 << 24
 """Flags of tables that are always made, and of the largest ones."""
-
-
-def is_counted(kind: pa.DataType) -> bool:
-    """Whether values are integers, or numbers of days, seconds and the like."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_date(kind)
-        or pa.types.is_time(kind)
-        or pa.types.is_timestamp(kind)
-    )
 
 
 def distinct_values(columns: Sequence[pa.Array[Any]]) -> pa.Array[Any]:

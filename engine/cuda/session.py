@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from typing import Any, Final
@@ -138,4 +139,15 @@ def open_session(ordinal: int, limit: int | None = None) -> CudaSession:
         session = _sessions.get((ordinal, limit))
         if session is None:
             session = _sessions[ordinal, limit] = CudaSession(ordinal, limit)
+            _never_let_go(session)
         return session
+
+
+def _never_let_go(session: CudaSession) -> None:
+    """One reference more than there are: no collection, the interpreter's last ones neither, takes it apart.
+
+    A buffer gives its memory back to its pool on its stream. Where the interpreter ends while buffers and
+    session are garbage together (a script's own functions hold its variables in a cycle), Python lets go of
+    them in any order, and CUDA crashes on a stream that is gone.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))

@@ -171,7 +171,7 @@ def _gathered_calls(kind: pa.DataType) -> list[AggregateCall]:
         calls += [AggregateCall(name, (doubles, small), pa.float64()) for name in pairs]
         calls.append(AggregateCall("regr_count", (doubles, small), pa.uint32()))
     exact = pa.types.is_decimal(plain) and plain.precision < 18
-    if pa.types.is_floating(plain):
+    if pa.types.is_floating(plain) or exact:
         calls.append(AggregateCall("mad", argument, kind))
     if pa.types.is_floating(plain) or pa.types.is_temporal(plain) or exact:
         calls += [AggregateCall("quantile_cont", argument, kind, parameter=share) for share in (third, half)]

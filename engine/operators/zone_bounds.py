@@ -98,6 +98,8 @@ def _bounds(chunk: Chunk, column: str) -> tuple[pa.Scalar[Any], pa.Scalar[Any]] 
 def _first(bounds: pa.ChunkedArray[Any], most: int, order: str) -> NDArray[np.int64]:
     """Where the first of them in an order are, those that are not known left out."""
     known: Any = np.flatnonzero(bounds.is_valid())
+    if not len(known):  # pyarrow 25 answers with nothing at all, and fails over it
+        return np.empty(0, np.int64)
     keys: Any = [("bound", order)]
     columns: Any = {"bound": bounds.take(pa.array(known))}
     select: Any = pc.select_k_unstable  # takes tables, too

@@ -11,6 +11,7 @@ import pytest
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
+from bamquery.engine.operators import framing
 from bamquery.engine.operators.asof_join import AsofJoin
 from bamquery.engine.settings import Settings
 from bamquery.errors import MemoryLimitError
@@ -78,7 +79,8 @@ def test_without_keys(device: Device[Any]) -> None:
     assert found.column(1).to_pylist() == [4, None, None, 7]
 
 
-def test_it_holds_no_more_than_it_may(device: Device[Any]) -> None:
+def test_it_holds_no_more_than_it_may(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "GATHERED_ROWS", 1)
     table = _table(300, 1)
     endless = Forever(table.combine_chunks().to_batches()[0])
     join = _join(table, table, {"k": False}, "less", False)

@@ -118,7 +118,9 @@ def test_few_rows(device: Device[Any], rows: int) -> None:
 def test_many_rows_need_no_memory_for_their_first(device: Device[Any]) -> None:
     """50 MB of rows pass through; the first ten of them are all that is held."""
     table = random_table([pa.int64(), pa.large_string()], 100_000)
-    operator = TopRows(Rows(pa.concat_tables([table] * 20)), [SortKey(reference(table, "row"))], 10, 0)
+    operator = TopRows(
+        Rows(pa.concat_tables([table] * 20), [5000]), [SortKey(reference(table, "row"))], 10, 0
+    )
     assert run(operator, device, memory_limit="1MB").column("row").to_pylist() == [0] * 10
     assert operator.profile.details["peak_memory"] < 1_000_000
 

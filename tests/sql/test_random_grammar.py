@@ -23,9 +23,9 @@ def test_answers(seed: int, device_name: str) -> None:
     tally = run(seed, device=device_name)
     assert tally.failures == []
     answered = sum(tally.counts[outcome] for outcome in ANSWERED)
-    assert answered >= 0.9 * PER_DATABASE, tally.report()
-    if device_name == "cpu":
-        assert tally.counts["refused"] <= 0.05 * PER_DATABASE, tally.report()
+    refused = 0.05 if device_name == "cpu" else 0.4  # libcudf has not all functions and types
+    assert answered >= (0.95 - refused) * PER_DATABASE, tally.report()
+    assert tally.counts["refused"] <= refused * PER_DATABASE, tally.report()
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import shlex
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bamquery.errors import StorageError
 from bamquery.queries import arguments
@@ -44,6 +44,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=_scale, default=1.0, help="TPC-H's scale factor (1: a gigabyte)")
     parser.add_argument("--rows", type=arguments.count, default=10_000_000, help="trips (10M)")
     parser.add_argument("--repeat", type=arguments.positive, default=3, help="timed runs a query (3)")
+    parser.add_argument(
+        "--device",
+        default="auto",
+        help="auto, cpu or cuda:N: where BamQuery runs (auto); DuckDB has all threads",
+    )
     parser.add_argument("--threads", type=arguments.positive, default=arguments.cores(), help="(all cores)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write all measurements")
     return parser
@@ -62,8 +67,10 @@ def _scale(text: str) -> float:
 def _run(options: argparse.Namespace, folder: Path, command: str, queries: Sequence[SpeedQuery]) -> int:
     from rich.console import Console  # noqa: PLC0415
 
+    from bamquery.engine.devices import open_device  # noqa: PLC0415
+    from bamquery.queries.machine import device_line  # noqa: PLC0415
     from bamquery.queries.speed.data import tpch_data, trips_data  # noqa: PLC0415
-    from bamquery.queries.speed.measure import measure  # noqa: PLC0415
+    from bamquery.queries.speed.measure import Timing, measure  # noqa: PLC0415
     from bamquery.queries.speed.report import complaints, json_of, line_of, table_of  # noqa: PLC0415
 
     console = Console(highlight=False)
@@ -71,18 +78,24 @@ def _run(options: argparse.Namespace, folder: Path, command: str, queries: Seque
     def tell(line: str) -> None:
         console.print(line, style="dim", soft_wrap=True, markup=False)
 
+    def heard(timing: Timing) -> None:
+        tell(line_of(timing))
+
+    device, _ = open_device(options.device)
+    tell(f"device {device_line(device.name)}")
+    how: Any = {"device": device.name, "threads": options.threads, "repeat": options.repeat}
     of_tpch = [query for query in queries if query.suite == "tpch"]
     of_trips = [query for query in queries if query.suite != "tpch"]
     timings = []
     if of_tpch:
         data = tpch_data(folder, options.scale, tell)
-        timings += measure(data, of_tpch, options.threads, options.repeat, lambda t: tell(line_of(t)))
+        timings += measure(data, of_tpch, heard, **how)
     if of_trips:
         data = trips_data(folder, options.rows, tell)
-        timings += measure(data, of_trips, options.threads, options.repeat, lambda t: tell(line_of(t)))
+        timings += measure(data, of_trips, heard, **how)
     console.print(table_of(timings))
     if options.json is not None:
-        text = json.dumps(json_of(timings, folder, command, options.threads), indent=2) + "\n"
+        text = json.dumps(json_of(timings, folder, command, how), indent=2) + "\n"
         try:
             options.json.write_text(text, encoding="utf-8")
         except OSError as error:

@@ -55,15 +55,20 @@ def geometric_mean(factors: Sequence[float]) -> float:
 def measure(
     data: Data,
     queries: Sequence[SpeedQuery],
+    heard: Callable[[Timing], None],
+    *,
+    device: str,
     threads: int,
     repeat: int,
-    heard: Callable[[Timing], None],
 ) -> list[Timing]:
-    """Each query `repeat` times on both, in turns, after one run each that is not timed but compared."""
+    """Each query `repeat` times on both, in turns, after one run each that is not timed but compared.
+
+    `device` is BamQuery's; DuckDB has the processor's `threads` in any case.
+    """
     timings = []
     duckdb = open_duckdb(data.theirs, threads)
     try:
-        with connect(data.ours, device="cpu", threads=threads) as bamquery:
+        with connect(data.ours, device=device, threads=threads) as bamquery:
             for query in queries:
                 timing = _timed(bamquery, duckdb, query, repeat)
                 heard(timing)

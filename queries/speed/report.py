@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +65,12 @@ def complaints(timings: Sequence[Timing]) -> list[str]:
     return [f"{t.query.suite}/{t.query.name}: {t.problem}" for t in timings if t.problem]
 
 
-def json_of(timings: Sequence[Timing], folder: Path, command: str, threads: int) -> dict[str, Any]:
-    """Everything that was measured, with the machine and the command line."""
+def json_of(timings: Sequence[Timing], folder: Path, command: str, how: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that was measured, with the machine, the command line, and the device, threads and runs."""
     return {
         "command": command,
         "machine": describe_machine(folder),
-        "threads": threads,
+        **how,
         "summary": summary(timings),
         "complaints": complaints(timings),
         "queries": [

@@ -54,8 +54,10 @@ def test_summary() -> None:
 def test_a_run(tmp_path: Path) -> None:
     path = tmp_path / "speed.json"
     options = ["--folder", str(tmp_path), "--rows", "20k", "--repeat", "1", "--threads", "2"]
+    options += ["--device", "cpu"]
     queries = ["--suites", "taxi,analyst", "--queries", "q5,01_trips,13_passengers"]
     assert command.main([*options, *queries, "--json", str(path)]) == 0
     measured = json.loads(path.read_text())
     assert [query["query"] for query in measured["queries"]] == ["q5", "01_trips_by_hour", "13_passengers"]
+    assert (measured["device"], measured["threads"], measured["repeat"]) == ("cpu", 2, 1)
     assert all(query["factor"] > 0 and not query["problem"] for query in measured["queries"])

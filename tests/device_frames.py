@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -192,6 +192,23 @@ def check_groups(device: Device[Any], rows: int = 700, types: Sequence[pa.DataTy
             for edges in ([0, rows], [0, 0, 31, 33, rows, rows]):
                 ours = _grouped(device, batch, keys, calls, edges)
                 assert_equal(ours, expected, 1e-9)
+
+
+_REDUCED: Final = ("count_star", "count", "sum", "avg", "min", "max", "bool_and", "bool_or")
+
+
+def check_reduced_groups(
+    device: Device[Any], rows: int = 700, types: Sequence[pa.DataType] = ALL_TYPES
+) -> None:
+    """Aggregates that a device may find in one pass over the keys, and none: distinct keys."""
+    for index, kind in enumerate(types):
+        keys_kind, batch = _keyed(index, kind, rows)
+        keys = (ColumnRef(1, "k", keys_kind), ColumnRef(3, "m", pa.int64()))
+        calls = [call for call in _calls(kind) if call.function in _REDUCED and call.filter is None]
+        for some in (calls, []):
+            expected = _grouped(CpuDevice(), batch, keys, some, [0, rows])
+            for edges in ([0, rows], [0, 0, 31, 33, rows, rows]):
+                assert_equal(_grouped(device, batch, keys, some, edges), expected, 1e-9)
 
 
 def check_gathered(device: Device[Any], rows: int = 700, types: Sequence[pa.DataType] = ALL_TYPES) -> None:

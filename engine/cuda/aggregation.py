@@ -9,13 +9,14 @@ from typing import TypeVar
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import Parts, joined_parts
+from bamquery.engine.cuda.aggregates.accumulator import Parts, Reducing, joined_parts
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.grouping import Codes, group_rows
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.memory import reported
+from bamquery.engine.cuda.reductions import Reduction, by_codes, by_keys
 from bamquery.engine.cuda.transfer import downloaded
 from bamquery.engine.cuda.upload import upload
 from bamquery.plan.expressions import AggregateCall, Expression
@@ -68,6 +69,9 @@ class CudaAggregation:
         self._calls = tuple(calls)
         assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
         self._accumulators = tuple(accumulator_of(call) for call in self._calls)
+        reducing = [one for one in self._accumulators if isinstance(one, Reducing)]
+        all_rows = not any(call.filter is not None for call in self._calls)
+        self._reducing = reducing if all_rows and len(reducing) == len(self._calls) else None
 
     def partial(self, frame: CudaFrame) -> CudaGroups:
         """The state of one frame's rows."""
@@ -107,7 +111,14 @@ class CudaAggregation:
 
     def _partial(self, frame: CudaFrame) -> CudaGroups:
         kernels = self._kernels
-        grouping = group_rows(kernels, evaluate_columns(kernels, self._keys, frame), frame.rows)
+        keys = evaluate_columns(kernels, self._keys, frame)
+        if self._reducing is not None:
+            reductions = [
+                accumulator.row_reductions(kernels, rows_of(kernels, call, frame))
+                for call, accumulator in zip(self._calls, self._reducing, strict=True)
+            ]
+            return self._reduced(keys, frame.rows, reductions, of_rows=True)
+        grouping = group_rows(kernels, keys, frame.rows)
         parts: list[Parts] = []
         for call, accumulator in zip(self._calls, self._accumulators, strict=True):
             rows, codes = _inputs(kernels, call, frame, grouping.codes)
@@ -117,14 +128,53 @@ class CudaAggregation:
     def _merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
         kernels = self._kernels
         keys = [kernels.joined([s.keys[i] for s in states]) for i in range(len(self._keys))]
-        grouping = group_rows(kernels, keys, sum(state.groups for state in states))
         parts = tuple(
-            accumulator.merge(
-                kernels, joined_parts(kernels, [state.parts[i] for state in states]), grouping.codes
-            )
-            for i, accumulator in enumerate(self._accumulators)
+            joined_parts(kernels, [state.parts[i] for state in states]) for i in range(len(self._calls))
         )
-        return CudaGroups(grouping.keys, grouping.codes.groups, parts)
+        return self._regrouped(CudaGroups(tuple(keys), sum(state.groups for state in states), parts))
+
+    def _regrouped(self, states: CudaGroups) -> CudaGroups:
+        """One state for all that have equal keys."""
+        kernels = self._kernels
+        if self._reducing is not None:
+            reductions = [
+                accumulator.state_reductions(kernels, parts)
+                for accumulator, parts in zip(self._reducing, states.parts, strict=True)
+            ]
+            return self._reduced(states.keys, states.groups, reductions, of_rows=False)
+        grouping = group_rows(kernels, states.keys, states.groups)
+        merged = tuple(
+            accumulator.merge(kernels, parts, grouping.codes)
+            for accumulator, parts in zip(self._accumulators, states.parts, strict=True)
+        )
+        return CudaGroups(grouping.keys, grouping.codes.groups, merged)
+
+    def _reduced(
+        self,
+        keys: Sequence[plc.Column],
+        rows: int,
+        reductions: Sequence[Sequence[Reduction]],
+        *,
+        of_rows: bool,
+    ) -> CudaGroups:
+        """The groups of rows, or of states, by all their aggregates' reductions at once."""
+        kernels = self._kernels
+        assert self._reducing is not None
+        flat = [one for some in reductions for one in some]
+        if keys and rows and all(one.is_hashed for one in flat):
+            found, reduced = by_keys(kernels, keys, rows, flat)
+            groups = found[0].size()
+        else:
+            grouping = group_rows(kernels, keys, rows)
+            found, groups = list(grouping.keys), grouping.codes.groups
+            reduced = by_codes(kernels, grouping.codes, flat)
+        parts: list[Parts] = []
+        place = 0
+        for accumulator, some in zip(self._reducing, reductions, strict=True):
+            own = reduced[place : place + len(some)]
+            parts.append(accumulator.state(kernels, own, of_rows=of_rows))
+            place += len(some)
+        return CudaGroups(tuple(found), groups, tuple(parts))
 
     def _split(self, state: CudaGroups, count: int, level: int) -> list[CudaGroups]:
         kernels = self._kernels
@@ -151,13 +201,9 @@ class CudaAggregation:
         kernels = self._kernels
         kept, groups, parts = state.keys[: len(self._keys)], state.groups, state.parts
         if len(keys) < len(self._keys) and groups:
-            grouping = group_rows(kernels, [state.keys[i] for i in keys], groups)
-            groups = grouping.codes.groups
-            parts = tuple(
-                accumulator.merge(kernels, own, grouping.codes)
-                for accumulator, own in zip(self._accumulators, state.parts, strict=True)
-            )
-            found = dict(zip(keys, grouping.keys, strict=True))
+            coarser = self._regrouped(CudaGroups(tuple(state.keys[i] for i in keys), groups, parts))
+            groups, parts = coarser.groups, coarser.parts
+            found = dict(zip(keys, coarser.keys, strict=True))
             kept = tuple(
                 found[i] if i in found else kernels.nulls(groups, key.type)
                 for i, key in enumerate(self._keys)

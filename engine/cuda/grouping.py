@@ -47,7 +47,7 @@ class Codes:
         if not self.rows:
             return _empty_groups(kernels, values, kind, self.groups)
         found, codes = self._grouped(kernels, values, aggregation)
-        return self._spread(kernels, kernels.convert(found, kind), codes)
+        return self.spread(kernels, [kernels.convert(found, kind)], codes)[0]
 
     def counted(self, kernels: Kernels, values: plc.Column | None = None) -> plc.Column:
         """Rows of each group, or its values that are not null, as int64."""
@@ -58,7 +58,7 @@ class Codes:
             return kernels.repeated(kernels.number(0), self.groups)
         counted = self.column if values is None else values
         found, codes = self._grouped(kernels, counted, plc.aggregation.count(NullPolicy.EXCLUDE))
-        wide = self._spread(kernels, kernels.convert(found, plc.DataType(TypeId.INT64)), codes)
+        wide = self.spread(kernels, [kernels.convert(found, plc.DataType(TypeId.INT64))], codes)[0]
         return kernels.filled(wide, kernels.number(0))
 
     def of_rows(self, kernels: Kernels, values: plc.Column) -> plc.Column:
@@ -94,13 +94,16 @@ class Codes:
         )
         return results[0].columns()[0], keys.columns()[0]
 
-    def _spread(self, kernels: Kernels, found: plc.Column, codes: plc.Column) -> plc.Column:
+    def spread(self, kernels: Kernels, found: Sequence[plc.Column], codes: plc.Column) -> list[plc.Column]:
         """What was found for some groups, in any order, in the groups' order; null for the others."""
-        nothing = plc.Column.all_null_like(found, self.groups, stream=kernels.stream, mr=kernels.memory)
+        nothing = [
+            plc.Column.all_null_like(column, self.groups, stream=kernels.stream, mr=kernels.memory)
+            for column in found
+        ]
         spread = plc.copying.scatter(
-            plc.Table([found]), codes, plc.Table([nothing]), stream=kernels.stream, mr=kernels.memory
+            plc.Table(list(found)), codes, plc.Table(nothing), stream=kernels.stream, mr=kernels.memory
         )
-        return spread.columns()[0]
+        return list(spread.columns())
 
 
 @dataclass(frozen=True)
@@ -153,9 +156,8 @@ def group_rows(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Group
         return Grouping(Codes(None, rows, 1), ())
     if not rows:
         return Grouping(Codes(kernels.nulls(0, pa.int32()), 0, 0), tuple(keys))
-    canonical = [_canonical(kernels, key) for key in keys]
     distinct, sorted_codes = plc.transform.encode(
-        plc.Table(canonical), stream=kernels.stream, mr=kernels.memory
+        plc.Table([canonical(kernels, key) for key in keys]), stream=kernels.stream, mr=kernels.memory
     )
     groups = distinct.num_rows()
     in_order = Codes(kernels.convert(sorted_codes, plc.DataType(TypeId.INT32)), rows, groups)
@@ -179,7 +181,7 @@ def _inverted(kernels: Kernels, order: plc.Column, groups: int) -> plc.Column:
     return spread.columns()[0]
 
 
-def _canonical(kernels: Kernels, key: plc.Column) -> plc.Column:
+def canonical(kernels: Kernels, key: plc.Column) -> plc.Column:
     """The column with one NaN and one zero for all."""
     if key.type().id() not in _FLOATS:
         return key

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Final, Generic
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
@@ -172,6 +173,7 @@ class _KeySummary(Generic[Frame]):
                 AggregateCall("max", (column,), key.type),
             ],
         )
+        self._groups = device.aggregation((column,), ())
         self._fields = (*_COUNTS, Field("least", key.type), Field("greatest", key.type))
         self._states: list[Any] = []
         self._rows = 0
@@ -191,12 +193,21 @@ class _KeySummary(Generic[Frame]):
             self._name_none()
         if not self._names_values:
             return
-        found = distinct_values([device.to_arrow(keys, [Field("key", self._key.type)]).column(0)])
+        found = self._distinct(keys)
         self._bytes += found.nbytes
         if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):
             self._values.append(found)
         else:
             self._name_none()
+
+    def _distinct(self, keys: Frame) -> pa.Array[Any]:
+        """Each key of a frame once, no null."""
+        device, field = self._device, Field("key", self._key.type)
+        if device.task_size == 1:
+            return distinct_values([device.to_arrow(keys, [field]).column(0)])
+        groups = self._groups.final(self._groups.partial(keys))
+        once: pa.Array[Any] = pc.drop_null(device.to_arrow(groups, [field]).column(0))
+        return once
 
     def _table_bytes(self, more: int) -> int:
         values = more + sum(map(len, self._values))
@@ -233,7 +244,7 @@ class _KeySummary(Generic[Frame]):
     ) -> list[LateCondition]:
         low, high = Literal(least), Literal(greatest)
         if self._names_values and self._values:
-            named = distinct_values(self._values)
+            named = self._values[0] if len(self._values) == 1 else distinct_values(self._values)
             if len(named) == 1:
                 return [LateCondition("equal", (low,), or_null)]
             if len(named) <= _MOST_VALUES:

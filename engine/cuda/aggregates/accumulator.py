@@ -12,6 +12,7 @@ from pylibcudf.aggregation import Aggregation
 
 from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.reductions import Reduction, by_codes
 
 Parts: TypeAlias = tuple[plc.Column, ...]
 """An aggregate's state: a few columns with one value a group."""
@@ -50,6 +51,32 @@ class Accumulator(ABC):
         Raises:
             ExecutionError: it does not fit the type.
         """
+
+
+class Reducing(Accumulator):
+    """An aggregate whose states are reductions of each group's values, done together with those of others."""
+
+    @abstractmethod
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
+        """What a state is made of; `rows` as for `partial`."""
+
+    @abstractmethod
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+        """What one state of several is made of."""
+
+    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> Parts:
+        """The state, from what rows, or else states, were reduced to."""
+        return tuple(reduced)
+
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+        """The reductions of rows."""
+        reduced = by_codes(kernels, codes, self.row_reductions(kernels, rows))
+        return self.state(kernels, reduced, of_rows=True)
+
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """The reductions of states."""
+        reduced = by_codes(kernels, codes, self.state_reductions(kernels, parts))
+        return self.state(kernels, reduced, of_rows=False)
 
 
 def added(kernels: Kernels, counts: plc.Column, codes: Codes) -> plc.Column:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, added
-from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.aggregates.accumulator import Parts, Reducing
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.reductions import Reduction, added, counted
 
 
-class CountRows(Accumulator):
+class CountRows(Reducing):
     """All rows; 0 for a group without any."""
 
     exact = True
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """One number a group."""
-        return (codes.counted(kernels),)
+        return (counted(),)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The sums."""
-        return (added(kernels, parts[0], codes),)
+        return (added(parts[0]),)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The numbers."""
@@ -30,6 +32,6 @@ class CountRows(Accumulator):
 class Count(CountRows):
     """Rows whose argument is not null."""
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """One number a group."""
-        return (codes.counted(kernels, rows[0]),)
+        return (counted(rows[0]),)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, added
-from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, Reducing
 from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels
+from bamquery.engine.cuda.reductions import Reduction, added
 from bamquery.engine.cuda.types import device_type
 
 
@@ -21,21 +23,20 @@ def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:
     return PlainExtreme(greatest=greatest)
 
 
-class PlainExtreme(Accumulator):
+class PlainExtreme(Reducing):
     """Of types whose values are all in order; null where there was no value."""
 
     def __init__(self, *, greatest: bool) -> None:
         self._aggregation = plc.aggregation.max() if greatest else plc.aggregation.min()
         self.scans = (self._aggregation,)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """The extreme."""
-        (column,) = rows
-        return (codes.reduced(kernels, column, self._aggregation, column.type()),)
+        return self.state_reductions(kernels, rows)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The extremes' extreme."""
-        return PlainExtreme.partial(self, kernels, parts, codes)
+        return (Reduction(parts[0], self._aggregation, parts[0].type()),)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The extremes."""
@@ -45,16 +46,16 @@ class PlainExtreme(Accumulator):
 class BooleanExtreme(PlainExtreme):
     """Of booleans: false is less than true, so `bool_and` is min and `bool_or` is max."""
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """The extreme as a number."""
-        return super().partial(kernels, (kernels.convert(rows[0], device_type(pa.int8())),), codes)
+        return self.state_reductions(kernels, (kernels.convert(rows[0], device_type(pa.int8())),))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The extremes as booleans."""
         return kernels.convert(parts[0], BOOL)
 
 
-class FloatExtreme(Accumulator):
+class FloatExtreme(Reducing):
     """Of floats: the extreme of the numbers, and how many values were not numbers."""
 
     def __init__(self, kind: pa.DataType, *, greatest: bool) -> None:
@@ -62,17 +63,16 @@ class FloatExtreme(Accumulator):
         self._greatest = greatest
         self._numbers = PlainExtreme(greatest=greatest)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """Both."""
         (column,) = rows
         not_numbers = kernels.is_nan(column)
         numbers = kernels.null_where(not_numbers, column, self._kind)
-        counts = added(kernels, kernels.convert(not_numbers, INT64), codes)
-        return (*self._numbers.partial(kernels, (numbers,), codes), counts)
+        return self.state_reductions(kernels, (numbers, kernels.convert(not_numbers, INT64)))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The extremes' extreme, and the sum of the counts."""
-        return (*self._numbers.merge(kernels, parts[:1], codes), added(kernels, parts[1], codes))
+        return (*self._numbers.state_reductions(kernels, parts[:1]), added(parts[1]))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """NaN where there was one, for the least only where there was nothing else."""

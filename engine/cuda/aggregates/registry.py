@@ -29,13 +29,13 @@ from bamquery.plan.types import value_type
 
 
 def _sum(argument: pa.DataType, result: pa.DataType) -> Accumulator:
-    return FloatSum() if pa.types.is_floating(argument) else ExactSum(result)
+    return FloatSum() if pa.types.is_floating(argument) else ExactSum(argument, result)
 
 
 def _average(argument: pa.DataType, result: pa.DataType) -> Accumulator:
     if pa.types.is_floating(argument):
         return FloatAverage()
-    return ExactAverage(argument.scale if isinstance(argument, pa.Decimal128Type) else 0)
+    return ExactAverage(argument)
 
 
 def _variance(

@@ -16,29 +16,31 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda import decimals
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
-from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Parts, Reducing
 from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, Side, viewed
+from bamquery.engine.cuda.reductions import Reduction, added, counted
 from bamquery.engine.cuda.types import device_type
 from bamquery.errors import ExecutionError
 from bamquery.type_names import type_name
 
 _LIMB: Final = 0xFFFFFFFF
 _LIMB_BITS: Final = 32
+_WORD_DIGITS: Final = 18
+"""Decimals of so many digits fit in 64 bits."""
 
 
-class FloatSum(Accumulator):
+class FloatSum(Reducing):
     """Sum of floats in doubles."""
 
     scans: tuple[Aggregation, ...] = (plc.aggregation.sum(),)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """The sum."""
-        return self.merge(kernels, (kernels.convert(rows[0], FLOAT64),), codes)
+        return (_sum(kernels.convert(rows[0], FLOAT64)),)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
-        """The sums."""
-        return (codes.reduced(kernels, parts[0], plc.aggregation.sum(), FLOAT64),)
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+        """The sums' sum."""
+        return (_sum(parts[0]),)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The sums."""
@@ -50,15 +52,13 @@ class FloatAverage(FloatSum):
 
     scans = (plc.aggregation.sum(), plc.aggregation.sum())
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """Sum and count."""
-        (column,) = rows
-        sums = FloatSum.merge(self, kernels, (kernels.convert(column, FLOAT64),), codes)
-        return (*sums, codes.counted(kernels, column))
+        return (*super().row_reductions(kernels, rows), counted(rows[0]))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The sums of both."""
-        return (*super().merge(kernels, parts[:1], codes), added(kernels, parts[1], codes))
+        return (_sum(parts[0]), added(parts[1]))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """Null where the count is 0, as the sum is."""
@@ -66,24 +66,34 @@ class FloatAverage(FloatSum):
         return kernels.binary(BinaryOperator.DIV, sums, kernels.convert(counts, FLOAT64), FLOAT64)
 
 
-class ExactSum(Accumulator):
-    """Sum of integers or decimals in decimal128 with 38 digits."""
+class ExactSum(Reducing):
+    """Sum of integers or decimals in decimal128 with 38 digits.
+
+    Args:
+        argument: type of the values.
+        kind: of the sum.
+    """
 
     exact = True
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, argument: pa.DataType, kind: Any) -> None:
+        self._is_short = isinstance(argument, pa.Decimal128Type) and argument.precision <= _WORD_DIGITS
         self._kind = kind
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """Limbs."""
-        (column,) = rows
-        zeros = _zeros_like(kernels, column)
-        return self.merge(kernels, (*_split(kernels, column), zeros), codes)
+        return list(map(_sum, _split(kernels, rows[0], is_short=self._is_short)))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
-        """The sums."""
-        sums = [codes.reduced(kernels, limb, plc.aggregation.sum(), INT64) for limb in parts]
-        return tuple(_carried(kernels, sums))
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
+        """Limbs."""
+        return list(map(_sum, parts))
+
+    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> Parts:
+        """The limbs with carries passed on; the last one is there for those."""
+        if of_rows:
+            # 0, but null where there is no value.
+            reduced = [*reduced, _integer(kernels, BinaryOperator.BITWISE_AND, reduced[-1], 0)]
+        return tuple(_carried(kernels, reduced))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The sums.
@@ -97,19 +107,21 @@ class ExactSum(Accumulator):
 class ExactAverage(ExactSum):
     """Mean of integers or decimals: the exact sum / count in double."""
 
-    def __init__(self, scale: int) -> None:
-        super().__init__(pa.decimal128(38, scale))
-        self._scale = scale
+    def __init__(self, argument: pa.DataType) -> None:
+        self._scale = argument.scale if isinstance(argument, pa.Decimal128Type) else 0
+        super().__init__(argument, pa.decimal128(38, self._scale))
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """Limbs and count."""
-        (column,) = rows
-        limbs = (*_split(kernels, column), _zeros_like(kernels, column))
-        return (*ExactSum.merge(self, kernels, limbs, codes), codes.counted(kernels, column))
+        return (*super().row_reductions(kernels, rows), counted(rows[0]))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The sums of both."""
-        return (*super().merge(kernels, parts[:-1], codes), added(kernels, parts[-1], codes))
+        return (*super().state_reductions(kernels, parts[:-1]), added(parts[-1]))
+
+    def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> Parts:
+        """Limbs with carries passed on, and the count."""
+        return (*super().state(kernels, reduced[:-1], of_rows=of_rows), reduced[-1])
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """Null where the count is 0, as the sum is; the sum is exact up to 2**53, as is its divisor."""
@@ -131,18 +143,16 @@ def _integer(kernels: Kernels, operator: BinaryOperator, column: plc.Column, num
     return kernels.binary(operator, column, kernels.number(number), INT64)
 
 
-def _zeros_like(kernels: Kernels, column: plc.Column) -> plc.Column:
-    """Room for the last carry: 0 where there is a value."""
-    zeros = kernels.repeated(kernels.number(0), column.size())
-    if not column.null_count():
-        return zeros
-    return kernels.where(kernels.is_valid(column), zeros, kernels.null(pa.int64()))
+def _sum(values: plc.Column) -> Reduction:
+    return Reduction(values, plc.aggregation.sum(), values.type())
 
 
-def _split(kernels: Kernels, column: plc.Column) -> list[plc.Column]:
-    """Values as limbs, the lowest first, the highest with the sign."""
+def _split(kernels: Kernels, column: plc.Column, *, is_short: bool) -> list[plc.Column]:
+    """Values as limbs, the lowest first, the highest with the sign; `is_short`: decimals fit in 64 bits."""
     kind = column.type().id()
     if kind == TypeId.DECIMAL128:
+        if is_short:
+            return _halves(kernels, kernels.convert(decimals.unscaled(column), INT64), signed=True)
         low, high = _words(kernels, column)
         return [*_halves(kernels, low, signed=False), *_halves(kernels, high, signed=True)]
     if kind in (TypeId.INT64, TypeId.UINT64):

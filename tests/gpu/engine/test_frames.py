@@ -24,5 +24,9 @@ def test_groups(device: Device[Any]) -> None:
     device_frames.check_groups(device)
 
 
+def test_reduced_groups(device: Device[Any]) -> None:
+    device_frames.check_reduced_groups(device)
+
+
 def test_gathered(device: Device[Any]) -> None:
     device_frames.check_gathered(device)

@@ -355,6 +355,7 @@ class GroupByRequest:
 class GroupBy:
     def __init__(self, keys, null_handling=None, keys_are_sorted=None):
         self._keys = keys
+        self._nulls_count = null_handling is not None and null_handling.name == "INCLUDE"
         self._sorted = keys_are_sorted is not None and keys_are_sorted.name == "YES"
 
     def scan(self, requests, stream=None, mr=None):
@@ -373,15 +374,23 @@ class GroupBy:
         return self._keys, results
 
     def aggregate(self, requests, stream=None, mr=None):
-        (keys,) = self._keys.columns()
-        codes = sorted(set(keys.values()), reverse=True)  # any order but theirs
+        rows = self._keys.rows()
+        if not self._nulls_count:
+            assert not any(column.null_count() for column in self._keys.columns())
+        hashed = list(map(_hashable, rows))
+        first = dict(reversed(list(zip(hashed, rows, strict=True))))
+        codes = list(first)[::-1]  # any order but theirs
         results = []
         for request in requests:
             groups: dict[Any, list[Any]] = {code: [] for code in codes}
-            for code, value in zip(keys.values(), request.values.values(), strict=True):
+            for code, value in zip(hashed, request.values.values(), strict=True):
                 groups[code].append(value)
             kind = request.values.type()
             (name,) = request.aggregations
             found = [_aggregated(name, groups[code], kind) for code in codes]
             results.append(Table([Column.of(found, INT32 if name == "count" else kind)]))
-        return Table([Column.of(codes, keys.type())]), results
+        keys = (
+            zip(*(first[code] for code in codes), strict=True) if codes else [()] * len(self._keys.columns())
+        )
+        columns = zip(keys, self._keys.columns(), strict=True)
+        return Table([Column.of(list(values), column.type()) for values, column in columns]), results

@@ -27,5 +27,9 @@ def test_groups(device: Device[Any]) -> None:
     device_frames.check_groups(device, 60, ALL_TYPES[::2])
 
 
+def test_reduced_groups(device: Device[Any]) -> None:
+    device_frames.check_reduced_groups(device, 60)
+
+
 def test_gathered(device: Device[Any]) -> None:
     device_frames.check_gathered(device, 60, ALL_TYPES[1::2])

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Generic
+
+import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
 from bamquery.engine.late_filter import LateCondition, LateFilter
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import Expression, SortKey
+from bamquery.plan.expressions import AggregateCall, Expression, SortKey
 from bamquery.plan.nodes import Field
 
 
@@ -62,6 +64,14 @@ class Operator(ABC, Generic[Frame]):
         """What the first `count` rows in the order of `key` fulfil, if that is known before any is read.
 
         Rows for which it is not true come after those. Called before it runs.
+        """
+        return None
+
+    def known(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
+        """Aggregates of all rows, one row, if they are known before any is read. Called when it would run.
+
+        Raises:
+            BamQueryError: what should know them is damaged or cannot be read.
         """
         return None
 

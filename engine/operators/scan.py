@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Final, Generic
 
 import numpy as np
+import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
@@ -34,13 +35,14 @@ from bamquery.engine.operators.scan_predicates import split
 from bamquery.engine.operators.scan_readers import FragmentReaders
 from bamquery.engine.operators.scan_selection import ChunkSelection, SelectionPlan, rows_without_columns
 from bamquery.engine.operators.working_scan import WorkingScan
+from bamquery.engine.operators.zone_answers import zone_answers
 from bamquery.engine.operators.zone_bounds import best_first, zone_bound
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources import FileSource, StoredTable, WorkingRows
 from bamquery.errors import CancelledError
-from bamquery.plan.expressions import ColumnRef, Expression, SortKey
+from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import substitute
@@ -109,6 +111,13 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             return None
         name = self._snapshot.schema.field(self._outputs[column.index]).name
         return zone_bound(self._snapshot.fragments, name, replace(key, expression=column), count)
+
+    def known(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
+        """By zone maps, where all of the table's rows are given out."""
+        if self._conjuncts or self._late or not self._settings.zone_maps:
+            return None
+        columns = [self._snapshot.schema.field(place) for place in self._outputs]
+        return zone_answers(self._snapshot.fragments, columns, calls)
 
     def prefer(self, key: SortKey) -> None:
         """Chunk by chunk, where the table is about in that order."""

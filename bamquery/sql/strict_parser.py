@@ -80,7 +80,9 @@ class StrictParser(PlacingParser):
             if not self._match(TokenType.R_PAREN):
                 self._retreat(index)
                 return None
-            values = self.expression(exp.Values(expressions=rows, alias=self._parse_table_alias()))
+            values: exp.Values | None = self.expression(
+                exp.Values(expressions=rows, alias=self._parse_table_alias())
+            )
         else:
             values = super()._parse_derived_table_values(allow_value_synonym)
         if allow_value_synonym and values is not None:  # of INSERT

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,8 @@ class ExecutionContext(Generic[Frame]):
 
     While `alone` is set, whoever begins to spread work computes it by itself: it is too little to hand over.
 
+    What `at_end` is given is done when the query is over, however it ends.
+
     Tasks on `pool` never wait for other tasks, so any number of operators may share it.
     """
 
@@ -33,6 +36,7 @@ class ExecutionContext(Generic[Frame]):
     alone: bool = False
     memory: MemoryBudget = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
+    at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
     def __post_init__(self) -> None:
         if self.device.name == "cpu":
@@ -65,3 +69,4 @@ class ExecutionContext(Generic[Frame]):
         if kind is not None:
             self.cancelled.set()
         self.pool.shutdown(wait=True, cancel_futures=True)
+        self.at_end.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bamquery.engine.device import Device, Frame
@@ -27,6 +27,7 @@ from bamquery.engine.operators.values import Values
 from bamquery.engine.operators.window import Window
 from bamquery.engine.recursion_lowering import lower_recursion
 from bamquery.engine.settings import Settings
+from bamquery.engine.shared_plans import SharedPlans
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import guessing_once
@@ -46,7 +47,7 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
     if reasons:
         raise UnsupportedError([Reason(reason) for reason in reasons])
     with guessing_once():
-        return _lower(plan, settings)
+        return _lower(plan, settings, SharedPlans(plan))
 
 
 def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
@@ -90,7 +91,16 @@ def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
             return ()
 
 
-def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
+def _lower(plan: Plan, settings: Settings, shared: SharedPlans | None) -> Operator[Any]:
+    def below(child: Plan) -> Operator[Any]:
+        return _lower(child, settings, shared)
+
+    if shared is None:
+        return _operator(plan, settings, below)
+    return shared.lowered(plan, lambda one: _operator(one, settings, below))
+
+
+def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     match plan:
         case nodes.Scan():
             return make_scan(plan, settings)
@@ -99,44 +109,42 @@ def _lower(plan: Plan, settings: Settings) -> Operator[Any]:
         case nodes.Values(batch=batch):
             return Values(batch, plan.fields)
         case nodes.Filter(child=child, predicate=predicate):
-            return Filter(_lower(child, settings), predicate)
+            return Filter(lower(child), predicate)
         case nodes.Project(child=child, expressions=expressions):
-            return Project(_lower(child, settings), expressions, plan.fields)
+            return Project(lower(child), expressions, plan.fields)
         case nodes.Aggregate(child=child, keys=keys, aggregates=aggregates):
             calls = without_needless_distinct(aggregates)
             kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
-            rows = _lower(child, settings)
+            rows = lower(child)
             if plan.sets:
                 return _lower_sets(plan, rows, calls, kind)
             rows.encode_texts()
             return kind(rows, keys, calls, plan.fields)
         case nodes.Sort(child=child, keys=order, limit=None, offset=0):
-            return Sort(_lower(child, settings), order)
+            return Sort(lower(child), order)
         case nodes.Sort(child=child, keys=order, limit=None, offset=offset):
-            return Limit(Sort(_lower(child, settings), order), None, offset)
+            return Limit(Sort(lower(child), order), None, offset)
         case nodes.Sort(child=child, keys=order, limit=int(count), offset=offset):
-            top: TopRows[Any] = TopRows(_lower(child, settings), order, count, offset)
+            top: TopRows[Any] = TopRows(lower(child), order, count, offset)
             if settings.dynamic_filters:
                 top.filter_child()
             return top
         case nodes.Limit(child=child, count=count, offset=offset):
-            return Limit(_lower(child, settings), count, offset)
+            return Limit(lower(child), count, offset)
         case nodes.Join():
-            return lower_join(
-                plan, lambda below: _lower(below, settings), dynamic_filters=settings.dynamic_filters
-            )
+            return lower_join(plan, lower, dynamic_filters=settings.dynamic_filters)
         case nodes.Recursion():
-            return lower_recursion(plan, lambda below: _lower(below, settings))
+            return lower_recursion(plan, lambda part: _lower(part, settings, None))
         case nodes.Union(inputs=inputs):
-            return Union([_lower(child, settings) for child in inputs], plan.fields)
+            return Union([lower(child) for child in inputs], plan.fields)
         case nodes.Repeat(child=child, count=repeats):
-            return Repeat(_lower(child, settings), repeats)
+            return Repeat(lower(child), repeats)
         case nodes.Window(child=child, partition=partition, order=order):
-            rows = _lower(child, settings)
+            rows = lower(child)
             sorting = (*(nodes.SortKey(key) for key in partition), *order)
             return Window(Sort(rows, sorting) if sorting else rows, plan)
         case nodes.Sample(child=child):
-            return Sample(_lower(child, settings), plan)
+            return Sample(lower(child), plan)
         case _:
             raise AssertionError(f"no operator for {type(plan).__name__}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
@@ -70,7 +70,7 @@ class BatchFile:
         self._profile.details["spilled"] = self._profile.details.get("spilled", 0) + written
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """What was written, one reader at a time; nothing can be written any more.
+        """What was written, for any number of readers; nothing can be written any more.
 
         Raises:
             StorageError: it cannot be read back.
@@ -80,16 +80,19 @@ class BatchFile:
         with self._failures():
             if not self._ended:
                 self._writer.close()
+                self._file.flush()
                 self._ended = True
-            self._file.seek(0)
-            reader = _ipc.open_stream(self._file)
-        found: Iterator[pa.RecordBatch] = iter(reader)
-        while True:
+            # Opened anew, since each reader has a place of its own.
+            own = open(f"/proc/self/fd/{self._file.fileno()}", "rb")  # noqa: SIM115 (closed below)
+        with closing(own):
             with self._failures():
-                batch = next(found, None)
-            if batch is None:
-                return
-            yield batch
+                found: Iterator[pa.RecordBatch] = iter(_ipc.open_stream(own))
+            while True:
+                with self._failures():
+                    batch = next(found, None)
+                if batch is None:
+                    return
+                yield batch
 
     def close(self) -> None:
         """Let go of the file, and so of its space."""

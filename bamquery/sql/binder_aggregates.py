@@ -22,7 +22,7 @@ from bamquery.plan.expressions import (
 from bamquery.plan.nodes import Aggregate, Plan
 from bamquery.sql import aggregates, operators
 from bamquery.sql.aggregate_arguments import descending
-from bamquery.sql.binder_grouping import grouping_number
+from bamquery.sql.binder_grouping import KEY_PLACE, grouping_number, key_position
 from bamquery.sql.call_syntax import function_of, is_windowed, read_call
 from bamquery.sql.coercion import decode
 from bamquery.sql.failures import Faults, each, placed
@@ -42,6 +42,11 @@ _OF_COLUMNS: Final = (
 
 WINDOW_PLACE: Final = 1 << 40
 """Columns from here on stand for calls over windows, computed later: no plan has so many columns."""
+
+
+def is_key(expression: Expression, place: int) -> bool:
+    """Whether the expression stands for the key of grouping sets at that position."""
+    return isinstance(expression, ColumnRef) and expression.index == KEY_PLACE + place
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -138,10 +143,20 @@ class AggregateCollector:
         self._names: list[str] = []
         self._places: dict[int, exp.Expr] = {}
         self._groupings: dict[Expression, exp.Expr] = {}
+        self._named_keys: dict[int, ColumnRef] = {}
 
     def note(self, column: ColumnRef, node: exp.Expr) -> None:
         """Remember where a column is named outside aggregates, should it turn out not to be a key."""
         self._places.setdefault(column.index, node)
+
+    def name_key(self, node: exp.Expr, place: int, key: Expression) -> None:
+        """Let a selected expression stand for the key of grouping sets at that position."""
+        name = key.name if isinstance(key, ColumnRef) else "key"
+        self._named_keys[id(node)] = ColumnRef(KEY_PLACE + place, name, key.type)
+
+    def named_key(self, node: exp.Expr) -> Expression | None:
+        """What stands for the key that a selected expression names, or None if it names none."""
+        return self._named_keys.get(id(node))
 
     def bind(self, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> Expression:
         """What stands for an aggregate call; `bind` is for its arguments, order and filter."""
@@ -185,18 +200,18 @@ class AggregateCollector:
             SqlError: it names a column that is neither a key nor within an aggregate.
         """
         number = ColumnRef(len(keys) + len(self._calls), "grouping set", pa.int64())
-        partial = [
-            key for place, key in enumerate(keys) if not all(place in members for members in sets)
-        ]  # null in some sets, even what is a literal
+        partial = {
+            place for place in range(len(keys)) if not all(place in members for members in sets)
+        }  # null in some sets, even what is a literal
 
         def step(node: Expression, *, among_columns: bool = True) -> Expression:
             for candidate in (node, decode(node)):
                 # A literal may have to stay one: a pattern, a unit, a member of an IN list.
-                if candidate in keys and (
+                position = key_position(candidate, keys)
+                if position is not None and (
                     not isinstance(candidate, Literal)
-                    or (among_columns and candidate in partial and candidate.value.is_valid)
+                    or (among_columns and position in partial and candidate.value.is_valid)
                 ):
-                    position = keys.index(candidate)
                     return ColumnRef(position, names[position], candidate.type)
             match node:
                 case ColumnRef(index=index) if (

@@ -90,21 +90,11 @@ class ExpressionBinder:
         with placed(self.sql, node):
             if isinstance(node.this, exp.Star):
                 return self._star(node)
-            column = self._own_column(node.name, node.table)
-            firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
-            if not firm and self.aliases is not None and not node.table:
-                aliased = self.aliases.find(node.name)
-                if aliased is not None and node.name not in self._within:
-                    return self._alias(node.name, aliased)
-            if column is None:
-                outer = self._column_outside(node.name, node.table, node)
-                if outer is not None:
-                    return outer
+            found = self.outer_column(node.name, node.table, node)
+            if found is None:
                 others = self.aliases.names if self.aliases is not None and not node.table else []
                 raise ValueError(self.scope.missing(node.name, others, node.table))
-        if self.aggregates is not None:
-            self.aggregates.note(column, node)
-        return column
+        return found
 
     def _own_column(self, name: str, table: str) -> ColumnRef | None:
         if table and not self.scope.has_table(table):
@@ -119,8 +109,16 @@ class ExpressionBinder:
         return correlation.find(name, table, node)
 
     def outer_column(self, name: str, table: str, node: exp.Expr) -> Expression | None:
-        """For a query within this clause: a column of this query, or of one around it."""
+        """What a name means here, and in queries within: a column, an alias, or a column of a query around.
+
+        None if there is none, `ValueError` for one of several.
+        """
         column = self._own_column(name, table)
+        firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
+        if not firm and self.aliases is not None and not table:
+            aliased = self.aliases.find(name)
+            if aliased is not None and name not in self._within:
+                return self._alias(name, aliased)
         if column is None:
             return self._column_outside(name, table, node)
         if self.aggregates is not None:
@@ -132,6 +130,9 @@ class ExpressionBinder:
             raise ValueError(f"* cannot stand within an expression of {self.clause}")
 
     def _alias(self, name: str, aliased: exp.Expr) -> Expression:
+        key = None if self.aggregates is None else self.aggregates.named_key(aliased)
+        if key is not None:
+            return key
         self._within.append(name)
         try:
             return self.bind(aliased)

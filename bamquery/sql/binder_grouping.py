@@ -12,6 +12,9 @@ from sqlglot import exp
 from bamquery.plan.expressions import Call, ColumnRef, Expression
 from bamquery.sql.operators import BOOLEAN, literal
 
+KEY_PLACE: Final = 1 << 39
+"""Columns from here on stand for keys of grouping sets: no plan has so many columns."""
+
 INTEGER: Final = pa.int64()
 _MOST_SETS: Final = 4096
 _SETS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -58,9 +61,10 @@ def grouping_number(
     """
     positions = []
     for argument in arguments:
-        if argument not in keys:
+        position = key_position(argument, keys)
+        if position is None:
             raise ValueError("GROUPING() takes what is grouped by")
-        positions.append(keys.index(argument))
+        positions.append(position)
     values = [_bits(positions, members) for members in sets]
     if not values:
         return literal(0, INTEGER)
@@ -71,6 +75,14 @@ def grouping_number(
     if not branches:
         return literal(values[0], INTEGER)
     return Call("case", (*branches, literal(values[-1], INTEGER)), INTEGER)
+
+
+def key_position(expression: Expression, keys: Sequence[Expression]) -> int | None:
+    """Which key an expression is, or stands for; the last of equal ones, as in DuckDB; None if it is none."""
+    if isinstance(expression, ColumnRef) and KEY_PLACE <= expression.index < KEY_PLACE + len(keys):
+        return expression.index - KEY_PLACE
+    found = [place for place, key in enumerate(keys) if key == expression]
+    return found[-1] if found else None
 
 
 def _bits(positions: Sequence[int], members: Sequence[int]) -> int:

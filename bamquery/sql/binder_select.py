@@ -12,11 +12,12 @@ from bamquery.naming import fold as fold_name
 from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 from bamquery.plan.nodes import Filter, Plan, SortKey
 from bamquery.sql import operators
-from bamquery.sql.binder_aggregates import AggregateCollector, Sets, has_aggregate, has_window
+from bamquery.sql.binder_aggregates import AggregateCollector, Sets, has_aggregate, has_window, is_key
 from bamquery.sql.binder_expressions import ExpressionBinder
-from bamquery.sql.binder_grouping import Terms, has_sets, plain_terms, terms_of_sets
+from bamquery.sql.binder_grouping import has_sets, plain_terms
 from bamquery.sql.binder_limit import limited, row_count
 from bamquery.sql.binder_sample import sampled
+from bamquery.sql.binder_set_keys import Selected, SetKeys, bind_set_keys
 from bamquery.sql.binder_sources import SourceBinder
 from bamquery.sql.binder_star import star_columns
 from bamquery.sql.binder_subqueries import BindInner
@@ -29,6 +30,7 @@ from bamquery.sql.failures import Faults, placed
 from bamquery.sql.operators import literal
 from bamquery.sql.scope import Scope, SelectAliases
 from bamquery.sql.select_output import Item, Order, Output, distinct, distinct_on, ordered
+from bamquery.sql.select_terms import check_groupable, item_at, ordinal
 from bamquery.sql.spelling import column_name
 from bamquery.sql.window_syntax import read_definitions
 
@@ -74,10 +76,12 @@ class SelectBinder:
             SqlError: with everything that is wrong in any clause.
         """
         condition = self._condition("where", self._binder("WHERE", grouped=False))
+        set_keys = self._set_keys()
         before = self._faults.count
         items = self._items()
         self._items_failed = self._faults.count > before
-        keys, sets = self._group_keys(items)
+        keys = self._group_keys(items) if set_keys is None else set_keys.keys
+        sets = () if set_keys is None else set_keys.sets
         # In HAVING an alias comes before a column that is not grouped by.
         grouped = {key.index for key in keys if isinstance(key, ColumnRef)}
         having = self._condition("having", self._binder("HAVING", grouped=True, firm_columns=grouped))
@@ -159,7 +163,8 @@ class SelectBinder:
 
     def _item(self, binder: ExpressionBinder, node: exp.Expr) -> Item:
         expression = node.this if isinstance(node, exp.Alias) else node
-        bound = binder.bind(expression)
+        key = None if self._collector is None else self._collector.named_key(expression)
+        bound = binder.bind(expression) if key is None else key
         name = column_name(node, self._sql)
         if isinstance(bound, ColumnRef) and isinstance(node.unnest(), exp.Column):
             name = bound.name if fold_name(bound.name) == fold_name(name) else name
@@ -169,11 +174,11 @@ class SelectBinder:
         note = None if self._collector is None else self._collector.note
         return [Item(c, c.name, None) for c in star_columns(node, self._scope, self._sql, note)]
 
-    def _group_keys(self, items: Sequence[Item]) -> tuple[list[Expression], Sets]:
-        """What makes groups, and which of it in which grouping set."""
+    def _group_keys(self, items: Sequence[Item]) -> list[Expression]:
+        """What makes groups, where there are no grouping sets."""
         group = self._node.args.get("group")
         if group is None:
-            return [], ()
+            return []
         if group.args.get("all"):
             with self._faults.collected(), placed(self._sql, group):
                 if group.expressions:
@@ -185,32 +190,40 @@ class SelectBinder:
             keys = [decode(item.expression) for item in plain if referenced_columns(item.expression)]
             if not keys and not self._aggregates():  # constants only: nothing to group by
                 self._collector = None
-            return list(dict.fromkeys(keys)), ()
-        written: list[Terms] = [tuple(plain_terms(group))]
-        if has_sets(group):
-            with self._faults.collected(), placed(self._sql, group):
-                written = terms_of_sets(group)
+            return list(dict.fromkeys(keys))
         binder = self._binder("GROUP BY", grouped=False)
-        by_term: dict[int, Expression] = {}
-        for node in {id(node): node for terms in written for node in terms}.values():
+        keys = []
+        for node in plain_terms(group):
             with self._faults.collected():
-                by_term[id(node)] = decode(self._group_key(binder, node, items))
-        keys = list(dict.fromkeys(by_term.values()))
-        if not has_sets(group):
-            return keys, ()
-        places = {term: keys.index(key) for term, key in by_term.items()}
-        return keys, [tuple(sorted({places.get(id(node), 0) for node in terms})) for terms in written]
+                keys.append(decode(self._group_key(binder, node, items)))
+        return list(dict.fromkeys(keys))
+
+    def _set_keys(self) -> SetKeys | None:
+        """The keys of grouping sets, found before the items, which may name them; None without sets."""
+        group = self._node.args.get("group")
+        if group is None or not has_sets(group):
+            return None
+        assert self._collector is not None
+        items: list[Selected] = []
+        for node in self._node.expressions:
+            columns: Sequence[Selected] = ()
+            with Faults(self._sql).collected():  # told when the item is bound
+                columns = star_columns(node, self._scope, self._sql, None)
+            items += columns or [None if node.is_star else node.unalias()]
+        binder = self._binder("GROUP BY", grouped=False)
+        found = bind_set_keys(group, items, self._aliases, binder, self._faults)
+        for place, (key, selected) in enumerate(zip(found.keys, found.selected, strict=True)):
+            if selected is not None:
+                self._collector.name_key(selected, place, key)
+        return found
 
     def _group_key(self, binder: ExpressionBinder, node: exp.Expr, items: Sequence[Item]) -> Expression:
-        position = _ordinal(node)
+        position = ordinal(node)
         if position is None:
             return binder.bind(node)
         with placed(self._sql, node):
             item = self._at(items, position, "GROUP BY")
-            if item.node is not None and has_aggregate(item.node):
-                raise ValueError("GROUP BY cannot contain aggregates")
-            if item.node is not None and has_window(item.node):
-                raise ValueError("a call over a window (OVER) cannot stand in GROUP BY")
+            check_groupable(item.node)
         return item.expression
 
     def _orders(self, items: Sequence[Item]) -> list[Order]:
@@ -234,24 +247,24 @@ class SelectBinder:
         if isinstance(node, exp.Var):
             assert node.this == "ALL"
             return [item.expression for item in items]
-        position = _ordinal(node)
+        position = ordinal(node)
         with placed(self._sql, node):
             if position is not None:
                 return [self._at(items, position, "ORDER BY").expression]
             if isinstance(node, exp.Literal):
                 raise ValueError("ordering by a constant has no effect")
         if isinstance(node, exp.Column) and not node.table:
-            for item in items:
-                if fold_name(item.name) == fold_name(node.name):
-                    return [item.expression]
+            aliased = self._aliases.find(node.name)
+            named = [item for item in items if fold_name(item.name) == fold_name(node.name)]
+            last = [item for item in named if aliased is not None and item.node is aliased]
+            if named:
+                return [(last or named)[0].expression]
         return [binder.bind(node)]
 
     def _at(self, items: Sequence[Item], position: int, clause: str) -> Item:
         if self._items_failed:  # which column the number means is not known
             return Item(literal(None, pa.null()), "", None)
-        if not 1 <= position <= len(items):
-            raise ValueError(f"{clause} {position} is not one of the {len(items)} columns selected")
-        return items[position - 1]
+        return item_at(items, position, clause)
 
     def _row_count(self, clause: str) -> int | None:
         found: list[int | None] = [None]
@@ -267,7 +280,7 @@ class SelectBinder:
         sets: Sets,
         output: Output,
     ) -> tuple[Plan, Output]:
-        names = [_key_name(key, output.items) for key in keys]
+        names = [_key_name(place, key, output.items) for place, key in enumerate(keys)]
 
         def move(expression: Expression) -> Expression:
             return collector.over_groups(expression, keys, names, sets)
@@ -301,16 +314,8 @@ class SelectBinder:
         return values
 
 
-def _key_name(key: Expression, items: Sequence[Item]) -> str:
+def _key_name(place: int, key: Expression, items: Sequence[Item]) -> str:
     if isinstance(key, ColumnRef):
         return key.name
-    return next((item.name for item in items if decode(item.expression) == key), "key")
-
-
-def _ordinal(node: exp.Expr) -> int | None:
-    """The number of a GROUP BY or ORDER BY term that is one, or None."""
-    if isinstance(node, exp.Neg) and (below := _ordinal(node.this)) is not None:
-        return -below
-    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdigit():
-        return int(node.this)
-    return None
+    named = (item.name for item in items if is_key(item.expression, place) or decode(item.expression) == key)
+    return next(named, "key")

@@ -69,17 +69,22 @@ def _is_literal(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.value.is_valid
 
 
-def common_type(expressions: Sequence[Expression]) -> pa.DataType:
+def common_type(expressions: Sequence[Expression], *, firm_texts: bool = True) -> pa.DataType:
     """The type that CASE, COALESCE and IN bring their values to; `pa.null()` where all are NULL.
 
-    Values are met one by one, as in DuckDB: an integer literal takes the type of what it meets first, and two
-    of them, or one and NULL, are INTEGER (or what holds them) for whatever comes later.
+    Values are met one by one, as in DuckDB: a literal takes the type of what it meets first, and two of them,
+    or one and NULL, are INTEGER (or what holds them), or VARCHAR, for whatever comes later. Without
+    `firm_texts` texts wait for any type.
     """
     kind: pa.DataType | None = None
     loose: Expression | None = None  # an integer literal that has met nothing yet
+    text = False
     for place, expression in enumerate(expressions):
         if is_null(expression) or is_string_literal(expression):
             loose = None
+            text = text or is_string_literal(expression)
+            if kind is None and text and place and firm_texts:
+                kind = pa.large_string()
         elif kind is None:
             kind = expression.type
             loose = expression if place == 0 and is_integer_literal(expression) else None
@@ -92,7 +97,7 @@ def common_type(expressions: Sequence[Expression]) -> pa.DataType:
                 kind = _combine_all([kind, expression.type])
             loose = None
     if kind is None:
-        return pa.large_string() if any(map(is_string_literal, expressions)) else pa.null()
+        return pa.large_string() if text else pa.null()
     return kind
 
 

@@ -72,7 +72,7 @@ def is_in(value: Expression, candidates: Sequence[Expression]) -> Expression:
     if not all(isinstance(candidate, Literal) for candidate in candidates):
         tests = tuple(compare("equal", value, candidate) for candidate in candidates)
         return tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
-    kind = common_type([value, *candidates])
+    kind = common_type([value, *candidates], firm_texts=False)
     if pa.types.is_null(kind):
         kind = pa.int32()
     return Call("in", (coerce(value, kind), *(coerce(c, kind) for c in candidates)), BOOLEAN)

@@ -163,8 +163,8 @@ class SelectAliases:
         return [node.alias for node in self._nodes[: self.visible] if node is not None]
 
     def find(self, name: str) -> exp.Expr | None:
-        """The expression that has this alias, or None; `ValueError` for one that comes later."""
-        for position, node in enumerate(self._nodes):
+        """The last expression that has this alias, or None; `ValueError` for one that comes later."""
+        for position, node in reversed(list(enumerate(self._nodes))):
             if node is not None and fold(node.alias) == fold(name):
                 if position >= self.visible:
                     raise ValueError(f'"{name}" cannot be used before it is defined')

@@ -21,6 +21,7 @@ from bamquery.sql.words import FOREIGN_STATEMENTS, RESERVED, STATEMENT_KEYWORDS
 
 _QUERY_STARTS = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "(")
 _FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
+_ARRANGING = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
 _CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
 
 
@@ -70,6 +71,42 @@ class StrictParser(PlacingParser):
         if isinstance(wrapped, exp.Table) and isinstance(wrapped.this, exp.Values):
             return self.expression(exp.Subquery(**wrapped.args))
         return wrapped
+
+    def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> Any:
+        # What begins with (VALUES is a query where something comes before the parenthesis that closes.
+        index = self._index
+        if self._match_pair(TokenType.L_PAREN, TokenType.VALUES):
+            rows = self._parse_csv(self._parse_value)
+            if not self._match(TokenType.R_PAREN):
+                self._retreat(index)
+                return None
+            values: exp.Values | None = self.expression(
+                exp.Values(expressions=rows, alias=self._parse_table_alias())
+            )
+        else:
+            values = super()._parse_derived_table_values(allow_value_synonym)
+        if allow_value_synonym and values is not None:  # of INSERT
+            return self._parse_query_modifiers(self._parse_set_operations(values))
+        return values
+
+    def _parse_schema(self, this: Any = None) -> Any:
+        if self._match_pair(TokenType.L_PAREN, TokenType.VALUES, advance=False):
+            return this  # no list of columns
+        return super()._parse_schema(this)
+
+    def _parse_function_call(self, *args: Any, **kwargs: Any) -> Any:
+        # sqlglot knows EXISTS of SELECT and WITH only.
+        token = self._curr
+        if token.token_type != TokenType.EXISTS or self._next.token_type != TokenType.L_PAREN:
+            return super()._parse_function_call(*args, **kwargs)
+        self._advance(2)
+        query = self._parse_wrapped_select()
+        if not isinstance(query, (exp.Query, exp.Values)):
+            self.raise_error("Expecting a query")
+        self._match_r_paren()
+        exists = self.expression(exp.Exists(this=query))
+        exists.update_positions(token)
+        return exists
 
     def _parse_csv(self, parse_method: Any, sep: TokenType = TokenType.COMMA) -> list[Any]:
         # A comma may end a list, but two in a row do not stand for less.
@@ -186,6 +223,8 @@ class StrictParser(PlacingParser):
             self.raise_error(f"Expecting {word}")
 
     def _parse_query_modifiers(self, this: Any) -> Any:
+        if isinstance(this, exp.Values) and self._curr and self._curr.token_type in _ARRANGING:
+            this = self.expression(exp.Subquery(this=this))
         this = super()._parse_query_modifiers(this)
         if isinstance(this, exp.Query):
             offset = this.args.get("offset")

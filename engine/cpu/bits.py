@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from bamquery.engine.cpu.arithmetic import integer_range
 from bamquery.engine.cpu.kernels import (
@@ -109,11 +110,24 @@ def _shift_right(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def _bit_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """Of two's complement; the 128 bits of a HUGEINT of -1 wrap to -128, as in DuckDB."""
     (column,) = arguments
     assert isinstance(column, pa.Array)
-    values = values_of(column)
-    unsigned = values.view(f"u{values.dtype.itemsize}")
-    return from_values(np.bitwise_count(unsigned).astype(np.int8), kind, valid(column))
+    if pa.types.is_decimal(column.type):
+        counts = np.bitwise_count(_halves(column)).sum(axis=1)
+    else:
+        values = values_of(column)
+        counts = np.bitwise_count(values.view(f"u{values.dtype.itemsize}"))
+    return from_values(counts.astype(np.int8), kind, valid(column))
+
+
+def _halves(column: Column) -> NDArray[np.uint64]:
+    """Each value of a 128-bit column as two words; anything where it is null."""
+    buffer = column.buffers()[1]
+    if buffer is None:
+        return np.zeros((len(column), 2), np.uint64)
+    words = np.frombuffer(memoryview(buffer), np.uint64, 2 * len(column), 16 * column.offset)
+    return words.reshape(-1, 2)
 
 
 def _hex(arguments: Sequence[Datum], kind: pa.DataType) -> Column:

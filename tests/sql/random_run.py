@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import gc
 import random
-import signal
 import sys
 import time
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -33,6 +33,7 @@ from tests.sql.random_grammar.queries import Queries
 from tests.sql.random_grammar.scope import Chooser
 from tests.sql.random_grammar.sources import Query
 from tests.sql.random_grammar.tables import Table, decoded, random_tables
+from tests.sql.random_workers import Workers, check, stoppable
 
 PER_DATABASE = 200
 
@@ -72,7 +73,7 @@ class Tally:
 
     def report(self) -> str:
         """The counts and their shares, and what was refused."""
-        total = sum(self.counts.values()) or 1
+        total = sum(self.counts.values())
         lines = [f"{total} queries"]
         lines += [
             f"  {name:8} {count:7} {100 * count / total:6.2f} %" for name, count in self.counts.most_common()
@@ -126,6 +127,7 @@ class Database:
         if time.perf_counter() - started > tally.longest[0]:
             tally.longest = (time.perf_counter() - started, self.seed, number)
         outcome, why = self._outcome(query, ours, theirs)
+        check()
         tally.counts[outcome] += 1
         if outcome == "refused":
             tally.reasons[str(ours).splitlines()[0]] += 1
@@ -211,22 +213,16 @@ def _said(answer: pa.Table | Exception) -> str:
 
 
 def run(seed: int, queries: int = PER_DATABASE, device: str = "cpu") -> Tally:
-    """The queries of one seed."""
+    """The queries of one seed; those that were answered, where Ctrl-C ends it."""
     tally = Tally()
     gc.set_threshold(
         100_000, 50, 50
     )  # syntax trees are many small objects that live on, which it would look at for long
-    database = Database(seed, device)
-    try:
+    with stoppable(), closing(Database(seed, device)) as database:
         for number in range(queries):
+            check()
             database.ask(database.queries.whole(), tally, number)
-    finally:
-        database.close()
     return tally
-
-
-def _leave_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def show(seed: int, number: int) -> None:
@@ -259,20 +255,16 @@ def main() -> int:
     tally = Tally()
     started = time.perf_counter()
     log = arguments.log.open("a") if arguments.log else sys.stdout
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with ProcessPoolExecutor(arguments.jobs, initializer=_leave_interrupts) as pool:
-        running = [pool.submit(run, seed, PER_DATABASE, arguments.device) for seed in seeds]
-        try:
-            for place, future in enumerate(as_completed(running), 1):
-                done = future.result()
-                tally.add(done)
-                for found in [*done.failures, *(done.notes if arguments.notes else ())]:
-                    print("seed {} --only {}: {}\n  {}".format(*found), file=log, flush=True)
-                if place % 25 == 0:
-                    print(f"{place} of {len(seeds)} databases: {dict(tally.counts)}", flush=True)
-        except KeyboardInterrupt:  # what has been answered so far counts
-            pool.shutdown(cancel_futures=True)
+    workers: Workers[int, Tally] = Workers(arguments.jobs)
+    for place, done in enumerate(workers.results(partial(run, device=arguments.device), seeds), 1):
+        tally.add(done)
+        for found in [*done.failures, *(done.notes if arguments.notes else ())]:
+            print("seed {} --only {}: {}\n  {}".format(*found), file=log, flush=True)
+        if place % 25 == 0:
+            print(f"{place} of {len(seeds)} databases: {dict(tally.counts)}", flush=True)
     elapsed = time.perf_counter() - started
+    if workers.stopped:
+        print("stopped: what had been answered by then counts")
     print(f"seeds {seeds[0]} to {seeds[-1]}: {tally.report()}")
     spent = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in tally.seconds.items())
     print(f"  {elapsed:.0f} s, {sum(tally.counts.values()) / elapsed:.0f} a second; {spent}")

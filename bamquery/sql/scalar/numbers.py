@@ -150,8 +150,8 @@ def _bit_count(name: str, arguments: Arguments) -> Expression:
     value = arguments[0]
     if is_null(value):
         return literal(None, _TINYINT)
-    if not pa.types.is_integer(value.type):
-        raise ValueError(f"{name}() needs an integer of up to 64 bits, not {type_name(value.type)}")
+    if not types.is_integral(value.type):
+        raise ValueError(f"{name}() needs an integer, not {type_name(value.type)}")
     return Call("bit_count", (value,), _TINYINT)
 
 

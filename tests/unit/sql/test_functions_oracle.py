@@ -74,7 +74,7 @@ CASES: dict[tuple[pa.DataType, ...], str] = {
         sign(a); trunc(a); trunc(a, 1); trunc(a, -1); round_even(a, 1); round_even(a, -2)
         """,
     (pa.decimal128(38, 0),): """
-        sign(a); trunc(a, -1); round_even(a, -1)
+        sign(a); trunc(a, -1); round_even(a, -1); bit_count(a::HUGEINT)
         """,
     (pa.decimal128(38, 0), pa.decimal128(38, 0)): """
         greatest(a, b); least(a, b)

@@ -6,6 +6,9 @@ import ctypes
 import functools
 import os
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final
 
@@ -30,6 +33,19 @@ _KEPT, _NEVER_KEPT = 64 << 20, 32 << 20
 _SET_BY_USER: Final = ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 
 
+@dataclass(eq=False)
+class Announcement:
+    """Reservations that a plan will ask for, or a part of it.
+
+    Attributes:
+        left: those that have not begun.
+        repeated: each of them will be asked for again once it has ended.
+    """
+
+    left: int
+    repeated: bool = False
+
+
 class MemoryBudget:
     """Bytes that one query's operators may hold together; thread-safe.
 
@@ -41,14 +57,15 @@ class MemoryBudget:
         self.limit = limit
         self._used = 0
         self._peak = 0
-        self._announced = 0
+        self._source = Announcement(0)
+        self._announced = [self._source]
         self._in_flight = 0
         self._certain = 0
         self._share = 1.0
         self._strained = False
         self._first = self._least = anonymous_bytes()
         self._open: dict[Reservation, int] = {}
-        self._sure: set[Reservation] = set()
+        self._sure: dict[Reservation, Announcement] = {}
         self._lock = threading.Lock()
 
     def announce(self, reservations: int, threads: int) -> None:
@@ -56,11 +73,39 @@ class MemoryBudget:
 
         `threads` work on frames meanwhile, which nobody reserves: room for these is kept.
         """
-        self._announced = reservations
+        self._source = Announcement(reservations)
+        self._announced = [self._source]
         wanted = (threads + 1) * _IN_FLIGHT
         self._in_flight = min(self.limit // 3, wanted)
         self._share = self._in_flight / wanted
         self._certain = (self.limit - self._in_flight) // (2 * reservations) if reservations else 0
+
+    @contextmanager
+    def repeated(self, reservations: int) -> Generator[Announcement, None, None]:
+        """That many of those announced are for a part of the plan that is run again and again meanwhile."""
+        source = self._source
+        with self._lock:
+            count = min(reservations, source.left)
+            source.left -= count
+            part = Announcement(count, repeated=True)
+            self._announced.append(part)
+        try:
+            yield part
+        finally:
+            with self._lock:
+                self._announced.remove(part)
+                if source.repeated:
+                    source.left += count
+
+    @contextmanager
+    def running(self, part: Announcement | None) -> Generator[None, None, None]:
+        """Reservations that begin meanwhile are that part's; None: whose they would be anyway."""
+        before = self._source
+        self._source = before if part is None else part
+        try:
+            yield
+        finally:
+            self._source = before
 
     @property
     def share(self) -> float:
@@ -104,22 +149,28 @@ class MemoryBudget:
     def _begin(self, one: Reservation, *, spare: bool) -> None:
         with self._lock:
             self._open[one] = 0
-            if self._announced and not spare:
-                self._announced -= 1
-                self._sure.add(one)
+            if self._source.left and not spare:
+                self._source.left -= 1
+                self._sure[one] = self._source
 
     def _end(self, one: Reservation) -> None:
         with self._lock:
             self._used -= self._open.pop(one, 0)
-            self._sure.discard(one)
+            announced = self._sure.pop(one, None)
+            if announced is not None and announced.repeated:
+                announced.left += 1
 
     def _room(self, one: Reservation) -> int:
         """Bytes that are not others', or kept for them."""
         kept = sum(max(held, self._part(other)) for other, held in self._open.items() if other is not one)
-        return self.limit - self._in_flight - kept - self._announced * self._certain
+        return self.limit - self._in_flight - kept - self._to_come()
+
+    def _to_come(self) -> int:
+        """Bytes that those can count on which have not begun."""
+        return self._certain * sum(announcement.left for announcement in self._announced)
 
     def _part(self, one: Reservation) -> int:
-        """Bytes that it can count on; none if it was not announced, as those of a step that is repeated."""
+        """Bytes that it can count on; none if it was not announced."""
         return self._certain if one in self._sure else 0
 
     def _change(self, one: Reservation, wanted: int) -> None:
@@ -142,7 +193,7 @@ class MemoryBudget:
         unused = sum(
             max(self._part(other) - held, 0) for other, held in self._open.items() if other is not one
         )
-        return unused + self._in_flight + self._announced * self._certain
+        return unused + self._in_flight + self._to_come()
 
 
 class Reservation:

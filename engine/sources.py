@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Generic
 
 import pyarrow as pa
@@ -54,12 +55,18 @@ class StoredTable:
 
 
 class WorkingRows(Generic[Frame]):
-    """What the last step of a recursive query gave; its operator puts it here."""
+    """What the last step of a recursive query gave; its operator puts it here.
+
+    Attributes:
+        count: how many rows.
+        frames: their iterator, of which there may be several at once.
+    """
 
     def __init__(self, name: str, schema: pa.Schema) -> None:
         self.name = name
         self.schema = schema
-        self.frames: tuple[Frame, ...] = ()
+        self.count = 0
+        self.frames: Callable[[], Generator[Frame, None, None]]
 
 
 class FileSource:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar
@@ -32,7 +34,8 @@ def spilled(fields: Sequence[Field]) -> list[Field]:
 class BatchFile:
     """Record batches of one schema written one after another, and read back in that order; a context manager.
 
-    Bytes written are added to the profile of the operator whose rows they are.
+    Any number of readers may be at work at once, and more be written meanwhile, which they do not see. Bytes
+    written are added to the profile of the operator whose rows they are.
 
     Attributes:
         rows: in all batches.
@@ -44,7 +47,6 @@ class BatchFile:
         self._profile = profile
         self._writer: Any = None
         self._file: Any = None
-        self._ended = False
         self.rows = 0
         self.bytes = 0
 
@@ -70,7 +72,7 @@ class BatchFile:
         self._profile.details["spilled"] = self._profile.details.get("spilled", 0) + written
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
-        """What was written, for any number of readers; nothing can be written any more.
+        """What has been written when the first one is asked for.
 
         Raises:
             StorageError: it cannot be read back.
@@ -78,21 +80,15 @@ class BatchFile:
         if self._writer is None:
             return
         with self._failures():
-            if not self._ended:
-                self._writer.close()
-                self._file.flush()
-                self._ended = True
-            # Opened anew, since each reader has a place of its own.
-            own = open(f"/proc/self/fd/{self._file.fileno()}", "rb")  # noqa: SIM115 (closed below)
-        with closing(own):
+            self._file.flush()
+            reader = _ipc.open_stream(io.BufferedReader(_Cursor(self._file.fileno(), self._file.tell())))
+        found: Iterator[pa.RecordBatch] = iter(reader)
+        while True:
             with self._failures():
-                found: Iterator[pa.RecordBatch] = iter(_ipc.open_stream(own))
-            while True:
-                with self._failures():
-                    batch = next(found, None)
-                if batch is None:
-                    return
-                yield batch
+                batch = next(found, None)
+            if batch is None:
+                return
+            yield batch
 
     def close(self) -> None:
         """Let go of the file, and so of its space."""
@@ -120,6 +116,26 @@ class BatchFile:
             raise StorageError(
                 f"rows that do not fit memory_limit cannot be kept in {self._folder}: {error}{advice}"
             ) from error
+
+
+class _Cursor(io.RawIOBase):
+    """Reads an open file from its begin to an end, from a place of its own; the file stays open."""
+
+    def __init__(self, descriptor: int, end: int) -> None:
+        self._descriptor = descriptor
+        self._place = 0
+        self._end = end
+
+    def readable(self) -> bool:
+        """It is for that."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """The next bytes, as many as there are room for and are left."""
+        wanted = memoryview(buffer)[: self._end - self._place]
+        count = os.preadv(self._descriptor, [wanted], self._place)
+        self._place += count
+        return count
 
 
 class SpillFile(BatchFile, Generic[Frame]):
@@ -150,7 +166,7 @@ class SpillFile(BatchFile, Generic[Frame]):
         self.write_batch(batch)
 
     def frames(self) -> Generator[Frame, None, None]:
-        """What was written; nothing can be written any more.
+        """What has been written when the first one is asked for.
 
         Raises:
             StorageError: it cannot be read back.
@@ -178,7 +194,7 @@ class StateFile(BatchFile):
                 self.write_batch(batch)
 
     def states(self) -> Generator[GroupState, None, None]:
-        """What was written; nothing can be written any more.
+        """What has been written when the first one is asked for.
 
         Raises:
             StorageError: it cannot be read back.

@@ -17,10 +17,19 @@ FRAME_ROWS: Final = 131_072
 GATHERED_ROWS: Final = 65_536
 """Rows from which a chunk is worth a task of its own; a device may want more."""
 GATHERED_BYTES: Final = 32 << 20
+_BLOCKS: Final = 256
+"""Blocks that would fill the memory limit: small ones, so that many files are read at once."""
+_LEAST_BYTES: Final = 1024
+"""Of a block: smaller ones are not worth their place in a file."""
 
 
-def gathered(device: Device[Frame], frames: Iterable[Frame]) -> Generator[Frame, None, None]:
-    """The same rows in order, small frames joined and empty ones left out: a selective scan's are tiny."""
+def gathered(
+    device: Device[Frame], frames: Iterable[Frame], enough: int = GATHERED_BYTES
+) -> Generator[Frame, None, None]:
+    """The same rows in order, small frames joined and empty ones left out: a selective scan's are tiny.
+
+    `enough`: bytes from which a chunk is not small.
+    """
     small: list[Frame] = []
     rows = size = 0
     for frame in frames:
@@ -30,7 +39,7 @@ def gathered(device: Device[Frame], frames: Iterable[Frame]) -> Generator[Frame,
         small.append(frame)
         rows += count
         size += device.nbytes(frame)
-        if rows >= GATHERED_ROWS * device.task_size or size >= GATHERED_BYTES:
+        if rows >= GATHERED_ROWS * device.task_size or size >= enough:
             yield device.concatenate(small)
             small, rows, size = [], 0, 0
     if small:
@@ -42,6 +51,20 @@ def sliced(device: Device[Frame], frame: Frame) -> Generator[Frame, None, None]:
     rows = device.row_count(frame)
     for start in range(0, max(rows, 1), FRAME_ROWS):
         yield device.slice(frame, start, FRAME_ROWS)
+
+
+def block_bytes(limit: int) -> int:
+    """Of frames that are written to a file and read back one by one, under a `memory_limit`."""
+    return max(limit // _BLOCKS, _LEAST_BYTES)
+
+
+def blocks(device: Device[Frame], frame: Frame, size: int) -> Generator[Frame, None, None]:
+    """The frame in pieces of about `size` bytes at most, and of at most `FRAME_ROWS`; none is empty."""
+    rows = device.row_count(frame)
+    fit = rows * size // max(device.nbytes(frame), 1)
+    length = min(max(fit, 1), FRAME_ROWS)
+    for start in range(0, rows, length):
+        yield device.slice(frame, start, length)
 
 
 def limited(

@@ -14,7 +14,7 @@ from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import gathered, sliced
-from bamquery.engine.operators.join_build import held_bytes, held_rows
+from bamquery.engine.operators.join_build import fitting_blocks, held_rows
 from bamquery.engine.operators.join_pairs import (
     JoinCondition,
     PairFinder,
@@ -29,10 +29,6 @@ from bamquery.plan.nodes import JoinKind
 
 Flags = NDArray[np.bool_]
 
-_MOST_ROWS: Final = 1 << 20
-"""Rows of a block at most: a row may have all of them as partners at once."""
-_PIECES: Final = 8
-"""Pieces of held rows that would fill the memory that is left."""
 _AT_ONCE: Final = 4
 """Portions of a chunk's pairs that a thread makes ahead."""
 
@@ -85,35 +81,13 @@ class BlockJoin(Generic[Frame]):
         """
         notes = self._matched.nbytes + self._undecided.nbytes
         memory.resize(notes)
-        for block in self._blocks(build, memory, notes):
+        for block in fitting_blocks(self._device, build, memory, beside=notes):
             self.blocks += 1
+            block.insert(0, self._nothing)
             with closing(self._pairs(block, memory, nothing)) as frames:
                 yield from frames
         if self._kind not in ("inner", "right"):
             yield from self._noted()
-
-    def _blocks(
-        self, build: Iterable[Frame], memory: Reservation, notes: int
-    ) -> Generator[list[Frame], None, None]:
-        """The held rows, as many at once as fit."""
-        device = self._device
-        held: list[Frame] = [self._nothing]
-        size = rows = 0
-        for chunk in build:
-            count, more = device.row_count(chunk), max(device.nbytes(chunk), 1)
-            length = max(min(count * (memory.room // _PIECES) // held_bytes(count, more), _MOST_ROWS), 1)
-            for start in range(0, count, length):
-                piece = device.slice(chunk, start, length)
-                own, own_size = device.row_count(piece), device.nbytes(piece)
-                full = rows + own > _MOST_ROWS
-                if rows and (full or not memory.fits(notes + held_bytes(rows + own, size + own_size))):
-                    yield held
-                    held, size, rows = [self._nothing], 0, 0
-                held.append(piece)
-                rows += own
-                size += own_size
-                memory.resize(notes + held_bytes(rows, size))
-        yield held
 
     def _pairs(self, block: list[Frame], memory: Reservation, nothing: Frame) -> Generator[Frame, None, None]:
         device, kind = self._device, self._kind

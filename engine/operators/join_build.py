@@ -30,6 +30,10 @@ _COPIES: Final = 2
 """Times that rows are in memory while they are joined, or beside their keys."""
 _TABLE_BYTES: Final = 72
 """For each row, what finds it."""
+_MOST_ROWS: Final = 1 << 20
+"""Rows of a block at most: a row of the other side may have all of them as partners at once."""
+_PIECES: Final = 8
+"""Pieces of rows that would fill the memory that is left."""
 _FEW_TEXTS: Final = 1 << 14
 """Rows whose texts are worth encoding: all of them are looked at for each chunk that is grouped."""
 
@@ -85,6 +89,35 @@ def collected(
             return held, chunk
         held.append(chunk)
     return held, None
+
+
+def fitting_blocks(
+    device: Device[Frame], chunks: Iterable[Frame], memory: Reservation, beside: int = 0
+) -> Generator[list[Frame], None, None]:
+    """Lists of frames that fit, with what is made of them, and `beside` bytes more; one at least.
+
+    Reserved is what the list takes that was given last, which its taker empties.
+
+    Raises:
+        MemoryLimitError: not even one row fits.
+    """
+    held: list[Frame] = []
+    size = rows = 0
+    for chunk in chunks:
+        count, more = device.row_count(chunk), max(device.nbytes(chunk), 1)
+        length = max(min(count * (memory.room // _PIECES) // held_bytes(count, more), _MOST_ROWS), 1)
+        for start in range(0, count, length):
+            piece = device.slice(chunk, start, length)
+            own, own_size = device.row_count(piece), device.nbytes(piece)
+            full = rows + own > _MOST_ROWS
+            if rows and (full or not memory.fits(beside + held_bytes(rows + own, size + own_size))):
+                yield held
+                held, size, rows = [], 0, 0
+            held.append(piece)
+            rows += own
+            size += own_size
+            memory.resize(beside + held_bytes(rows, size))
+    yield held
 
 
 def held_rows(

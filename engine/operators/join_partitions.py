@@ -65,6 +65,10 @@ class Partitions(Generic[Frame]):
         """Rows of a part."""
         return self._files[part].rows
 
+    def again(self, part: int) -> Generator[Frame, None, None]:
+        """A part's rows so far; they stay there, and more may come."""
+        return self._files[part].frames()
+
     def frames(self, part: int) -> Generator[Frame, None, None]:
         """A part's rows, once; its file is gone afterwards."""
         with self._files[part] as file:

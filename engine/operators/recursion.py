@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Final, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.memory import Announcement
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.seen_rows import SeenRows
 from bamquery.engine.operators.single_row import SingleRow
+from bamquery.engine.operators.step_rows import StepRows
 from bamquery.engine.operators.values import Values
 from bamquery.engine.operators.working_scan import WorkingScan
 from bamquery.engine.profile import OperatorProfile
@@ -18,7 +20,6 @@ from bamquery.engine.sources import WorkingRows
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
 
-_WHAT: Final = "WITH RECURSIVE"
 _FEW_ROWS: Final = 10_000
 _SMALL: Final = (WorkingScan, SingleRow, Values)
 
@@ -26,8 +27,8 @@ _SMALL: Final = (WorkingScan, SingleRow, Values)
 class Recursion(Operator[Frame], Generic[Frame]):
     """The first part's rows, then those of each step.
 
-    Held in memory are the rows of the last step and of the one that runs; with `keys` all rows, since none is
-    given twice.
+    The rows of the last step and of the one that runs are held, with `keys` all rows, since none is given
+    twice; what does not fit `memory_limit` is in files.
 
     Args:
         first: the part that does not name the query.
@@ -48,51 +49,54 @@ class Recursion(Operator[Frame], Generic[Frame]):
         step = make_step()
         details = {"table": rows.name, "rows": "once each" if keys else "all", "steps": 0}
         super().__init__(fields, (first, step), OperatorProfile("Recursion", details))
-        self.reservations = 3 if keys else 2
+        self.reservations = 2 * StepRows.reservations + (SeenRows.reservations if keys else 0)
         self._make_step = make_step
         self._rows = rows
         self._keys = keys
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
-        """Frames as they come: who wants few rows need not wait for the last step."""
+        """Frames as they come, as long as all fit: who wants few rows need not wait for the last step."""
         first, shown = self.children
         steps = 0
-        with (
-            SeenRows(context, self._keys, self.fields) as seen,
-            context.memory.reservation(_WHAT) as last,
-            context.memory.reservation(_WHAT) as current,
-        ):
-            self._rows.frames = ()
-            part = first
+        self._rows.count = 0
+        with ExitStack() as stack:
+            last, current = (
+                stack.enter_context(StepRows(context, self.fields, self.profile)) for _ in range(2)
+            )
+            seen: SeenRows[Frame] | None = None
+            if self._keys:
+                seen = stack.enter_context(SeenRows(context, self._keys, self.fields, self.profile))
+            announced = stack.enter_context(context.memory.repeated(shown.all_reservations()))
+            part, reserves = first, None
             while True:
-                given: list[Frame] = []
-                size = 0
-                little = self._is_little(context, part)
-                with closing(part.frames(context)) as frames:
-                    while (frame := _next(frames, context, alone=little)) is not None:
-                        new = seen.new(frame) if self._keys else frame
-                        if not context.device.row_count(new):
-                            continue
-                        given.append(new)
-                        size += context.device.nbytes(new)
-                        current.resize(size)
-                        yield new
+                with closing(self._given(context, part, reserves)) as given:
+                    for frame in given if seen is None else seen.new_ones(given):
+                        current.add(frame)
+                        yield frame
                 if part not in self.children:
                     _add(shown.profile, part.profile)
-                if not given:
+                last.clear()
+                if not current.rows:
                     break
-                self._rows.frames = (context.device.concatenate(given),) if len(given) > 1 else tuple(given)
-                current.resize(0)
-                last.resize(size)
-                part = self._make_step() if steps else shown
+                last, current = current, last
+                self._rows.count, self._rows.frames = last.rows, last.frames
+                part, reserves = self._make_step() if steps else shown, announced
                 steps += 1
                 self.profile.details["steps"] = steps
-            self._rows.frames = ()
 
-    def _is_little(self, context: ExecutionContext[Frame], part: Operator[Frame]) -> bool:
+    def _given(
+        self, context: ExecutionContext[Frame], part: Operator[Frame], reserves: Announcement | None
+    ) -> Generator[Frame, None, None]:
+        """What the first part or a step gives, frames without rows left out."""
+        little = self._is_little(part)
+        with closing(part.frames(context)) as frames:
+            while (frame := _next(frames, context, reserves, alone=little)) is not None:
+                if context.device.row_count(frame):
+                    yield frame
+
+    def _is_little(self, part: Operator[Frame]) -> bool:
         """Whether a step reads nothing but a few rows: threads would take longer to begin than to compute."""
-        rows = sum(map(context.device.row_count, self._rows.frames))
-        return rows < _FEW_ROWS and all(isinstance(leaf, _SMALL) for leaf in _leaves(part))
+        return self._rows.count < _FEW_ROWS and all(isinstance(leaf, _SMALL) for leaf in _leaves(part))
 
 
 def _leaves(operator: Operator[Frame]) -> Iterator[Operator[Frame]]:
@@ -102,10 +106,13 @@ def _leaves(operator: Operator[Frame]) -> Iterator[Operator[Frame]]:
         yield from _leaves(child)
 
 
-def _next(frames: Iterator[Frame], context: ExecutionContext[Frame], *, alone: bool) -> Frame | None:
+def _next(
+    frames: Iterator[Frame], context: ExecutionContext[Frame], reserves: Announcement | None, *, alone: bool
+) -> Frame | None:
     before, context.alone = context.alone, alone
     try:
-        return next(frames, None)
+        with context.memory.running(reserves):
+            return next(frames, None)
     finally:
         context.alone = before
 

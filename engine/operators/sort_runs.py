@@ -14,7 +14,7 @@ import pyarrow as pa
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import Reservation, release_unused
-from bamquery.engine.operators.framing import FRAME_ROWS, marked
+from bamquery.engine.operators.framing import block_bytes, blocks, marked
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.spill import SpillFile
@@ -23,10 +23,6 @@ from bamquery.plan.nodes import Field, SortKey
 
 PORTION_ROWS: Final = 1 << 19
 """Rows merged at once: a fraction of a second, after which a query can stop."""
-_BLOCKS: Final = 256
-"""Blocks that would fill the memory limit: small ones, so that many runs are merged at once."""
-_LEAST_BYTES: Final = 1024
-"""Of a block: smaller ones are not worth their place in a file."""
 _COPIES: Final = 10
 """Times that a run's block may be in memory: read, waiting, and in the portions of all threads."""
 _MOST_RUNS: Final = 64
@@ -100,16 +96,12 @@ class SortRuns(Generic[Frame]):
 
     def _written(self, ordered: Iterable[Frame]) -> SpillFile[Frame]:
         device = self._context.device
-        target = max(self._context.memory.limit // _BLOCKS, _LEAST_BYTES)
+        size = block_bytes(self._context.memory.limit)
         with ExitStack() as stack:
             run = stack.enter_context(SpillFile(device, self._folder, self.fields, self._profile))
             for frame in ordered:
-                rows = device.row_count(frame)
-                fit = rows * target // max(device.nbytes(frame), 1)
-                length = min(max(fit, 1), FRAME_ROWS)
-                for start in range(0, rows, length):
+                for block in blocks(device, frame, size):
                     self._context.check_cancelled()
-                    block = device.slice(frame, start, length)
                     self._block_bytes = max(self._block_bytes, device.nbytes(block))
                     run.write(block)
             stack.pop_all()

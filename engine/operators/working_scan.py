@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import closing
 from typing import Generic
 
 from bamquery.engine.context import ExecutionContext
@@ -28,8 +29,9 @@ class WorkingScan(Operator[Frame], Generic[Frame]):
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Frame by frame."""
-        for frame in self._rows.frames:
-            kept = frame
-            for predicate in self._predicates:
-                kept = context.device.filter(kept, predicate)
-            yield context.device.select(kept, self._columns)
+        with closing(self._rows.frames()) as frames:
+            for frame in frames:
+                kept = frame
+                for predicate in self._predicates:
+                    kept = context.device.filter(kept, predicate)
+                yield context.device.select(kept, self._columns)

@@ -112,6 +112,24 @@ QUERIES = {
     "mark without keys": """SELECT row, (wide > ANY (SELECT key FROM o)) AS m FROM t WHERE 2000 > row""",
     "rows of one key": """SELECT count(*), sum(a.row - b.row) FROM t AS a
         JOIN (SELECT * FROM t WHERE 2000 > row) AS b ON a.row * 0 = b.row * 0 AND a.row < b.row - 1500""",
+    "recursive": """WITH RECURSIVE r AS (SELECT row, wide, text, word FROM t
+        UNION ALL SELECT row + 4000, wide + 1, text, word FROM r WHERE row < 8000) FROM r""",
+    "recursive with itself": """WITH RECURSIVE r AS (SELECT row, text FROM t UNION ALL
+        SELECT a.row + 10000, b.text FROM r AS a JOIN r AS b ON a.row = b.row + 1 WHERE a.row < 30000)
+        FROM r""",
+    "recursive without a key": """WITH RECURSIVE r AS (SELECT row, 1 AS step FROM t UNION ALL
+        SELECT o.key, r.step + 1 FROM r JOIN o ON r.row BETWEEN o.place - 1 AND o.place AND r.step < 3)
+        FROM r""",
+    "recursive with groups": """WITH RECURSIVE r AS (SELECT row AS n, text FROM t UNION ALL
+        SELECT n // 2 + 1, max(text) FROM r WHERE n > 200 GROUP BY ALL) FROM r""",
+    "recursive within a recursive one": """WITH RECURSIVE r AS (SELECT row AS n, text FROM t UNION ALL
+        SELECT n + 5000, text FROM (WITH RECURSIVE s AS (SELECT n, text, 1 AS k FROM r WHERE n < 12000
+        UNION ALL SELECT n, text, k + 1 FROM s WHERE k < 2) FROM s)) FROM r""",
+    "recursive once each": """WITH RECURSIVE r AS (SELECT row AS n, text, word FROM t WHERE 2000 > row
+        UNION SELECT (7 * n + 3) % 6000, 'text ' || n % 50, word FROM r WHERE n % 3 = 1) FROM r""",
+    "recursive once each of many": """WITH RECURSIVE r AS (SELECT row % 100 AS n, x FROM t
+        UNION SELECT o.place // 20, CASE WHEN o.place % 5 = 0 THEN r.x ELSE o.place % 97 / 8 END
+        FROM r JOIN o ON r.n = o.place % 100) FROM r""",
     "order over groups": "SELECT wide, sum(row) AS s FROM t GROUP BY wide ORDER BY s DESC, wide",
 }
 WAYS = {
@@ -127,6 +145,16 @@ WAYS = {
             "asof with a key of text",
             "distinct on",
             "order over groups",
+        ),
+    ),
+    "steps": (
+        2,
+        (
+            "recursive",
+            "recursive with itself",
+            "recursive without a key",
+            "recursive with groups",
+            "recursive within a recursive one",
         ),
     ),
     "blocks": (3, (*(name for name in QUERIES if name.endswith("without keys")), "rows of one key")),
@@ -245,6 +273,8 @@ STOPPED = {
     "asof with a key": _FEW,
     "FULL join without keys": _FEW,
     "rows of one key": _FEW,
+    "recursive": _FEW,
+    "recursive once each": _SPLIT,
 }
 """A query of each operator that goes on by files, and of each way that it does.
 

@@ -81,6 +81,25 @@ def test_what_one_can_do_without_takes_nothing_from_others() -> None:
     assert budget.used == 0
 
 
+def test_a_part_that_runs_again_can_count_on_as_much_each_time() -> None:
+    budget = MemoryBudget(1200)
+    budget.announce(3, threads=1)  # 133 bytes each
+    with budget.reservation("WITH RECURSIVE") as rows:
+        with budget.repeated(5) as step:  # two of them were announced
+            for _ in range(3):
+                assert rows.fits(800 - 2 * 133)
+                assert not rows.fits(800 - 2 * 133 + 1)
+                with budget.running(step), budget.reservation("JOIN") as one:  # the other one never begins
+                    assert one.room == 133
+                    with budget.running(None), budget.reservation("JOIN", spare=True) as spare:
+                        assert spare.room == 0
+                with budget.running(step), budget.repeated(1) as inner:  # a step within the step
+                    assert (inner.left, step.left) == (1, 1)
+            with budget.reservation("ORDER BY") as outside:
+                assert outside.room == 0
+        assert rows.room == 800
+
+
 def test_a_process_that_grows_gives_freed_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
     size = [1 << 30]
     given_back = []

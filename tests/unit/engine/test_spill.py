@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,3 +44,25 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         pytest.raises(StorageError, match=r"cannot be kept in .*gone"),
     ):
         file.write(batch)
+
+
+def test_several_readers_and_a_writer(tmp_path: Path) -> None:
+    """Each reader has a place of its own, and sees what was there when it began."""
+
+    def batch(*values: int) -> pa.RecordBatch:
+        return pa.record_batch({"a": pa.array(values, pa.int64())})
+
+    def values(frames: Iterable[pa.RecordBatch]) -> list[int]:
+        return [value for frame in frames for value in frame.column(0).to_pylist()]
+
+    with SpillFile(CpuDevice(), tmp_path, [Field("a", pa.int64())], OperatorProfile("Join")) as file:
+        file.write(batch(1, 2))
+        file.write(batch(3))
+        one, other = file.frames(), file.frames()
+        assert values([next(one)]) == values([next(other)]) == [1, 2]
+        file.write(batch(4, 5, 6))
+        assert values(one) == [3]
+        assert values(file.frames()) == [1, 2, 3, 4, 5, 6]
+        file.write(batch(7))
+        assert values(other) == [3]
+        assert values(file.frames()) == [1, 2, 3, 4, 5, 6, 7]

@@ -1,8 +1,10 @@
-"""WITH RECURSIVE: limits of memory, steps that are not asked for, and being stopped."""
+"""WITH RECURSIVE: steps that are not asked for, and being stopped."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Generator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,8 +12,11 @@ import pytest
 import bamquery
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.operators.seen_rows import SeenRows
-from bamquery.plan.expressions import ColumnRef
+from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.recursion import Recursion
+from bamquery.engine.operators.values import Values
+from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.sources import WorkingRows
 from bamquery.plan.nodes import Field
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
@@ -20,14 +25,6 @@ ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SEL
 def test_limit_stops_it() -> None:
     with bamquery.connect(device="cpu") as con:
         assert con.sql(f"{ENDLESS} LIMIT 3").fetchall() == [(1,), (2,), (3,)]
-
-
-@pytest.mark.parametrize("union", ["UNION ALL", "UNION"])
-def test_memory_limit(union: str) -> None:
-    with bamquery.connect(device="cpu", memory_limit="4MB") as con:
-        twice = f"SELECT 1::BIGINT AS n {union} SELECT 2 * n + k FROM t, (VALUES (0), (1)) v(k)"
-        with pytest.raises(bamquery.MemoryLimitError, match="WITH RECURSIVE"):
-            con.sql(f"WITH RECURSIVE t AS ({twice}) SELECT count(*) FROM t").fetchall()
 
 
 def test_cancel() -> None:
@@ -49,25 +46,33 @@ def test_the_profile_counts_all_steps() -> None:
         assert [child.rows for child in found.children] == [1, 49]
 
 
-def test_rows_are_seen_once() -> None:
-    device = CpuDevice()
-    fields = [Field("a", pa.int32()), Field("b", pa.float64())]
-    keys = [ColumnRef(i, field.name, field.type) for i, field in enumerate(fields)]
-    nan = float("nan")
+class Step(Operator[Any]):
+    """A row a step, up to a number of steps; notes what it may hold."""
 
-    def frame(*rows: tuple[int | None, float | None]) -> pa.RecordBatch:
-        columns = [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), fields, strict=True)]
-        return device.from_arrow(pa.RecordBatch.from_arrays(columns, names=["a", "b"]))
+    reservations = 1
 
-    def values(given: pa.RecordBatch) -> list[str]:
-        return [repr(tuple(row.values())) for row in device.to_arrow(given, fields).to_pylist()]
+    def __init__(self, rooms: list[int]) -> None:
+        super().__init__((Field("n", pa.int64()),), (), OperatorProfile("Step"))
+        self._rooms = rooms
 
-    with ExecutionContext(device) as context, SeenRows(context, keys, fields) as seen:
-        first = seen.new(frame((1, nan), (None, 1.0), (1, nan), (2, 0.0)))
-        assert values(first) == ["(1, nan)", "(None, 1.0)", "(2, 0.0)"]
-        assert values(seen.new(frame((2, -0.0), (None, 1.0), (3, None), (1, nan)))) == ["(3, None)"]
-        assert values(seen.new(frame((3, None)))) == []
-        for number in range(10, 40):
-            assert len(values(seen.new(frame((number, 0.0), (number - 1, 0.0))))) == 1 + (number == 10)
-        assert context.memory.used > 0
-    assert context.memory.used == 0
+    def produce(self, context: ExecutionContext[Any]) -> Generator[Any, None, None]:
+        """The row."""
+        with context.memory.reservation("JOIN") as memory:
+            self._rooms.append(memory.room)
+            if len(self._rooms) < 5:
+                yield context.device.from_arrow(pa.record_batch({"n": pa.array([1])}))
+
+
+def test_each_step_has_memory_even_where_others_take_what_they_can() -> None:
+    rooms: list[int] = []
+    first: Values[Any] = Values(pa.record_batch({"n": pa.array([1])}), (Field("n", pa.int64()),))
+    rows: WorkingRows[Any] = WorkingRows("t", pa.schema([("n", pa.int64())]))
+    recursion: Recursion[Any] = Recursion(first, lambda: Step(rooms), rows, (), first.fields)
+    with ExecutionContext(CpuDevice()) as context:
+        context.memory.announce(1 + recursion.all_reservations(), 2)
+        with context.memory.reservation("ORDER BY") as outside:
+            for _ in recursion.frames(context):
+                outside.resize(outside.room)
+    part = rooms[0]
+    assert rooms == [part] * 5
+    assert part > 1 << 20

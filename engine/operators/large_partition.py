@@ -95,7 +95,7 @@ class LargePartition(Generic[Frame]):
 
     Args:
         memory: what the portions are held by.
-        busy: bytes of portions that are being computed, to which those given out are added.
+        busy: bytes of portions that are being computed, to which those given out are added; None has 0.
         needed: bytes for so many rows of so many bytes, and their values.
     """
 
@@ -131,17 +131,26 @@ class LargePartition(Generic[Frame]):
         target = memory.room // (4 * (context.threads + 2))
         most = _BLOCK_ROWS * context.device.task_size
         order = [key.expression for key in window.order] if any(m.peers for m in methods) else None
+        # A group that must not be in pieces may be a portion that has the memory to itself.
+        largest = memory.room // 2 if any(method.undivided for method in methods) else target
         self._cutter = BlockCutter(
-            context.device, order, lambda rows, size: rows >= most or needed(rows, size) >= target
+            context.device,
+            order,
+            lambda rows, size: rows >= most or needed(rows, size) >= target,
+            lambda rows, size: rows >= most or needed(rows, size) >= largest,
         )
         self._following = FollowingRows(context, methods, self._aggregations, fields, profile)
         near = [i for i, method in enumerate(methods) if method.near]
-        self._near = NearRows(context.device, methods, self._aggregations, near)
+        self._near = NearRows(context, self._window, methods, self._aggregations, near)
         if near:
             memory.what = f"{names_of([methods[i].call for i in near])} over a window"
 
-    def portions(self, held: list[Frame], frames: Iterable[Frame]) -> Generator[Portion[Frame], None, None]:
+    def portions(
+        self, held: list[Frame], frames: Iterable[Frame]
+    ) -> Generator[Portion[Frame] | None, None, None]:
         """All rows of frames, none of which is empty: of those that are held, then of others.
+
+        None comes where what was given out has to be done with before there is room for more.
 
         Raises:
             MemoryLimitError: rows that must be in memory together do not fit.
@@ -152,18 +161,33 @@ class LargePartition(Generic[Frame]):
         with (
             closing(self._cutter.blocks(chain(self._drained(held), frames))) as blocks,
             closing(self._following.blocks(blocks)) as known,
-            closing(self._near.with_rows_ahead(known)) as ready,
+            closing(self._near.with_rows_ahead(known, self._room)) as ready,
         ):
-            for block, following in ready:
+            for one in ready:
                 self._context.check_cancelled()
+                if one is None:
+                    yield None
+                    continue
                 self._profile.details["portions"] = self._profile.details.get("portions", 0) + 1
+                block, following = one
                 portion, size = self._portion(block, following, before)
+                yield from self._room(size)
                 self._busy.append(size)
-                others = self._cutter.bytes + self._following.bytes + self._near.bytes + self._undrained
-                self._memory.resize(others + sum(self._busy))
                 yield portion
                 del portion
                 self._pass(block, before)
+
+    def _room(self, size: int) -> Generator[None, None, None]:
+        """Hold what is held, and so many bytes more; if need be, once portions in work are done.
+
+        Raises:
+            MemoryLimitError: even so it does not fit.
+        """
+        waiting = self._cutter.bytes + self._following.bytes + self._near.bytes + self._undrained + size
+        while sum(self._busy) and not self._memory.fits(waiting + sum(self._busy)):
+            self._busy.append(0)
+            yield None
+        self._memory.resize(waiting + sum(self._busy))
 
     def _drained(self, held: list[Frame]) -> Generator[Frame, None, None]:
         self._undrained = sum(map(self._device.nbytes, held))
@@ -238,7 +262,7 @@ class LargePartition(Generic[Frame]):
 
     def _undivided(self, method: Method) -> MemoryLimitError:
         return MemoryLimitError(
-            f"{names_of([method.call])} over a window whose frames leave out peers needs all rows in memory "
-            "which ORDER BY does not tell apart, and these do not fit memory_limit. Raise it with "
+            f"{names_of([method.call])} over such a window needs all rows in memory together which ORDER BY "
+            "does not tell apart, and these do not fit memory_limit. Raise it with "
             "SET memory_limit = '...', or order by more"
         )

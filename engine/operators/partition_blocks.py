@@ -36,14 +36,20 @@ class BlockCutter(Generic[Frame]):
     Args:
         order: what peers agree in, of nothing all rows do; None: it does not matter who is a peer.
         enough: whether so many rows, of so many bytes, make a block.
+        too_large: whether they do not make one, and have to be pieces, where they are peers.
     """
 
     def __init__(
-        self, device: Device[Frame], order: Sequence[Expression] | None, enough: Callable[[int, int], bool]
+        self,
+        device: Device[Frame],
+        order: Sequence[Expression] | None,
+        enough: Callable[[int, int], bool],
+        too_large: Callable[[int, int], bool],
     ) -> None:
         self._device = device
         self._order = order
         self._enough = enough
+        self._too_large = too_large
         self._held: list[Frame] = []
         self._rows = 0
         self._starts = np.zeros(0, np.int64)  # rows held that begin a group
@@ -93,7 +99,7 @@ class BlockCutter(Generic[Frame]):
             self._continues = not len(starts)
         end = rows if final or begin == rows else int(starts[-1])
         piece = end == begin == 0  # all of it is one group, and more of it may come
-        if piece:
+        if piece and self._too_large(rows, self.bytes):
             end, self._continues = rows, True
         groups = int(((begin <= starts) & (starts < end)).sum())
         self._keep(frame, end)

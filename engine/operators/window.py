@@ -54,7 +54,9 @@ class Window(Operator[Frame], Generic[Frame]):
         """The rows, partition by partition."""
         device = context.device
 
-        def compute(piece: Frame | Portion[Frame]) -> Frame:
+        def compute(piece: Frame | Portion[Frame] | None) -> Frame | None:
+            if piece is None:
+                return None
             if isinstance(piece, Portion):
                 return piece.computed(device, context.check_cancelled)
             values = device.window(self._window, piece, context.check_cancelled)
@@ -69,7 +71,8 @@ class Window(Operator[Frame], Generic[Frame]):
         ):
             for frame in computed:
                 self.profile.details["peak_memory"] = memory.peak
-                yield from sliced(device, frame)
+                if frame is not None:
+                    yield from sliced(device, frame)
                 del frame  # nobody has it while more rows are gathered
                 busy.popleft()
 
@@ -79,7 +82,7 @@ class Window(Operator[Frame], Generic[Frame]):
         frames: Iterable[Frame],
         memory: Reservation,
         busy: deque[int],
-    ) -> Generator[Frame | Portion[Frame], None, None]:
+    ) -> Generator[Frame | Portion[Frame] | None, None, None]:
         """Rows of whole partitions, many partitions at once where they are small; portions of large ones.
 
         What each of them takes goes to the end of `busy`, for the caller to take from its front.
@@ -121,7 +124,7 @@ class Window(Operator[Frame], Generic[Frame]):
         *,
         memory: Reservation,
         busy: deque[int],
-    ) -> Generator[Frame | Portion[Frame], None, None]:
+    ) -> Generator[Frame | Portion[Frame] | None, None, None]:
         """Rows held, which do not fit: from the row `first` on they are of one partition, as is the rest."""
         device = context.device
         methods, others = self._methods(context)
@@ -170,7 +173,7 @@ class Window(Operator[Frame], Generic[Frame]):
         methods: list[Method] = []
         others: list[WindowCall] = []
         for call in self._window.calls:
-            method = method_of(call, context.device)
+            method = method_of(call, self._window.order, context.device)
             if method is None or (method.by_file and context.spill_folder is None):
                 others.append(call)
             else:

@@ -9,13 +9,15 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.engine.device import Device
-from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal
+from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, SortKey
 from bamquery.plan.functions import HOLDS_VALUES, WINDOW_FUNCTIONS
-from bamquery.plan.windows import Bound, WindowCall
+from bamquery.plan.windows import Bound, WindowCall, WindowFrame
 
 _RANKS: Final = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 _OF_ALL_ROWS: Final = ("percent_rank", "cume_dist", "ntile")
 _NEIGHBOURS: Final = ("lag", "lead")
+_MOVES: Final = frozenset({"add", "subtract", "add_days", "add_interval", "subtract_interval"})
+"""Functions that keep the order of the values to which they add one and the same."""
 _AS_AGGREGATES: Final = {"first_value": "first", "last_value": "last"}
 
 
@@ -27,6 +29,9 @@ class Method:
         call: what is computed; where a frame reaches beyond the portion, as an aggregate whose state is kept.
         back: rows before those of the portion that must be there.
         ahead: rows behind them.
+        reaches_back: frames of which all rows before the portion must be there, for its last row and those
+            behind: they end with the row's peers.
+        reaches_ahead: frames of which all rows behind the portion must be there, that begin with the peers.
         before: whether frames begin with the partition, so that the state of all rows before is needed.
         after: whether they end with it.
         whole: whether all rows of the partition have the same frame, and so one value.
@@ -39,6 +44,8 @@ class Method:
     call: WindowCall
     back: int = 0
     ahead: int = 0
+    reaches_back: tuple[WindowFrame, ...] = ()
+    reaches_ahead: tuple[WindowFrame, ...] = ()
     before: bool = False
     after: bool = False
     whole: bool = False
@@ -50,7 +57,7 @@ class Method:
     @property
     def near(self) -> bool:
         """Whether it looks at rows around those of the portion."""
-        return self.back > 0 or self.ahead > 0
+        return self.back > 0 or self.ahead > 0 or bool(self.reaches_back or self.reaches_ahead)
 
     @property
     def looks_ahead(self) -> bool:
@@ -68,7 +75,7 @@ class Method:
         return self.grouped or self.call.call.function == "cume_dist"
 
 
-def method_of(call: WindowCall, device: Device[Any]) -> Method | None:
+def method_of(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> Method | None:
     """How to compute a call in portions; None where a partition must be in memory for it."""
     name = call.call.function
     if name in _RANKS:
@@ -76,7 +83,7 @@ def method_of(call: WindowCall, device: Device[Any]) -> Method | None:
         return Method(call, all_rows=name in _OF_ALL_ROWS, peers=ordered)
     if name in _NEIGHBOURS:
         return _of_neighbour(call)
-    return _of_frame(call, device)
+    return _of_frame(call, order, device)
 
 
 def _of_neighbour(call: WindowCall) -> Method | None:
@@ -87,31 +94,37 @@ def _of_neighbour(call: WindowCall) -> Method | None:
     return Method(call, back=max(-away, 0), ahead=max(away, 0))
 
 
-def _of_frame(call: WindowCall, device: Device[Any]) -> Method | None:
+def _of_frame(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> Method | None:
     frame = call.frame
-    distances = []
-    for bound in (frame.start, frame.end):
-        away = _distance(bound) if frame.unit == "rows" or bound.offset is None else None
-        if away is None:
-            return None
-        distances.append(away)
-    before = frame.start.kind == "unbounded preceding"
-    after = frame.end.kind == "unbounded following"
-    edges = "current row" in (frame.start.kind, frame.end.kind) and frame.unit != "rows"
+    bounds = [bound for bound in (frame.start, frame.end) if bound.offset is not None]
+    if not all(_is_constant(frame, bound, order) for bound in bounds):
+        return None
+    before, after = frame.start.kind == "unbounded preceding", frame.end.kind == "unbounded following"
+    by_rows = frame.unit == "rows"
+    edges = "current row" in (frame.start.kind, frame.end.kind) and not by_rows
     plain, by_groups = frame.exclude == "no others", frame.exclude in ("group", "ties")
+    apart = not (by_rows or bounds)  # nothing is asked of rows but who is a peer
     method = Method(
         call,
-        back=max(0, *(-away for away in distances)),
-        ahead=max(0, *distances),
         before=before,
         after=after,
         whole=before and after and plain,
-        grouped=edges and plain,
-        peers=edges or by_groups,
-        undivided=by_groups or (edges and not plain),
+        grouped=edges and plain and apart,
+        peers=not by_rows or by_groups,
+        undivided=by_groups or not (plain or by_rows) or not (apart or by_rows),
     )
-    if not (before or after or edges):
-        return replace(method, peers=False, undivided=False)
+    if by_rows:
+        away = [(_constant(b.offset) or 0) * (1 if b.kind == "following" else -1) for b in bounds]
+        method = replace(method, back=max([0, *(-n for n in away)]), ahead=max([0, *away]))
+        if not (before or after):
+            return replace(method, peers=False, undivided=False)
+    else:
+        here = Bound("current row")
+        back = [WindowFrame(frame.unit, b, here) for b in bounds if b.kind == "preceding"]
+        ahead = [WindowFrame(frame.unit, here, b) for b in bounds if b.kind == "following"]
+        method = replace(method, reaches_back=tuple(back), reaches_ahead=tuple(ahead))
+        if bounds and not (before or after):
+            return method
     kept = with_a_state(call)
     if kept is None or device.aggregate_refusals(kept.call):
         return None
@@ -134,21 +147,31 @@ def with_a_state(call: WindowCall) -> WindowCall | None:
     return call
 
 
-def _distance(bound: Bound) -> int | None:
-    """Rows from the row to the bound, ahead above zero; 0 for bounds without a number."""
-    if bound.offset is None:
-        return 0
-    away = _constant(bound.offset)
-    if away is None or away < 0:
-        return None
-    return away if bound.kind == "following" else -away
+def _is_constant(frame: WindowFrame, bound: Bound, order: Sequence[SortKey]) -> bool:
+    """Whether a bound with a number has the same for all rows, so that those of later rows are later."""
+    assert bound.offset is not None
+    if frame.unit != "range":
+        away = _constant(bound.offset)
+        return away is not None and away >= 0
+    moved = _without_casts(bound.offset)
+    if not (isinstance(moved, Call) and moved.function in _MOVES):
+        return False
+    value, by = map(_without_casts, moved.arguments)
+    key = _without_casts(order[0].expression)
+    return (value == key and isinstance(by, Literal)) or (by == key and isinstance(value, Literal))
 
 
-def _constant(value: Expression) -> int | None:
+def _constant(value: Expression | None) -> int | None:
     if isinstance(value, Literal) and value.value.is_valid:
         found: int = value.value.as_py()
         return found
     return None
+
+
+def _without_casts(value: Expression) -> Expression:
+    while isinstance(value, Cast):
+        value = value.argument
+    return value
 
 
 def names_of(calls: Sequence[WindowCall]) -> str:

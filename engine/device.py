@@ -11,6 +11,7 @@ Every method may be called from several threads at once and leaves its arguments
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
@@ -45,6 +46,30 @@ class GroupState(Protocol):
 
 
 State = TypeVar("State", bound=GroupState)
+
+
+@dataclass(frozen=True, slots=True)
+class RestOfPartition:
+    """What calls over a window have to know of a partition of which a frame has only some rows, in a row.
+
+    Positions count from the frame's first row, so the partition begins at `-rows_before`.
+
+    Attributes:
+        groups_before: groups of peers before the first row's.
+        peers_before: of `rows_before`, the peers of the frame's first row.
+        peers_after: of `rows_after`, the peers of the frame's last row.
+        before: for each call the state that `aggregation([], [call])` makes of all rows before, where a frame
+            reaches there.
+        after: likewise of all rows after.
+    """
+
+    rows_before: int = 0
+    rows_after: int = 0
+    groups_before: int = 0
+    peers_before: int = 0
+    peers_after: int = 0
+    before: Sequence[Any] = ()
+    after: Sequence[Any] = ()
 
 
 class Aggregation(Protocol[Frame, State]):
@@ -299,10 +324,18 @@ class Device(Protocol[Frame]):
         """
         ...
 
-    def window(self, window: Window, frame: Frame, check: Callable[[], None]) -> Frame:
+    def window(
+        self,
+        window: Window,
+        frame: Frame,
+        check: Callable[[], None],
+        rest: RestOfPartition | None = None,
+    ) -> Frame:
         """The values of a window's calls, one column for each, for whole partitions of rows in its order.
 
-        `check` is called now and then, and raises where the query is to stop.
+        `check` is called now and then, and raises where the query is to stop. With `rest` the rows are some
+        of one partition: aggregates that take in rows which are not there need these rows' state, other
+        calls must not reach there, or their values are anything.
 
         Raises:
             ExecutionError: as for `evaluate`; an aggregate's value does not fit its type.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.device import Device
+from bamquery.engine.device import Device, RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, SingleRow, SortKey, Window
@@ -82,6 +83,75 @@ def check_errors(device: Device[Any]) -> None:
         window = Window(SingleRow(), (), (SortKey(ORDER),), (WindowCall(call, rows),), ("c",))
         with pytest.raises(ExecutionError, match=words):
             device.window(window, frame, lambda: None)
+
+
+def check_parts_of_a_partition(
+    device: Device[Any], rows: int = 60, cuts: Sequence[int] = (0, 1, 17, 40)
+) -> None:
+    """Some of a partition's rows with the states of all others: what all of them together give."""
+    cpu = CpuDevice()
+    for descending, key in ((False, ORDER), (True, SMALL)):
+        order = (SortKey(key, descending=descending, nulls_first=descending),)
+        whole = cpu.sort(_batch(rows), order)
+        calls = [call for call in _ranked() if call.call.function not in ("lag", "lead")]
+        for frame in _open_frames():
+            calls += [call for call in _framed(frame) if _has_a_state(call.call)]
+        window = Window(SingleRow(), (), order, tuple(calls), tuple(f"c{i}" for i in range(len(calls))))
+        fields = [Field(name, call.type) for name, call in zip(window.names, calls, strict=True)]
+        expected = cpu.window(window, whole, lambda: None)
+        keys = whole.column(key.index).to_pylist()
+        for start, end in zip(cuts, [*cuts[1:], rows], strict=True):
+            part = device.from_arrow(whole.slice(start, end - start))
+            rest = _rest(device, whole, keys, (start, end), calls)
+            given = device.to_arrow(device.window(window, part, lambda: None, rest), fields)
+            for i, call in enumerate(calls):
+                pair = (given.column(i), expected.column(i).slice(start, end - start))
+                mine, other = (pa.RecordBatch.from_arrays([column], [f"{call}"]) for column in pair)
+                assert_equal(mine, other, 1e-9)
+
+
+def _rest(
+    device: Device[Any],
+    whole: pa.RecordBatch,
+    keys: list[Any],
+    part: tuple[int, int],
+    calls: list[WindowCall],
+) -> RestOfPartition:
+    start, end = part
+    rows = len(keys)
+
+    def states(offset: int, count: int) -> list[Any]:
+        others = device.from_arrow(whole.slice(offset, count))
+        return [
+            device.aggregation([], [call.call]).partial(others) if _has_a_state(call.call) and count else None
+            for call in calls
+        ]
+
+    return RestOfPartition(
+        rows_before=start,
+        rows_after=rows - end,
+        groups_before=sum(a != b for a, b in pairwise(keys[: start + 1])),
+        peers_before=keys[:start].count(keys[start]),
+        peers_after=keys[end:].count(keys[end - 1]),
+        before=states(0, start),
+        after=states(end, rows - end),
+    )
+
+
+def _has_a_state(call: AggregateCall) -> bool:
+    in_memory = ("first_value", "last_value", "nth_value", "quantile_cont")
+    return call.function not in (*_RANKED, *in_memory) and not call.distinct
+
+
+def _open_frames() -> Iterator[WindowFrame]:
+    """Frames that begin or end with the partition, and do not reach beyond a part of it otherwise."""
+    yield WindowFrame("rows", START, HERE)
+    yield WindowFrame("rows", HERE, END)
+    yield WindowFrame("rows", START, END)
+    yield WindowFrame("rows", START, END, "current row")
+
+
+_RANKED = ("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile")
 
 
 def _batch(rows: int, values: pa.Array | None = None) -> pa.RecordBatch:

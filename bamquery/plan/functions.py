@@ -155,3 +155,6 @@ AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "string_agg": "texts, joined by the parameter; null where that is",
     }
 )
+
+HOLDS_VALUES: Final = frozenset({"quantile_cont", "quantile_disc", "mode", "entropy", "mad", "string_agg"})
+"""Aggregates whose state grows with the rows."""

@@ -27,6 +27,7 @@ from bamquery.engine.cpu.join_table import CpuJoinTable
 from bamquery.engine.cpu.kernels import booleans_of, nulls
 from bamquery.engine.cpu.sorting import sort_batch
 from bamquery.engine.cpu.windows.compute import window_columns
+from bamquery.engine.device import RestOfPartition
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
 from bamquery.plan.windows import WindowCall
@@ -161,9 +162,15 @@ class CpuDevice:
         ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
         return [ordered.slice(start, end - start) for start, end in zip([0, *ends], ends, strict=False)]
 
-    def window(self, window: Window, frame: pa.RecordBatch, check: Callable[[], None]) -> pa.RecordBatch:
+    def window(
+        self,
+        window: Window,
+        frame: pa.RecordBatch,
+        check: Callable[[], None],
+        rest: RestOfPartition | None = None,
+    ) -> pa.RecordBatch:
         """The values of a window's calls."""
-        return make_batch(window_columns(window, frame, check), frame.num_rows)
+        return make_batch(window_columns(window, frame, check, rest), frame.num_rows)
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""

@@ -25,6 +25,7 @@ from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.sorting import sort_frame
 from bamquery.engine.cuda.upload import upload
 from bamquery.engine.cuda.windows.compute import window_columns
+from bamquery.engine.device import RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
@@ -212,11 +213,17 @@ class CudaDevice:
         """The rows by libcudf's hash of their keys, seeded by the level."""
         return self._on_gpu("rows by key", lambda: self._partition(frame, keys, count, level))
 
-    def window(self, window: Window, frame: CudaFrame, check: Callable[[], None]) -> CudaFrame:
+    def window(
+        self,
+        window: Window,
+        frame: CudaFrame,
+        check: Callable[[], None],
+        rest: RestOfPartition | None = None,
+    ) -> CudaFrame:
         """The values of a window's calls."""
         return self._on_gpu(
             "a window",
-            lambda: make_frame(window_columns(self.kernels, window, frame, check), frame.rows),
+            lambda: make_frame(window_columns(self.kernels, window, frame, check, rest), frame.rows),
         )
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:

@@ -7,18 +7,20 @@ from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import Generic
 
-import pyarrow as pa
-
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import GATHERED_ROWS, sliced
+from bamquery.engine.operators.large_partition import LargePartition, Portion
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.partition_frames import PartitionFrames
+from bamquery.engine.operators.window_methods import Method, method_of, names_of
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan import nodes
-from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
+from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
+from bamquery.plan.windows import WindowCall
 
 _STATE_BYTES = 64
 """What a call holds of each row at most while it is computed: states, positions, the frame."""
@@ -27,8 +29,8 @@ _STATE_BYTES = 64
 class Window(Operator[Frame], Generic[Frame]):
     """The child's columns and the calls' values; the child's rows come in the window's order.
 
-    Whole partitions are gathered until they are worth a task, and computed on all threads. A partition is
-    held as a whole, within `memory_limit`.
+    Whole partitions are gathered until they are worth a task, and computed on all threads. A partition that
+    does not fit `memory_limit` is computed in portions where its calls allow it; else it is an error.
     """
 
     reservations = 1
@@ -52,9 +54,13 @@ class Window(Operator[Frame], Generic[Frame]):
         """The rows, partition by partition."""
         device = context.device
 
-        def compute(rows: Frame) -> Frame:
-            values = device.window(self._window, rows, context.check_cancelled)
-            return device.join_columns([rows, values])
+        def compute(piece: Frame | Portion[Frame] | None) -> Frame | None:
+            if piece is None:
+                return None
+            if isinstance(piece, Portion):
+                return piece.computed(device, context.check_cancelled)
+            values = device.window(self._window, piece, context.check_cancelled)
+            return device.join_columns([piece, values])
 
         busy: deque[int] = deque()  # bytes of pieces that are computed, or whose answers wait
         with (
@@ -65,7 +71,8 @@ class Window(Operator[Frame], Generic[Frame]):
         ):
             for frame in computed:
                 self.profile.details["peak_memory"] = memory.peak
-                yield from sliced(device, frame)
+                if frame is not None:
+                    yield from sliced(device, frame)
                 del frame  # nobody has it while more rows are gathered
                 busy.popleft()
 
@@ -75,40 +82,76 @@ class Window(Operator[Frame], Generic[Frame]):
         frames: Iterable[Frame],
         memory: Reservation,
         busy: deque[int],
-    ) -> Generator[Frame, None, None]:
-        """Rows of whole partitions, many partitions at once where they are small.
+    ) -> Generator[Frame | Portion[Frame] | None, None, None]:
+        """Rows of whole partitions, many partitions at once where they are small; portions of large ones.
 
         What each of them takes goes to the end of `busy`, for the caller to take from its front.
         """
         device = context.device
         held: list[Frame] = []
-        rows = size = 0
-        last: Frame | None = None  # the keys of the row before
+        rows = size = last = 0  # and the first row held of the last partition
         share = memory.room // (2 * (context.threads + 2))
-        for frame in self._small(device, frames, share // 2):
-            count = device.row_count(frame)
-            keys = device.evaluate(self._window.partition, frame)
-            begin = self._last_start(device, last, keys)
-            last = device.slice(keys, count - 1, 1)
-            rest = frame
+        given = PartitionFrames(device, self._window.partition, self._small(device, frames, share // 2))
+        for frame, begin in given:
+            rest, begun = frame, 0 if begin is None else begin
             if begin is not None and rows + begin:
-                begun = device.slice(frame, 0, begin)
-                needed = self._needed(rows + begin, size + device.nbytes(begun))
+                before = device.slice(frame, 0, begin)
+                needed = self._needed(rows + begin, size + device.nbytes(before))
                 if rows + begin >= GATHERED_ROWS or needed >= share:
-                    held.append(begun)
-                    piece = device.concatenate(held)
+                    piece = device.concatenate([*held, before])
                     held, rows, size = [], 0, 0
                     busy.append(needed)
                     yield piece
                     del piece
-                    rest = device.slice(frame, begin, count - begin)
+                    rest, begun = device.slice(frame, begin, device.row_count(frame) - begin), 0
+            last = last if begin is None else rows + begun
             held.append(rest)
             rows += device.row_count(rest)
             size += device.nbytes(rest)
-            memory.resize(self._needed(rows, size) + sum(busy))
+            if not memory.fits(self._needed(rows, size) + sum(busy)):
+                yield from self._large(context, held, last, given.rest(), memory=memory, busy=busy)
+                held, rows, size, last = [], 0, 0, 0
         if held:
             busy.append(self._needed(rows, size))
             yield device.concatenate(held)
+
+    def _large(
+        self,
+        context: ExecutionContext[Frame],
+        held: list[Frame],
+        first: int,
+        rest: Iterable[Frame],
+        *,
+        memory: Reservation,
+        busy: deque[int],
+    ) -> Generator[Frame | Portion[Frame] | None, None, None]:
+        """Rows held, which do not fit: from the row `first` on they are of one partition, as is the rest."""
+        device = context.device
+        methods, others = self._methods(context)
+        if others:
+            memory.what = f"{names_of(others)} over a window"
+            rows, size = (sum(map(of, held)) for of in (device.row_count, device.nbytes))
+            memory.resize(self._needed(rows, size) + sum(busy))
+            raise AssertionError("what did not fit does so now")
+        if first:
+            joined = device.concatenate(held)
+            begun = device.slice(joined, 0, first)
+            held[:] = [device.slice(joined, first, device.row_count(joined) - first)]
+            del joined
+            busy.append(self._needed(first, device.nbytes(begun)))
+            yield begun
+            del begun
+        portions = LargePartition(
+            context,
+            self._window,
+            methods,
+            self.children[0].fields,
+            self.profile,
+            memory=memory,
+            busy=busy,
+            needed=self._needed,
+        )
+        yield from portions.portions(held, rest)
 
     def _small(
         self, device: Device[Frame], frames: Iterable[Frame], most: int
@@ -125,22 +168,14 @@ class Window(Operator[Frame], Generic[Frame]):
         """Bytes for rows, those rows joined, their values and what these take to compute."""
         return 3 * size + rows * _STATE_BYTES * len(self._window.calls)
 
-    def _last_start(self, device: Device[Frame], last: Frame | None, keys: Frame) -> int | None:
-        """Where the last partition begins that begins among the rows, if one does."""
-        count, width = device.row_count(keys), len(self._window.partition)
-        if not width:
-            return None
-        before = device.slice(keys, 0, count - 1)
-        first = device.slice(keys, 0, 1) if last is None else last
-        pairs = device.join_columns([device.concatenate([first, before]), keys])
-        changes = device.matching(_any_differs(self._window.partition), pairs)
-        return int(changes[-1]) if len(changes) else None
-
-
-def _any_differs(keys: tuple[Expression, ...]) -> Expression:
-    """Over two rows side by side: whether a key is another."""
-    tests: list[Expression] = []
-    for i, key in enumerate(keys):
-        sides = (ColumnRef(i, "before", key.type), ColumnRef(len(keys) + i, "here", key.type))
-        tests.append(Call("is_distinct_from", sides, pa.bool_()))
-    return tests[0] if len(tests) == 1 else Call("or", tuple(tests), pa.bool_())
+    def _methods(self, context: ExecutionContext[Frame]) -> tuple[list[Method], list[WindowCall]]:
+        """How a partition's calls are computed in portions, and those for which there is no way."""
+        methods: list[Method] = []
+        others: list[WindowCall] = []
+        for call in self._window.calls:
+            method = method_of(call, self._window.order, context.device)
+            if method is None or (method.by_file and context.spill_folder is None):
+                others.append(call)
+            else:
+                methods.append(method)
+        return methods, others

@@ -95,6 +95,8 @@ QUERIES = {
         row_number() OVER (PARTITION BY row % 1000 ORDER BY row) FROM t""",
     "a window of larger partitions": """SELECT word, wide, row,
         lag(row) OVER (PARTITION BY coalesce(wide, row) % 200 ORDER BY row) FROM t""",
+    "a window over all rows": """SELECT text, row, sum(cents) OVER (ORDER BY row), lag(x) OVER (ORDER BY row),
+        cume_dist() OVER (ORDER BY row) FROM t""",
     "asof": "SELECT row, place, o.text FROM (FROM t WHERE row < 1500) AS t ASOF JOIN o ON t.row >= o.place",
     "asof with a key": """SELECT row, key, place FROM (FROM t WHERE row < 1500) AS t ASOF LEFT JOIN o
         ON t.wide = o.key AND t.row < o.place""",
@@ -157,6 +159,7 @@ WAYS = {
             "recursive within a recursive one",
         ),
     ),
+    "portions": (50, ("a window over all rows",)),
     "blocks": (3, (*(name for name in QUERIES if name.endswith("without keys")), "rows of one key")),
 }
 """What some operator's profile says at least of how it went on, for which queries; for all others parts."""
@@ -270,6 +273,7 @@ STOPPED = {
     "in": _SPLIT,
     "order": _FEW,
     "a window": _FEW,
+    "a window over all rows": _FEW,
     "asof with a key": _FEW,
     "FULL join without keys": _FEW,
     "rows of one key": _FEW,

@@ -9,19 +9,22 @@ import pyarrow as pa
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import as_type, decoded
 from bamquery.engine.cpu.kernels import Column, from_values, nulls
-from bamquery.engine.cpu.windows.framed_aggregates import framed_aggregate
+from bamquery.engine.cpu.windows.framed_aggregates import Outside, framed_aggregate
 from bamquery.engine.cpu.windows.framed_values import framed_value
-from bamquery.engine.cpu.windows.frames import Ranges, find_frames
+from bamquery.engine.cpu.windows.frames import Ranges, clipped, find_frames
 from bamquery.engine.cpu.windows.partitions import Partitions, find_partitions
 from bamquery.engine.cpu.windows.ranking import RANKINGS, neighbour, ntile
+from bamquery.engine.device import RestOfPartition
 from bamquery.plan.nodes import Window
 from bamquery.plan.windows import WindowCall, WindowFrame
 
 _IN_FRAME = ("first_value", "last_value", "nth_value")
 
 
-def window_columns(window: Window, batch: pa.RecordBatch, check: Callable[[], None]) -> list[Column]:
-    """The values of the window's calls for whole partitions of rows in its order.
+def window_columns(
+    window: Window, batch: pa.RecordBatch, check: Callable[[], None], rest: RestOfPartition | None = None
+) -> list[Column]:
+    """The values of the window's calls for whole partitions of rows in its order, or for some of one's rows.
 
     Raises:
         ExecutionError: an argument, a bound or a value cannot be computed.
@@ -31,14 +34,15 @@ def window_columns(window: Window, batch: pa.RecordBatch, check: Callable[[], No
         return [nulls(0, call.type) for call in window.calls]
     partition = [decoded(column) for column in evaluate_columns(window.partition, batch)]
     order = [decoded(c) for c in evaluate_columns([key.expression for key in window.order], batch)]
-    partitions = find_partitions(partition, order, rows)
+    partitions = find_partitions(partition, order, rows, rest)
     frames: dict[WindowFrame, list[Ranges]] = {}
     columns: list[Column] = []
-    for call in window.calls:
+    for number, call in enumerate(window.calls):
         check()
         if call.frame not in frames and _has_frame(call):
             frames[call.frame] = find_frames(call.frame, partitions, window.order, batch)
-        column = _value(call, partitions, frames.get(call.frame, []), batch, check)
+        outside = None if rest is None else (rest.before[number], rest.after[number])
+        column = _value(call, partitions, frames.get(call.frame, []), batch, check, outside=outside)
         columns.append(as_type(column, call.type))
         assert columns[-1].type == call.type, (call.call.function, columns[-1].type)
     return columns
@@ -55,18 +59,21 @@ def _value(
     frames: list[Ranges],
     batch: pa.RecordBatch,
     check: Callable[[], None],
+    *,
+    outside: Outside | None,
 ) -> Column:
     call = window.call
     name = call.function
     if name in RANKINGS:
         return from_values(RANKINGS[name](partitions), call.type)
     if not (name in _IN_FRAME or name in ("ntile", "lag", "lead")):
-        return framed_aggregate(call, batch, frames, check)
+        return framed_aggregate(call, batch, frames, check, outside)
     arguments = [decoded(column) for column in evaluate_columns(call.arguments, batch)]
     if name == "ntile":
         return ntile(partitions, arguments[0])
     if name in _IN_FRAME:
         number = arguments[1] if len(arguments) > 1 else None
+        frames = frames if outside is None else clipped(frames, batch.num_rows)
         return framed_value(name, arguments[0], number, frames, ignore_nulls=window.ignore_nulls)
     value, offset, default = arguments
     forward, nulls_out = name == "lead", window.ignore_nulls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,17 +12,20 @@ import pyarrow as pa
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.gathered import Gathered
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
-from bamquery.engine.cpu.aggregation import rows_of
+from bamquery.engine.cpu.aggregation import CpuGroups, rows_of
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import concatenate_columns, take_batch
 from bamquery.engine.cpu.grouping import group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, from_values, take
 from bamquery.engine.cpu.windows.framed_values import without_rows
-from bamquery.engine.cpu.windows.frames import Ranges
+from bamquery.engine.cpu.windows.frames import Ranges, clipped
 from bamquery.engine.cpu.windows.partitions import Positions
-from bamquery.engine.cpu.windows.running import by_differences, by_running, can_run
+from bamquery.engine.cpu.windows.running import Edges, by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cpu.windows.state_tree import StateTree
 from bamquery.plan.expressions import AggregateCall
+
+Outside: TypeAlias = tuple["CpuGroups | None", "CpuGroups | None"]
+"""The states of what is before the rows and behind them."""
 
 _FRAMES: Final = 1 << 16
 """Frames computed at once: between two such steps a query can stop."""
@@ -31,37 +34,65 @@ _ROWS: Final = 1 << 20
 
 
 def framed_aggregate(
-    call: AggregateCall, batch: pa.RecordBatch, frames: Sequence[Ranges], check: Callable[[], None]
+    call: AggregateCall,
+    batch: pa.RecordBatch,
+    frames: Sequence[Ranges],
+    check: Callable[[], None],
+    outside: Outside | None = None,
 ) -> Column:
     """The aggregate of each row's frame; `check` is called between steps, and raises to stop.
+
+    With `outside`, frames may begin before the batch and end behind it: there these states are.
 
     Raises:
         ExecutionError: an argument cannot be computed, or a value does not fit its type.
     """
+    accumulator = accumulator_of(replace(call, distinct=False))
+    whole = call.distinct or isinstance(accumulator, Gathered)
+    if outside is not None:
+        frames = clipped(frames, batch.num_rows) if whole else _among_states(frames, batch.num_rows)
     if call.filter is not None:
         (mask,) = evaluate_columns([call.filter], batch)
-        kept, frames = without_rows(booleans_of(mask), frames)
+        given = booleans_of(mask)
+        if outside is None or whole:
+            kept, frames = without_rows(given, frames)
+        else:
+            _, frames = without_rows(np.concatenate([[True], given, [True]]), frames)
+            kept = np.flatnonzero(given)
         batch = take_batch(batch, kept)
     rows = rows_of(call, batch)
     numbers, frames = _different(frames)
-    accumulator = accumulator_of(replace(call, distinct=False))
-    whole = call.distinct or isinstance(accumulator, Gathered)
-    if len(frames) == 1 and _apart(frames[0]):
+    edges = None if outside is None or whole else _edges(accumulator, rows, outside)
+    if edges is None and len(frames) == 1 and _apart(frames[0]):
         whole = True
     distinct = len(call.arguments) if call.distinct else 0
     if not whole and accumulator.exact:
-        return take(by_differences(accumulator, rows, frames), numbers)
+        return take(by_differences(accumulator, rows, frames, edges), numbers)
     if not whole and can_run(accumulator, frames):
-        return take(by_running(accumulator, rows, frames[0]), numbers)
+        return take(by_running(accumulator, rows, frames[0], edges), numbers)
     if whole:
         pieces = list(_by_rows(accumulator, rows, frames, distinct, check))
     else:
-        tree = StateTree(accumulator, rows)
+        tree = StateTree(accumulator, rows, edges)
         pieces = []
         for start in range(0, len(frames[0].start), _FRAMES):
             check()
             pieces.append(tree.answers(_some(frames, slice(start, start + _FRAMES))))
     return take(concatenate_columns(pieces), numbers)
+
+
+def _among_states(frames: Sequence[Ranges], rows: int) -> list[Ranges]:
+    """The frames as positions among states: that of all before the rows, the rows', that of all behind."""
+
+    def places(edges: Positions) -> Positions:
+        return edges.clip(-1, rows + 1) + 1
+
+    return [Ranges(places(frame.start), np.maximum(places(frame.end), 1)) for frame in frames]
+
+
+def _edges(accumulator: Accumulator, rows: Column, outside: Outside) -> Edges:
+    before, after = (state_of_none(accumulator, rows) if s is None else s.parts[0] for s in outside)
+    return before, after
 
 
 def _different(frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:

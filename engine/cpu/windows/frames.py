@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +26,11 @@ class Ranges:
 
     start: Positions
     end: Positions
+
+
+def clipped(frames: Sequence[Ranges], rows: int) -> list[Ranges]:
+    """What the frames have of so many rows, where they reach beyond them."""
+    return [Ranges(frame.start.clip(0, rows), frame.end.clip(0, rows)) for frame in frames]
 
 
 def find_frames(
@@ -80,20 +86,19 @@ def _edge(
         return partitions.peer_end if ends else partitions.peer_start
     if frame.unit == "range":
         return _range_edge(bound, partitions, order[0], batch, ends=ends)
-    distance = _distances(frame, bound, batch)
+    distance = _distances(frame, bound, partitions, batch)
     toward = -distance if bound.kind == "preceding" else distance
     if frame.unit == "rows":
         clipped: Positions = np.clip(rows + toward + ends, partitions.start, partitions.end)
         return clipped
-    first = partitions.peers[partitions.start]
-    last = partitions.peers[partitions.end - 1]
+    first, last = partitions.first_group, partitions.last_group
     group = partitions.peers + toward
     inside = np.clip(group, first, last)
-    edges = (partitions.peer_ends if ends else partitions.peer_starts)[inside]
+    edges = (partitions.peer_ends if ends else partitions.peer_begins)[inside]
     return np.where(group < first, partitions.start, np.where(group > last, partitions.end, edges))
 
 
-def _distances(frame: WindowFrame, bound: Bound, batch: pa.RecordBatch) -> Positions:
+def _distances(frame: WindowFrame, bound: Bound, partitions: Partitions, batch: pa.RecordBatch) -> Positions:
     assert bound.offset is not None
     (offsets,) = evaluate_columns([bound.offset], batch)
     words = f"{frame.unit.upper()} {bound.kind.upper()}"
@@ -103,7 +108,7 @@ def _distances(frame: WindowFrame, bound: Bound, batch: pa.RecordBatch) -> Posit
     if (distances < 0).any():
         raise ExecutionError(f"{words} needs a number that is not below zero")
     # No frame reaches further than all rows; sums of positions must not overflow.
-    nearer: Positions = np.minimum(distances, batch.num_rows)
+    nearer: Positions = np.minimum(distances, partitions.reach)
     return nearer
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.grouping import group_rows
 from bamquery.engine.cpu.kernels import Column
+from bamquery.engine.device import RestOfPartition
 
 Positions = NDArray[np.int64]
 
@@ -19,15 +20,25 @@ Positions = NDArray[np.int64]
 class Partitions:
     """Positions for each row; ends are exclusive.
 
+    Where the rows are some of one partition, what begins before them is below zero, and what ends behind
+    them beyond their number.
+
     Attributes:
         rows: how many rows there are.
         starts: first row of each partition, ascending.
         peer_starts: first row of each group of peers, ascending.
+        rest: what is not among the rows.
     """
 
     rows: int
     starts: Positions
     peer_starts: Positions
+    rest: RestOfPartition
+
+    @property
+    def reach(self) -> int:
+        """Rows, with those of the partition that are not here."""
+        return self.rows + self.rest.rows_before + self.rest.rows_after
 
     @cached_property
     def number(self) -> Positions:
@@ -37,12 +48,22 @@ class Partitions:
     @cached_property
     def start(self) -> Positions:
         """First row of each row's partition."""
-        return self.starts[self.number]
+        return self.starts[self.number] - self.rest.rows_before
 
     @cached_property
     def end(self) -> Positions:
         """End of each row's partition."""
-        return _ends(self.starts, self.rows)[self.number]
+        return _ends(self.starts, self.rows)[self.number] + self.rest.rows_after
+
+    @cached_property
+    def first_group(self) -> Positions:
+        """Number of the first group of peers in each row's partition."""
+        return self.peers[self.starts][self.number]
+
+    @cached_property
+    def last_group(self) -> Positions:
+        """Number of the last one."""
+        return self.peers[_ends(self.starts, self.rows) - 1][self.number]
 
     @cached_property
     def peers(self) -> Positions:
@@ -50,14 +71,23 @@ class Partitions:
         return _numbers(self.peer_starts, self.rows)
 
     @cached_property
+    def peer_begins(self) -> Positions:
+        """First row of each group of peers."""
+        begins = self.peer_starts.copy()
+        begins[:1] -= self.rest.peers_before
+        return begins
+
+    @cached_property
     def peer_ends(self) -> Positions:
         """End of each group of peers."""
-        return _ends(self.peer_starts, self.rows)
+        ends = _ends(self.peer_starts, self.rows)
+        ends[-1:] += self.rest.peers_after
+        return ends
 
     @cached_property
     def peer_start(self) -> Positions:
         """First peer of each row."""
-        return self.peer_starts[self.peers]
+        return self.peer_begins[self.peers]
 
     @cached_property
     def peer_end(self) -> Positions:
@@ -65,11 +95,15 @@ class Partitions:
         return self.peer_ends[self.peers]
 
 
-def find_partitions(partition: Sequence[Column], order: Sequence[Column], rows: int) -> Partitions:
+def find_partitions(
+    partition: Sequence[Column], order: Sequence[Column], rows: int, rest: RestOfPartition | None = None
+) -> Partitions:
     """Partitions and peers of rows that are in order of both, by the columns' values."""
     begins = _changes(partition, rows)
     differs = begins | _changes(order, rows)
-    return Partitions(rows, np.flatnonzero(begins), np.flatnonzero(differs))
+    starts = np.flatnonzero(begins)
+    assert rest is None or len(starts) == 1, "rows of several partitions have no rest"
+    return Partitions(rows, starts, np.flatnonzero(differs), rest or RestOfPartition())
 
 
 def _changes(columns: Sequence[Column], rows: int) -> NDArray[np.bool_]:

@@ -69,7 +69,8 @@ def neighbour(
 
 def _straight(partitions: Partitions, value: Column, away: Positions) -> tuple[Positions, NDArray[np.bool_]]:
     places = np.arange(partitions.rows) + away
-    return places, (partitions.start <= places) & (places < partitions.end)
+    there = (partitions.start <= places) & (places < partitions.end)
+    return places, there & (places >= 0) & (places < partitions.rows)
 
 
 def _counted(partitions: Partitions, value: Column, away: Positions) -> tuple[Positions, NDArray[np.bool_]]:
@@ -94,7 +95,7 @@ def _rank(p: Partitions) -> NDArray[Any]:
 
 
 def _dense_rank(p: Partitions) -> NDArray[Any]:
-    return p.peers - p.peers[p.start] + 1
+    return p.peers - p.first_group + 1 + p.rest.groups_before
 
 
 def _percent_rank(p: Partitions) -> NDArray[Any]:

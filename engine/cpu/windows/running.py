@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts, concatenate_parts
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
+
+Edges: TypeAlias = tuple[Parts, Parts]
+"""One state of what comes before the rows, and one of what comes after; positions count from the first."""
 
 _ROWS_A_START: Final = 256
 """Rows for each start of a frame from which a pass over each start's rows beats a tree over all."""
 
 
-def by_differences(accumulator: Accumulator, rows: Column, frames: Sequence[Ranges]) -> Column:
+def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = None) -> Parts:
+    """The state of each row; with edges, before them that of what comes before, and behind them the other."""
+    parts = accumulator.partial(rows, np.arange(len(rows)), len(rows))
+    if edges is None:
+        return parts
+    before, after = edges
+    return tuple(concatenate_parts(three) for three in zip(before, parts, after, strict=True))
+
+
+def by_differences(
+    accumulator: Accumulator, rows: Column, frames: Sequence[Ranges], edges: Edges | None = None
+) -> Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
     count = len(frames[0].start)
     parts: list[NDArray[Any]] = []
-    for part in _states(accumulator, rows):
+    for part in map(np.asarray, row_states(accumulator, rows, edges)):
         totals = np.concatenate([[0], np.cumsum(part, dtype=np.int64)])
         own = np.zeros(count, np.int64)
         for frame in frames:
@@ -41,10 +55,10 @@ def can_run(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
     return grows and starts * _ROWS_A_START <= len(start)
 
 
-def by_running(accumulator: Accumulator, rows: Column, frame: Ranges) -> Column:
+def by_running(accumulator: Accumulator, rows: Column, frame: Ranges, edges: Edges | None = None) -> Column:
     """Each frame's state as what its start's rows have come to so far."""
-    states = _states(accumulator, rows)
-    nothing = _states(accumulator, rows.slice(0, 0), 1)
+    states = [np.asarray(part) for part in row_states(accumulator, rows, edges)]
+    nothing = [np.asarray(part) for part in state_of_none(accumulator, rows)]
     filled = frame.start < frame.end
     first = np.flatnonzero(np.append(True, frame.start[1:] != frame.start[:-1]))
     last = np.append(first[1:], len(frame.start))
@@ -63,9 +77,7 @@ def by_running(accumulator: Accumulator, rows: Column, frame: Ranges) -> Column:
     return accumulator.final(tuple(parts))
 
 
-def _states(accumulator: Accumulator, rows: Column, groups: int | None = None) -> list[NDArray[Any]]:
-    """The state of each row; of `groups` without rows."""
-    size = len(rows)
-    codes: Positions = np.arange(size)
-    parts: Parts = accumulator.partial(rows, codes, size if groups is None else groups)
-    return [np.asarray(part) for part in parts]
+def state_of_none(accumulator: Accumulator, rows: Column) -> Parts:
+    """The state of no rows of such a column."""
+    nothing: Positions = np.arange(0)
+    return accumulator.partial(rows.slice(0, 0), nothing, 1)

@@ -17,6 +17,7 @@ from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Part, Parts,
 from bamquery.engine.cpu.kernels import Column, take
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.cpu.windows.running import Edges, row_states
 
 _Picks = tuple[int, Positions, Positions]
 """A level of the tree, positions in it, and the frame that each belongs to."""
@@ -25,10 +26,10 @@ _Picks = tuple[int, Positions, Positions]
 class StateTree:
     """The states over the rows of a column."""
 
-    def __init__(self, accumulator: Accumulator, column: Column) -> None:
+    def __init__(self, accumulator: Accumulator, column: Column, edges: Edges | None = None) -> None:
         self._accumulator = accumulator
-        size = len(column)
-        self._levels: list[Parts] = [accumulator.partial(column, np.arange(size), size)]
+        size = len(column) + (0 if edges is None else 2)
+        self._levels: list[Parts] = [row_states(accumulator, column, edges)]
         while size > 1:
             codes = np.arange(size) // 2
             size = (size + 1) // 2

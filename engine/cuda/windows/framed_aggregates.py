@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import pylibcudf as plc
 from pylibcudf.types import TypeId
@@ -12,7 +12,7 @@ from pylibcudf.types import TypeId
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
 from bamquery.engine.cuda.aggregates.gathered import Gathered
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
-from bamquery.engine.cuda.aggregation import rows_of
+from bamquery.engine.cuda.aggregation import CudaGroups, rows_of
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.grouping import Codes, group_rows
@@ -20,7 +20,7 @@ from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.engine.cuda.windows.framed_values import among_kept
 from bamquery.engine.cuda.windows.frames import Ranges
-from bamquery.engine.cuda.windows.running import by_differences, by_running, can_run
+from bamquery.engine.cuda.windows.running import by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cuda.windows.state_tree import StateTree
 from bamquery.plan.expressions import AggregateCall
 
@@ -29,6 +29,8 @@ _FRAMES: Final = 1 << 18
 _ROWS: Final = 1 << 23
 """Rows of frames that are looked at at once, where each frame is looked at as a whole."""
 _INT32 = plc.DataType(TypeId.INT32)
+Outside: TypeAlias = tuple["CudaGroups | None", "CudaGroups | None"]
+"""The states of what is before the rows and behind them."""
 
 
 def framed_aggregate(
@@ -37,31 +39,43 @@ def framed_aggregate(
     frame: CudaFrame,
     ranges: Sequence[Ranges],
     check: Callable[[], None],
+    *,
+    outside: Outside | None = None,
 ) -> plc.Column:
     """The aggregate of each row's frame; `check` is called between steps, and raises to stop.
+
+    With `outside`, frames may begin before the rows and end behind them: there these states are.
 
     Raises:
         ExecutionError: an argument cannot be computed, or a value does not fit its type.
     """
+    accumulator = accumulator_of(replace(call, distinct=False))
+    whole = call.distinct or isinstance(accumulator, Gathered)
+    among_states = outside is not None and not whole
+    if outside is not None:
+        ranges = [_places(one, frame.rows) if among_states else one.clipped(frame.rows) for one in ranges]
     if call.filter is not None:
         (column,) = evaluate_columns(kernels, [call.filter], frame)
         mask = Mask(kernels, kernels.filled(column))
-        ranges = among_kept(mask, ranges)
+        ranges = among_kept(_with_edges(kernels, mask) if among_states else mask, ranges)
         frame = kernels.kept(frame, mask.column)
     rows = rows_of(kernels, call, frame)
     numbers, ranges = _different(kernels, ranges)
-    accumulator = accumulator_of(replace(call, distinct=False))
-    whole = call.distinct or isinstance(accumulator, Gathered)
+    edges = None
+    if outside is not None and not whole:
+        nothing = state_of_none(kernels, accumulator, rows)
+        before, after = (nothing if state is None else state.parts[0] for state in outside)
+        edges = (before, after)
     if not whole and accumulator.exact:
-        found = by_differences(kernels, accumulator, rows, ranges)
-    elif not whole and can_run(accumulator, ranges):
+        found = by_differences(kernels, accumulator, rows, ranges, edges)
+    elif not whole and edges is None and can_run(accumulator, ranges):
         found = by_running(kernels, accumulator, rows, ranges[0])
-    elif whole or (len(ranges) == 1 and _apart(ranges[0])):
+    elif whole or (edges is None and len(ranges) == 1 and _apart(ranges[0])):
         distinct = len(call.arguments) if call.distinct else 0
         pieces = list(_by_rows(kernels, accumulator, rows, ranges, distinct=distinct, check=check))
         found = kernels.joined(pieces)
     else:
-        tree = StateTree(kernels, accumulator, rows)
+        tree = StateTree(kernels, accumulator, rows, edges)
         pieces = []
         count = len(ranges[0].start)
         for start in range(0, count, _FRAMES):
@@ -69,6 +83,17 @@ def framed_aggregate(
             pieces.append(tree.answers([r.cut(start, min(start + _FRAMES, count)) for r in ranges]))
         found = kernels.joined(pieces)
     return kernels.gather([found], numbers.column)[0]
+
+
+def _places(ranges: Ranges, rows: int) -> Ranges:
+    """Frames as places among states: that of all before the rows, the rows', that of all behind."""
+    start, end = (edges.clipped(-1, rows + 1) + 1 for edges in (ranges.start, ranges.end))
+    return Ranges(start, end.greatest(1))
+
+
+def _with_edges(kernels: Kernels, mask: Mask) -> Mask:
+    edge = Mask.repeated(kernels, True, 1).column
+    return Mask(kernels, kernels.joined([edge, mask.column, edge]))
 
 
 def _different(kernels: Kernels, ranges: Sequence[Ranges]) -> tuple[Vector, list[Ranges]]:

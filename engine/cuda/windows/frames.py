@@ -37,6 +37,10 @@ class Ranges:
         """Those of the rows from `start` to before `end`."""
         return Ranges(self.start.cut(start, end), self.end.cut(start, end))
 
+    def clipped(self, rows: int) -> Ranges:
+        """What they have of so many rows, where they reach beyond them."""
+        return Ranges(self.start.clipped(0, rows), self.end.clipped(0, rows))
+
 
 def find_frames(
     frame: WindowFrame, partitions: Partitions, order: tuple[SortKey, ...], rows: CudaFrame
@@ -88,21 +92,21 @@ def _edge(
         return partitions.peer_end if ends else partitions.peer_start
     if frame.unit == "range":
         return _range_edge(bound, partitions, order[0], rows, ends=ends)
-    distance = _distances(partitions.kernels, frame, bound, rows)
+    distance = _distances(partitions, frame, bound, rows)
     toward = -distance if bound.kind == "preceding" else distance
     if frame.unit == "rows":
         return (partitions.own + toward + int(ends)).clipped(partitions.start, partitions.end)
-    first = partitions.peers.at(partitions.start)
-    last = partitions.peers.at(partitions.end - 1)
+    first, last = partitions.first_group, partitions.last_group
     group = partitions.peers + toward
     inside = group.clipped(first, last)
-    edges = (partitions.peer_ends if ends else partitions.peer_starts).at(inside)
+    edges = (partitions.peer_ends if ends else partitions.peer_begins).at(inside)
     edges = (group > last).choose(partitions.end, edges)
     return (group < first).choose(partitions.start, edges)
 
 
-def _distances(kernels: Kernels, frame: WindowFrame, bound: Bound, rows: CudaFrame) -> Vector:
+def _distances(partitions: Partitions, frame: WindowFrame, bound: Bound, rows: CudaFrame) -> Vector:
     assert bound.offset is not None
+    kernels = partitions.kernels
     (offsets,) = evaluate_columns(kernels, [bound.offset], rows)
     words = f"{frame.unit.upper()} {bound.kind.upper()}"
     if offsets.null_count():
@@ -111,7 +115,7 @@ def _distances(kernels: Kernels, frame: WindowFrame, bound: Bound, rows: CudaFra
     if (distances < 0).any():
         raise ExecutionError(f"{words} needs a number that is not below zero")
     # No frame reaches further than all rows; sums of positions must not overflow.
-    return distances.least(rows.rows)
+    return distances.least(partitions.reach)
 
 
 def _range_edge(

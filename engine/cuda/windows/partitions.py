@@ -11,24 +11,35 @@ import pylibcudf as plc
 from bamquery.engine.cuda.comparisons import is_distinct_from
 from bamquery.engine.cuda.kernels import Kernels, Operand
 from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.device import RestOfPartition
 
 
 class Partitions:
     """Positions for each of at least one row; ends are exclusive.
 
+    Where the rows are some of one partition, what begins before them is below zero, and what ends behind
+    them beyond their number.
+
     Attributes:
         rows: how many rows there are.
         starts: first row of each partition, ascending.
         peer_starts: first row of each group of peers, ascending.
+        rest: what is not among the rows.
     """
 
-    def __init__(self, kernels: Kernels, begins: Mask, differs: Mask) -> None:
+    def __init__(self, kernels: Kernels, begins: Mask, differs: Mask, rest: RestOfPartition) -> None:
         self.kernels: Final = kernels
         self.rows: Final = begins.column.size()
         self.starts: Final = begins.places()
         self.peer_starts: Final = differs.places()
         self._begins = begins
         self._differs = differs
+        self.rest: Final = rest
+
+    @property
+    def reach(self) -> int:
+        """Rows, with those of the partition that are not here."""
+        return self.rows + self.rest.rows_before + self.rest.rows_after
 
     @cached_property
     def own(self) -> Vector:
@@ -42,18 +53,28 @@ class Partitions:
 
     @cached_property
     def ends(self) -> Vector:
-        """End of each partition."""
+        """End of each partition, among the rows."""
         return self._ends(self.starts)
 
     @cached_property
     def start(self) -> Vector:
         """First row of each row's partition."""
-        return self.starts.at(self.number)
+        return self.starts.at(self.number) - self.rest.rows_before
 
     @cached_property
     def end(self) -> Vector:
         """End of each row's partition."""
-        return self.ends.at(self.number)
+        return self.ends.at(self.number) + self.rest.rows_after
+
+    @cached_property
+    def first_group(self) -> Vector:
+        """Number of the first group of peers in each row's partition."""
+        return self.peers.at(self.starts).at(self.number)
+
+    @cached_property
+    def last_group(self) -> Vector:
+        """Number of the last one."""
+        return self.peers.at(self.ends - 1).at(self.number)
 
     @cached_property
     def peers(self) -> Vector:
@@ -61,31 +82,44 @@ class Partitions:
         return _numbers(self._differs)
 
     @cached_property
+    def peer_begins(self) -> Vector:
+        """First row of each group of peers."""
+        first = Vector.repeated(self.kernels, -self.rest.peers_before, 1)
+        return self.peer_starts.cut(1, len(self.peer_starts)).before(first)
+
+    @cached_property
     def peer_ends(self) -> Vector:
         """End of each group of peers."""
-        return self._ends(self.peer_starts)
+        return self._ends(self.peer_starts, self.rest.peers_after)
 
     @cached_property
     def peer_start(self) -> Vector:
         """First peer of each row."""
-        return self.peer_starts.at(self.peers)
+        return self.peer_begins.at(self.peers)
 
     @cached_property
     def peer_end(self) -> Vector:
         """End of each row's peers."""
         return self.peer_ends.at(self.peers)
 
-    def _ends(self, starts: Vector) -> Vector:
-        last = Vector.repeated(self.kernels, self.rows, 1)
+    def _ends(self, starts: Vector, more: int = 0) -> Vector:
+        last = Vector.repeated(self.kernels, self.rows + more, 1)
         return last.before(starts.cut(1, len(starts)))
 
 
 def find_partitions(
-    kernels: Kernels, partition: Sequence[Operand], order: Sequence[Operand], rows: int
+    kernels: Kernels,
+    partition: Sequence[Operand],
+    order: Sequence[Operand],
+    rows: int,
+    rest: RestOfPartition | None = None,
 ) -> Partitions:
     """Partitions and peers of rows that are in order of both, by the columns' values."""
     begins = changes(kernels, partition, rows)
-    return Partitions(kernels, begins, begins | changes(kernels, order, rows) if order else begins)
+    differs = begins | changes(kernels, order, rows) if order else begins
+    found = Partitions(kernels, begins, differs, rest or RestOfPartition())
+    assert rest is None or len(found.starts) == 1, "rows of several partitions have no rest"
+    return found
 
 
 def changes(kernels: Kernels, columns: Sequence[Operand], rows: int) -> Mask:

@@ -54,6 +54,7 @@ def neighbour(
     else:
         places = partitions.own + away
         there = (places >= partitions.start) & (places < partitions.end)
+        there = there & (places >= 0) & (places < rows)
     found = kernels.gather([value], there.choose(places, rows).column, nullify=True)[0]
     result = kernels.where(there.column, found, default)
     if not offsets.null_count():
@@ -83,7 +84,7 @@ RANKINGS: Final[Mapping[str, Callable[[Partitions], Vector]]] = MappingProxyType
     {
         "row_number": lambda p: p.own - p.start + 1,
         "rank": lambda p: p.peer_start - p.start + 1,
-        "dense_rank": lambda p: p.peers - p.peers.at(p.start) + 1,
+        "dense_rank": lambda p: p.peers - p.first_group + (1 + p.rest.groups_before),
         "percent_rank": _percent_rank,
         "cume_dist": lambda p: (p.peer_end - p.start).to(FLOAT64) / (p.end - p.start).to(FLOAT64),
     }

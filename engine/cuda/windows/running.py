@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullPolicy, Sorted, TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
 from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.vectors import Mask, Vector
@@ -17,6 +18,8 @@ from bamquery.engine.cuda.windows.framed_values import among_kept
 from bamquery.engine.cuda.windows.frames import Ranges
 
 _INT32 = plc.DataType(TypeId.INT32)
+Edges: TypeAlias = tuple[Parts, Parts]
+"""One state of what comes before the rows, and one of what comes after; positions count from the first."""
 
 
 def each_row(kernels: Kernels, rows: int) -> Codes:
@@ -24,13 +27,28 @@ def each_row(kernels: Kernels, rows: int) -> Codes:
     return Codes(kernels.positions(rows), rows, rows)
 
 
+def row_states(kernels: Kernels, accumulator: Accumulator, rows: Parts, edges: Edges | None = None) -> Parts:
+    """The state of each row; with edges, before them that of what comes before, and behind them the other."""
+    parts = accumulator.partial(kernels, rows, each_row(kernels, rows[0].size()))
+    return parts if edges is None else joined_parts(kernels, [edges[0], parts, edges[1]])
+
+
+def state_of_none(kernels: Kernels, accumulator: Accumulator, rows: Parts) -> Parts:
+    """The state of no rows of such columns."""
+    none = tuple(kernels.cut(column, 0, 0) for column in rows)
+    return accumulator.partial(kernels, none, Codes(None, 0, 1))
+
+
 def by_differences(
-    kernels: Kernels, accumulator: Accumulator, rows: Parts, frames: Sequence[Ranges]
+    kernels: Kernels,
+    accumulator: Accumulator,
+    rows: Parts,
+    frames: Sequence[Ranges],
+    edges: Edges | None = None,
 ) -> plc.Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
-    states = accumulator.partial(kernels, rows, each_row(kernels, rows[0].size()))
-    none = tuple(kernels.cut(column, 0, 0) for column in rows)
-    nothing = accumulator.partial(kernels, none, Codes(None, 0, 1))
+    states = row_states(kernels, accumulator, rows, edges)
+    nothing = state_of_none(kernels, accumulator, rows)
     parts: list[plc.Column] = []
     for state, empty in zip(states, nothing, strict=True):
         own = _differences(Vector(kernels, state).filled(0), frames)

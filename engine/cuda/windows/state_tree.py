@@ -17,7 +17,7 @@ from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.engine.cuda.windows.frames import Ranges
-from bamquery.engine.cuda.windows.running import each_row
+from bamquery.engine.cuda.windows.running import Edges, row_states
 
 _INT32 = plc.DataType(TypeId.INT32)
 _Picks = tuple[int, Vector, Vector]
@@ -27,11 +27,13 @@ _Picks = tuple[int, Vector, Vector]
 class StateTree:
     """The states over the rows."""
 
-    def __init__(self, kernels: Kernels, accumulator: Accumulator, rows: Parts) -> None:
+    def __init__(
+        self, kernels: Kernels, accumulator: Accumulator, rows: Parts, edges: Edges | None = None
+    ) -> None:
         self._kernels = kernels
         self._accumulator = accumulator
-        size = rows[0].size()
-        self._levels: list[Parts] = [accumulator.partial(kernels, rows, each_row(kernels, size))]
+        size = rows[0].size() + (0 if edges is None else 2)
+        self._levels: list[Parts] = [row_states(kernels, accumulator, rows, edges)]
         while size > 1:
             owners = (Vector.positions(kernels, size) / 2).to(_INT32)
             codes = Codes(owners.column, size, (size + 1) // 2)

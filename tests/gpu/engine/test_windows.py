@@ -22,3 +22,8 @@ def test_types(device: Device[Any]) -> None:
 
 def test_errors(device: Device[Any]) -> None:
     device_windows.check_errors(device)
+
+
+def test_parts_of_a_partition(device: Device[Any]) -> None:
+    device_windows.check_parts_of_a_partition(device)
+    device_windows.check_parts_of_a_partition(device, 900, (0, 300, 600))

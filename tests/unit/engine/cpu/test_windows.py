@@ -10,11 +10,13 @@ import pytest
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import find_partitions
 from bamquery.engine.cpu.windows.running import by_differences, by_running, can_run
 from bamquery.engine.cpu.windows.state_tree import StateTree
 from bamquery.plan.expressions import AggregateCall, ColumnRef
+from tests.device_windows import check_parts_of_a_partition
 from tests.values import plain, same
 
 HUGEINT = pa.decimal128(38, 0)
@@ -107,3 +109,33 @@ def test_partitions_and_peers() -> None:
     assert found.end.tolist() == [2, 2, 4, 4, 6, 6]
     assert found.peer_start.tolist() == [0, 1, 2, 2, 4, 5]
     assert found.peer_end.tolist() == [1, 2, 4, 4, 5, 6]
+
+
+def test_parts_of_a_partition() -> None:
+    check_parts_of_a_partition(CpuDevice())
+    check_parts_of_a_partition(CpuDevice(), 900, (0, 300, 600))  # enough for running totals
+
+
+@pytest.mark.parametrize(("function", "argument", "result"), CALLS)
+def test_states_at_the_edges(function: str, argument: pa.DataType, result: pa.DataType) -> None:
+    """Places count from the state of what is before the rows."""
+    column = _column(argument, 90)
+    accumulator = _accumulator(function, argument, result)
+    edges = tuple(
+        accumulator.partial(part, np.zeros(len(part), np.int64), 1)
+        for part in (column.slice(0, 20), column.slice(60))
+    )
+    starts, ends = (grid.ravel() for grid in np.meshgrid(np.arange(43), np.arange(43)))
+    frames = [Ranges(starts, np.maximum(starts, ends))]
+    edge = np.array([0, *range(20, 61), 90])
+    expected = _directly(
+        accumulator, column, [Ranges(edge[frame.start], edge[frame.end]) for frame in frames]
+    )
+    rows = column.slice(20, 40)
+    _assert_same(StateTree(accumulator, rows, edges).answers(frames), expected)
+    if accumulator.exact:
+        _assert_same(by_differences(accumulator, rows, frames, edges), expected)
+    growing = Ranges(np.zeros(300, np.int64), np.arange(300) // 8)
+    if can_run(accumulator, [growing]):
+        wanted = _directly(accumulator, column, [Ranges(edge[growing.start], edge[growing.end])])
+        _assert_same(by_running(accumulator, rows, growing, edges), wanted)

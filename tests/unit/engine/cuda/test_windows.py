@@ -27,6 +27,10 @@ def test_errors(device: Device[Any]) -> None:
     device_windows.check_errors(device)
 
 
+def test_parts_of_a_partition(device: Device[Any]) -> None:
+    device_windows.check_parts_of_a_partition(device, 30, (0, 1, 9, 20))
+
+
 def test_many_rows_go_in_steps(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from bamquery.engine.cuda.windows import framed_aggregates
 

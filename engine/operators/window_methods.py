@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.engine.device import Device
+from bamquery.engine.operators.distinct_aggregate import without_needless_distinct
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, SortKey
 from bamquery.plan.functions import HOLDS_VALUES, WINDOW_FUNCTIONS
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
@@ -82,16 +83,27 @@ def method_of(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -
         ordered = name not in ("row_number", "ntile")
         return Method(call, all_rows=name in _OF_ALL_ROWS, peers=ordered)
     if name in _NEIGHBOURS:
-        return _of_neighbour(call)
+        return _of_neighbour(call, device)
     return _of_frame(call, order, device)
 
 
-def _of_neighbour(call: WindowCall) -> Method | None:
-    away = _constant(call.call.arguments[1])
-    if call.ignore_nulls or away is None:
+def _of_neighbour(call: WindowCall, device: Device[Any]) -> Method | None:
+    value, offset, default = call.call.arguments
+    away = _constant(offset)
+    if away is None:
         return None
     away = away if call.call.function == "lead" else -away
-    return Method(call, back=max(-away, 0), ahead=max(away, 0))
+    if not call.ignore_nulls:
+        return Method(call, back=max(-away, 0), ahead=max(away, 0))
+    if abs(away) != 1 or not (isinstance(default, Literal) and not default.value.is_valid):
+        return None
+    # The last value that is not null of all rows before, or the first of all rows behind: an aggregate.
+    one = Literal(pa.scalar(1, pa.int64()))
+    before = WindowFrame("rows", Bound("unbounded preceding"), Bound("preceding", one))
+    behind = WindowFrame("rows", Bound("following", one), Bound("unbounded following"))
+    name, frame = ("last_value", before) if away < 0 else ("first_value", behind)
+    known = AggregateCall(name, (value,), call.type)
+    return _of_frame(WindowCall(known, frame, ignore_nulls=True), (), device)
 
 
 def _of_frame(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> Method | None:
@@ -133,7 +145,7 @@ def _of_frame(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -
 
 def with_a_state(call: WindowCall) -> WindowCall | None:
     """The same as an aggregate that keeps little of any number of rows; None where there is none."""
-    given = call.call
+    (given,) = without_needless_distinct([call.call])
     name = given.function
     if name in _AS_AGGREGATES:
         value = given.arguments[0]
@@ -144,7 +156,7 @@ def with_a_state(call: WindowCall) -> WindowCall | None:
         return None
     if given.order and name not in ("first", "last", "any_value"):
         return None
-    return call
+    return replace(call, call=given)
 
 
 def _is_constant(frame: WindowFrame, bound: Bound, order: Sequence[SortKey]) -> bool:

@@ -87,6 +87,9 @@ AT_ONCE = [  # none of these has to see rows twice
     "first_value(x IGNORE NULLS) OVER (PARTITION BY few ORDER BY row)",
     "last_value(many IGNORE NULLS) OVER (ORDER BY row)",
     "last_value(text) OVER (ORDER BY row)",
+    "lag(x IGNORE NULLS) OVER (ORDER BY row)",
+    "lead(many, -1 IGNORE NULLS) OVER (PARTITION BY few ORDER BY row)",
+    "max(DISTINCT many) OVER (ORDER BY row)",
 ]
 BY_FILE = [
     "percent_rank() OVER (ORDER BY many)",
@@ -115,6 +118,7 @@ BY_FILE = [
     "avg(i) OVER (ORDER BY row // 3 RANGE BETWEEN 4 PRECEDING AND UNBOUNDED FOLLOWING)",
     "min(x) OVER (PARTITION BY few ORDER BY row GROUPS BETWEEN 3 FOLLOWING AND UNBOUNDED FOLLOWING)",
     "last_value(text) OVER (ORDER BY row ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+    "lead(CASE WHEN row % 90 = 5 THEN row END IGNORE NULLS) OVER (ORDER BY row)",
     "first_value(row) OVER (ORDER BY row ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
 ]
 QUERIES = {
@@ -197,6 +201,8 @@ def test_queries(connection: Connection, oracle: duckdb.DuckDBPyConnection, name
         ("count(DISTINCT many) OVER ()", r"count\(\) over a window needs .* memory_limit is"),
         ("nth_value(x, 3) OVER (ORDER BY row)", r"nth_value\(\) over a window needs"),
         ("sum(x) OVER (ORDER BY row ROWS many PRECEDING)", r"sum\(\) over a window needs"),
+        ("lag(x, 2 IGNORE NULLS) OVER (ORDER BY row)", r"lag\(\) over a window needs"),
+        ("lag(x, 1, 0 IGNORE NULLS) OVER (ORDER BY row)", r"lag\(\) over a window needs"),
         ("lag(text, 2000) OVER (ORDER BY row)", r"lag\(\) over a window needs .* memory_limit is"),
         ("sum(x) OVER (ORDER BY row RANGE few PRECEDING)", r"sum\(\) over a window needs"),
         ("sum(x) OVER (ORDER BY row RANGE 1000 PRECEDING)", r"sum\(\) over a window needs"),

@@ -44,8 +44,8 @@ def test_parts_of_a_partition(device: Device[Any]) -> None:
 
 
 def test_a_partition_in_portions(device: Device[Any], tmp_path: Path) -> None:
-    rows = 90
-    key = [i // 3 if i < 60 else 20 for i in range(rows)]
+    rows = 60
+    key = [i // 3 if i < 40 else 20 for i in range(rows)]
     values = [None if i % 7 == 3 else (i * 37) % 50 - 20 for i in range(rows)]
     table = pa.table({"k": pa.array(key, INT), "i": pa.array(values, INT), "row": pa.array(range(rows), INT)})
     k, i, row = (ColumnRef(n, field.name, field.type) for n, field in enumerate(table.schema))
@@ -68,7 +68,7 @@ def test_a_partition_in_portions(device: Device[Any], tmp_path: Path) -> None:
         child = nodes.Values(table.to_batches()[0])
         plan = nodes.Window(child, (), (SortKey(order),), tuple(calls), names)
         operator: Window[Any] = Window(Rows(table, (7,)), plan)
-        given = run_spilling(operator, device, tmp_path, "36 KiB")
+        given = run_spilling(operator, device, tmp_path, "24 KiB")
         assert operator.profile.details["portions"] > 5
         whole: Window[Any] = Window(Rows(table), plan)
         assert_same(given, run(whole, CpuDevice()))

@@ -64,11 +64,8 @@ def test_blocks_begin_and_end_with_groups(seed: int) -> None:
 def test_small_groups_stay_together() -> None:
     keys: list[int | None] = [0, 0, 1, 1, 1, 2, 2, 3]
     found = _blocks(keys, [3, 3, 2], 3, 100, [KEY])
-    assert [(one.rows, one.groups, one.piece) for one in found] == [
-        (2, 1, False),
-        (3, 1, False),
-        (3, 2, False),
-    ]
+    assert [(one.rows, one.groups) for one in found] == [(2, 1), (3, 1), (2, 1), (1, 1)]
+    assert not any(one.piece or one.continues for one in found)
 
 
 def test_without_an_order_all_rows_are_peers() -> None:

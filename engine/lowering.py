@@ -12,6 +12,7 @@ from bamquery.engine.operators.collect_sets import CollectSets
 from bamquery.engine.operators.distinct_aggregate import DistinctAggregate, without_needless_distinct
 from bamquery.engine.operators.expand_sets import SET_NUMBER, ExpandSets
 from bamquery.engine.operators.filter import Filter
+from bamquery.engine.operators.first_rows import FirstRows
 from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
@@ -115,7 +116,7 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
         case nodes.Aggregate(child=child, keys=keys, aggregates=aggregates):
             calls = without_needless_distinct(aggregates)
             kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
-            rows = lower(child)
+            rows = _in_order_for_groups(plan, child, lower) if isinstance(child, nodes.Sort) else lower(child)
             if plan.sets:
                 return _lower_sets(plan, rows, calls, kind)
             rows.encode_texts()
@@ -147,6 +148,21 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
             return Sample(lower(child), plan)
         case _:
             raise AssertionError(f"no operator for {type(plan).__name__}")
+
+
+def _in_order_for_groups(
+    plan: nodes.Aggregate, child: nodes.Sort, lower: Callable[[Plan], Operator[Any]]
+) -> Operator[Any]:
+    """Sorted rows to be grouped; where only first ones are wanted (DISTINCT ON), few of them are sorted."""
+    plain = all(
+        call.function == "first" and not (call.order or call.distinct or call.filter is not None)
+        for call in plan.aggregates
+    )
+    if plan.sets or not plan.keys or not plain or child.limit is not None or child.offset:
+        return lower(child)
+    order = [key for key in child.keys if key.expression not in plan.keys]  # others are alike in a group
+    rows = lower(child.child)
+    return Sort(FirstRows(rows, plan.keys, order), child.keys) if order else rows
 
 
 def _lower_sets(

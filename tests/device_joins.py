@@ -11,8 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.engine.device import Device
-from bamquery.engine.operators.join_device import JoiningTable
-from bamquery.plan.nodes import JoinKind
 from tests.conformance.harness import random_column
 from tests.device_frames import assert_equal, batch_of, fields_of
 from tests.strategies import ALL_TYPES, CHUNK_SIZES
@@ -37,49 +35,6 @@ def check_join_keys(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> 
                 _check(device, _keys(two), _keys(one), nulls_equal)
             _check(device, _keys(one[:1]), _keys(two[:1]), [False])
             _check(device, _keys(two[:1]), _keys(one[:1]), [False])
-
-
-def check_joined(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> None:
-    """Rows that the device puts together itself, for each kind of join that it does so for."""
-    for rows in sizes:
-        for held_rows in (0, 33):
-            key, other = (random_column(pa.int64(), n, n, _DENSE) for n in (rows, held_rows))
-            left = pa.RecordBatch.from_arrays([key, pa.array(range(rows), pa.int64())], ["k", "n"])
-            right = pa.RecordBatch.from_arrays([pa.array(range(held_rows), pa.int64()), other], ["m", "k"])
-            for equal in (False, True):
-                pairs = _pairs(_keys([key]), _keys([other]), [equal])
-                _check_joined(device, left, right, equal=equal, pairs=pairs)
-
-
-def _check_joined(
-    device: Device[Any],
-    left: pa.RecordBatch,
-    right: pa.RecordBatch,
-    *,
-    equal: bool,
-    pairs: Sequence[tuple[int, int]],
-) -> None:
-    frame, held = device.from_arrow(left), device.from_arrow(right)
-    table = device.join_table(device.select(held, [1]), [equal])
-    assert isinstance(table, JoiningTable)
-    found = {position for position, _ in pairs}
-    lone = [(row, None) for row in range(left.num_rows) if row not in found]
-    expected: dict[JoinKind, list[Any]] = {
-        "inner": list(pairs),
-        "left": sorted([*pairs, *lone], key=lambda pair: pair[0]),
-        "semi": sorted(found),
-        "anti": [row for row, _ in lone],
-    }
-    both = [*fields_of(left), *fields_of(right)]
-    for kind, rows in expected.items():
-        fields = both if kind in ("inner", "left") else fields_of(left)
-        frames = table.joined(kind, frame, device.select(frame, [0]), held)
-        given = pa.Table.from_batches([device.to_arrow(one, fields) for one in frames])
-        positions = given.column(1).to_pylist()
-        if kind in ("inner", "left"):
-            assert list(zip(positions, given.column(2).to_pylist(), strict=True)) == rows, kind
-        else:
-            assert positions == rows, kind
 
 
 def check_take_or_null(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> None:

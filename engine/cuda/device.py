@@ -161,10 +161,7 @@ class CudaDevice:
         end = min(start + length, frame.rows)
         if (start, end) == (0, frame.rows):
             return frame
-        return self._on_gpu(
-            "a slice",
-            lambda: make_frame([self.kernels.cut(c, start, end) for c in frame.columns], end - start),
-        )
+        return self._on_gpu("a slice", lambda: self.kernels.between(frame, start, end))
 
     def take(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
         """The rows at those positions."""
@@ -283,9 +280,9 @@ class CudaDevice:
             stream=kernels.stream,
             mr=kernels.memory,
         )
-        starts = list(starts)[:count]
+        starts, parted = list(starts)[:count], make_frame(table.columns(), frame.rows)
         return [
-            make_frame([kernels.cut(column, start, end) for column in table.columns()], end - start)
+            kernels.between(parted, start, end)
             for start, end in zip(starts, [*starts[1:], frame.rows], strict=True)
         ]
 

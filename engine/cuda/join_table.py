@@ -1,27 +1,33 @@
-"""Rows found by their keys with libcudf's hash join, and put together there; the host may ask for pairs."""
+"""Rows found by their keys with libcudf's hash join; the host may ask for pairs."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pylibcudf as plc
 from numpy.typing import NDArray
+from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.join import inner_join
-from pylibcudf.types import NullEquality, NullOrder, Order, TypeId
+from pylibcudf.types import NullEquality, NullPolicy, TypeId
 
 from bamquery.engine.cuda import transfer
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
+from bamquery.engine.cuda.joined_rows import CudaJoinedRows, in_order
 from bamquery.engine.cuda.kernels import INT64, Kernels, viewed
-from bamquery.plan.nodes import Field, JoinKind
+from bamquery.engine.operators.join_device import DeviceJoin
+from bamquery.plan.nodes import Field
 
 Positions = NDArray[np.int64]
 Answer = TypeVar("Answer")
 
 _PORTION: Final = 1 << 20
-"""Rows looked up at once."""
+"""Rows looked up at once, where few are held or a key has many of them."""
+_LARGEST: Final = 1 << 26
+"""Rows looked up at once at most, and pairs of them where that leaves a portion."""
 _BITS: Final = {TypeId.FLOAT32: plc.DataType(TypeId.INT32), TypeId.FLOAT64: INT64}
 _PAIR: Final = (Field("position", pa.int32()), Field("found", pa.int32()))
 
@@ -80,60 +86,34 @@ class CudaJoinTable:
 
     def matches(self, keys: CudaFrame) -> Iterator[tuple[int, Positions, Positions]]:
         """Pairs of equal keys."""
-        for start in range(0, max(keys.rows, 1), _PORTION):
-            stop = min(start + _PORTION, keys.rows)
-            positions, found = self._on_gpu("a join", lambda: self._found(keys, start, stop))  # noqa: B023
+        for start, stop in self.portions(keys.rows):
+            positions, found = self._on_gpu(
+                "a join",
+                lambda: self._on_host(self._kernels.between(keys, start, stop)),  # noqa: B023
+            )
             yield stop, positions + start, found
 
-    def joined(
-        self, kind: JoinKind, frame: CudaFrame, keys: CudaFrame, held: CudaFrame
-    ) -> Iterator[CudaFrame]:
-        """What a frame's rows become; see `bamquery.engine.operators.join_device`."""
+    def joining(self, work: DeviceJoin[CudaFrame]) -> CudaJoinedRows:
+        """A join with the rows; see `bamquery.engine.operators.join_device`."""
+        return CudaJoinedRows(self._kernels, self._on_gpu, self, work)
+
+    def portions(self, rows: int) -> Iterator[tuple[int, int]]:
+        """Runs of that many rows, each to be looked up at once; at least one, maybe without rows.
+
+        A run is as long as the table, since either it or the table is hashed anew for each, and the other
+        read: but no longer than a bounded number of pairs allows, if that leaves `_PORTION` rows.
+        """
+        step = min(self._held.rows, rows, _LARGEST)
+        if step > _PORTION:
+            step = min(step, _LARGEST // self._on_gpu("a join", lambda: self._most_equal))
+        step = max(step, _PORTION)
+        for start in range(0, max(rows, 1), step):
+            yield start, min(start + step, rows)
+
+    def pairs(self, keys: CudaFrame) -> tuple[plc.Column, plc.Column]:
+        """Pairs of equal keys in any order, as int32 positions in `keys` and of prepared rows."""
         kernels = self._kernels
-        for start in range(0, max(keys.rows, 1), _PORTION):
-            stop = min(start + _PORTION, keys.rows)
-
-            def portion() -> CudaFrame:
-                own, wanted = (_rows(kernels, side, start, stop) for side in (frame, keys))  # noqa: B023
-                return self._joined(kind, own, wanted, held)
-
-            yield self._on_gpu("a join", portion)
-
-    def _joined(self, kind: JoinKind, rows: CudaFrame, keys: CudaFrame, held: CudaFrame) -> CudaFrame:
-        kernels = self._kernels
-        positions, found = self._pairs(keys, 0, rows.rows)
-        if kind in ("semi", "anti"):
-            chosen = _marked(kernels, positions, rows.rows)
-            return kernels.kept(rows, chosen if kind == "semi" else kernels.invert(chosen))
-        if kind == "left":
-            alone = kernels.invert(_marked(kernels, positions, rows.rows))
-            (lone,) = kernels.keep([kernels.positions(rows.rows)], alone)
-            nowhere = kernels.repeated(kernels.number(held.rows, pa.int32()), lone.size())
-            positions, found = kernels.joined([positions, lone]), kernels.joined([found, nowhere])
-        order = plc.sorting.stable_sorted_order(
-            plc.Table([positions, found]),
-            [Order.ASCENDING] * 2,
-            [NullOrder.AFTER] * 2,
-            stream=kernels.stream,
-            mr=kernels.memory,
-        )
-        positions, found = kernels.gather([positions, found], order)
-        columns = [*_taken(kernels, rows, positions), *_taken(kernels, held, found)]
-        return make_frame(columns, positions.size())
-
-    def _found(self, keys: CudaFrame, start: int, stop: int) -> tuple[Positions, Positions]:
-        pairs = self._pairs(keys, start, stop)
-        session = self._kernels.session
-        batch = transfer.to_arrow(session, make_frame(pairs, pairs[0].size()), _PAIR)
-        positions, found = (_on_host(column) for column in batch.columns)
-        order = np.argsort(positions, kind="stable")
-        return positions[order], found[order]
-
-    def _pairs(self, keys: CudaFrame, start: int, stop: int) -> tuple[plc.Column, plc.Column]:
-        """Pairs in any order, as positions from `start` on and positions of prepared rows."""
-        kernels = self._kernels
-        columns = [kernels.cut(column, start, stop) for column in keys.columns]
-        asked = _Keys(kernels, columns, stop - start, self._nulls_equal)
+        asked = _Keys(kernels, keys.columns, keys.rows, self._nulls_equal)
         if not asked.rows or not self._held.rows:
             nothing = kernels.nulls(0, pa.int32())
             return nothing, nothing
@@ -146,37 +126,24 @@ class CudaJoinTable:
         )
         return asked.original(kernels, left), self._held.original(kernels, right)
 
+    @functools.cached_property
+    def _most_equal(self) -> int:
+        """The most prepared rows, of at least one, that have one key; the host waits."""
+        kernels = self._kernels
+        columns = self._held.columns
+        request = GroupByRequest(columns[0], [plc.aggregation.count(NullPolicy.INCLUDE)])
+        grouping = GroupBy(plc.Table(columns), NullPolicy.INCLUDE)
+        _, results = grouping.aggregate([request], stream=kernels.stream, mr=kernels.memory)
+        counts = kernels.convert(results[0].columns()[0], INT64)
+        most = kernels.reduce(counts, plc.aggregation.max(), INT64).to_py(stream=kernels.stream)
+        assert isinstance(most, int)
+        return most
 
-def _marked(kernels: Kernels, positions: plc.Column, rows: int) -> plc.Column:
-    """Which of the rows are at one of the positions."""
-    nothing = kernels.repeated(kernels.truth(False), rows)
-    if not positions.size():
-        return nothing
-    found = kernels.repeated(kernels.truth(True), positions.size())
-    spread = plc.copying.scatter(
-        plc.Table([found]), positions, plc.Table([nothing]), stream=kernels.stream, mr=kernels.memory
-    )
-    return spread.columns()[0]
-
-
-def _rows(kernels: Kernels, frame: CudaFrame, start: int, stop: int) -> CudaFrame:
-    return make_frame([kernels.cut(column, start, stop) for column in frame.columns], stop - start)
-
-
-def _taken(kernels: Kernels, frame: CudaFrame, positions: plc.Column) -> list[plc.Column]:
-    """Rows at positions, null beyond the last one."""
-    if not frame.columns:
-        return []
-    if not frame.rows:
-        return [
-            plc.Column.all_null_like(c, positions.size(), stream=kernels.stream, mr=kernels.memory)
-            for c in frame.columns
-        ]
-    return kernels.gather(frame.columns, positions, nullify=True)
-
-
-def _on_host(column: pa.Array[Any]) -> Positions:
-    return np.asarray(column).astype(np.int64)
+    def _on_host(self, keys: CudaFrame) -> tuple[Positions, Positions]:
+        pairs = in_order(self._kernels, *self.pairs(keys))
+        batch = transfer.to_arrow(self._kernels.session, make_frame(pairs, pairs[0].size()), _PAIR)
+        positions, found = (np.asarray(column).astype(np.int64) for column in batch.columns)
+        return positions, found
 
 
 def comparable(kernels: Kernels, column: plc.Column) -> plc.Column:

@@ -231,6 +231,10 @@ class Kernels:
             return column
         return plc.copying.slice(column, [start, end], stream=self.stream)[0]
 
+    def between(self, frame: CudaFrame, start: int, end: int) -> CudaFrame:
+        """A frame's rows from `start` to before `end`, without a copy."""
+        return make_frame([self.cut(column, start, end) for column in frame.columns], end - start)
+
     def joined(self, columns: Sequence[plc.Column]) -> plc.Column:
         """Values of one or more columns of one type."""
         if len(columns) == 1:

@@ -26,9 +26,10 @@ from bamquery.engine.operators.join_build import (
     held_rows,
     some_row,
 )
+from bamquery.engine.operators.join_device import several_rows
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.join_partitions import MOST_LEVELS, PARTS, Partitions
-from bamquery.engine.operators.join_rows import JoinedRows, several_rows
+from bamquery.engine.operators.join_rows import JoinedRows
 from bamquery.engine.operators.key_filter import KeySummary, key_filters, narrow_sides
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.read_first import held_filters, read_first

@@ -15,6 +15,7 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import gathered, sliced
 from bamquery.engine.operators.join_build import fitting_blocks, held_rows
+from bamquery.engine.operators.join_device import several_rows
 from bamquery.engine.operators.join_pairs import (
     JoinCondition,
     PairFinder,
@@ -22,7 +23,6 @@ from bamquery.engine.operators.join_pairs import (
     columns_of_nulls,
     truth_column,
 )
-from bamquery.engine.operators.join_rows import several_rows
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.spill import SpillFile
 from bamquery.plan.nodes import JoinKind

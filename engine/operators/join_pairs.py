@@ -52,6 +52,31 @@ class JoinCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class PairCondition:
+    """A condition on pairs of rows, over no more columns than it reads.
+
+    Attributes:
+        expression: over the columns `of_probe` and then `of_build`, numbered from 0 on.
+        of_probe: columns of the probed side.
+        of_build: columns of the held side.
+    """
+
+    expression: Expression
+    of_probe: tuple[int, ...]
+    of_build: tuple[int, ...]
+
+    @staticmethod
+    def of(residual: Expression, probe_columns: int) -> PairCondition:
+        """The same as a condition over all columns of the probed, then of the held side."""
+        read = sorted(referenced_columns(residual))
+        of_probe = tuple(index for index in read if index < probe_columns)
+        of_build = tuple(index - probe_columns for index in read if index >= probe_columns)
+        return PairCondition(
+            renumber(residual, {old: new for new, old in enumerate(read)}), of_probe, of_build
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Pairs:
     """Pairs of some consecutive probed rows, all there are of them.
 
@@ -104,15 +129,10 @@ class PairFinder(Generic[Frame]):
         self._table = table
         self._keys = condition.probe_keys
         self._wants_undecided = wants_undecided
-        self._residual = condition.residual
-        read = frozenset() if self._residual is None else referenced_columns(self._residual)
-        self._of_probe = sorted(index for index in read if index < probe_columns)
-        of_build = sorted(index for index in read if index >= probe_columns)
-        self._read = context.device.select(build, [index - probe_columns for index in of_build])
-        self._has_build = bool(of_build)
-        if self._residual is not None:
-            places = {old: new for new, old in enumerate([*self._of_probe, *of_build])}
-            self._residual = renumber(self._residual, places)
+        residual = condition.residual
+        self._condition = None if residual is None else PairCondition.of(residual, probe_columns)
+        of_build = () if self._condition is None else self._condition.of_build
+        self._read = context.device.select(build, of_build)
 
     def pairs(self, frame: Frame) -> Iterator[Pairs]:
         """All pairs of the frame's rows, in portions; every row is in one portion, also without a pair.
@@ -126,27 +146,26 @@ class PairFinder(Generic[Frame]):
         for stop, positions, found in self._table.matches(keys):
             self._context.check_cancelled()
             all_pairs = Pairs(start, stop, positions, found, self._nothing_undecided())
-            checks = self._residual is not None and len(positions)
-            yield self._checked(frame, all_pairs) if checks else all_pairs
+            condition = self._condition if len(positions) else None
+            yield all_pairs if condition is None else self._checked(frame, all_pairs, condition)
             start = stop
 
     def _nothing_undecided(self) -> Positions | None:
         return np.zeros(0, np.int64) if self._wants_undecided else None
 
-    def _checked(self, frame: Frame, pairs: Pairs) -> Pairs:
+    def _checked(self, frame: Frame, pairs: Pairs, condition: PairCondition) -> Pairs:
         """The pairs that fulfil the condition, and if wanted the rows for which it is null."""
         device = self._context.device
-        assert self._residual is not None
         sides: list[Frame] = []
-        if self._of_probe or not self._has_build:
-            sides.append(device.take(device.select(frame, self._of_probe), pairs.positions))
-        if self._has_build:
+        if condition.of_probe or not condition.of_build:
+            sides.append(device.take(device.select(frame, condition.of_probe), pairs.positions))
+        if condition.of_build:
             sides.append(device.take(self._read, pairs.found))
         rows = device.join_columns(sides)
-        kept = device.matching(self._residual, rows)
+        kept = device.matching(condition.expression, rows)
         undecided = None
         if self._wants_undecided:
-            unknown = device.matching(Call("is_null", (self._residual,), pa.bool_()), rows)
+            unknown = device.matching(Call("is_null", (condition.expression,), pa.bool_()), rows)
             undecided = np.unique(pairs.positions[unknown])
         return Pairs(pairs.start, pairs.stop, pairs.positions[kept], pairs.found[kept], undecided)
 

@@ -12,9 +12,16 @@ from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.operators.framing import sliced
 from bamquery.engine.operators.join_build import Build
-from bamquery.engine.operators.join_device import JoiningTable, joining_table
+from bamquery.engine.operators.join_device import (
+    DeviceJoin,
+    JoiningRows,
+    OpenMarks,
+    joining_table,
+    several_rows,
+)
 from bamquery.engine.operators.join_pairs import (
     JoinCondition,
+    PairCondition,
     PairFinder,
     Pairs,
     columns_of_nulls,
@@ -22,7 +29,6 @@ from bamquery.engine.operators.join_pairs import (
     truth_column,
 )
 from bamquery.engine.operators.row_marks import RowMarks
-from bamquery.errors import ExecutionError
 from bamquery.plan.nodes import JoinKind
 
 
@@ -42,8 +48,10 @@ class JoinedRows(Generic[Frame]):
         self._held = held
         self._kind = kind
         self._condition = condition
-        self._matched = np.zeros(held.rows, np.bool_) if kind in ("right", "full") else None
         self._marks = RowMarks(context, held.frame, condition) if condition.compared else None
+        self._joins = self._on_device(probe_columns)
+        self._gives_lone = kind in ("right", "full")
+        self._matched = np.zeros(held.rows if self._gives_lone and self._joins is None else 0, np.bool_)
         self._finder = PairFinder(
             context,
             held.table,
@@ -64,9 +72,11 @@ class JoinedRows(Generic[Frame]):
             mark = truth_column(self._device, equal, unknown & ~equal)
             yield self._device.join_columns([frame, mark])
             return
-        table = joining_table(self._held.table, self._kind, self._condition)
-        if table is not None:
-            yield from self._joined(table, frame)
+        if self._joins is not None:
+            keys = self._device.evaluate(self._condition.probe_keys, frame)
+            for rows in self._joins.of(frame, keys):
+                self._check()
+                yield rows
             return
         for pairs in self._finder.pairs(frame):
             if self._kind in ("semi", "anti"):
@@ -76,20 +86,24 @@ class JoinedRows(Generic[Frame]):
             else:
                 yield self._paired(frame, pairs)
 
-    def _joined(self, table: JoiningTable, frame: Frame) -> Iterator[Frame]:
-        """By the device itself."""
-        keys = self._device.evaluate(self._condition.probe_keys, frame)
-        for rows in table.joined(self._kind, frame, keys, self._held.frame):
-            self._check()
-            residual = self._condition.residual
-            yield rows if residual is None else self._device.filter(rows, residual)
+    def _on_device(self, probe_columns: int) -> JoiningRows | None:
+        """The join as the device does it by itself, if it can."""
+        table = joining_table(self._held.table, self._condition)
+        if table is None:
+            return None
+        residual = self._condition.residual
+        condition = None if residual is None else PairCondition.of(residual, probe_columns)
+        return table.joining(DeviceJoin(self._kind, self._held.frame, condition, self._open_marks()))
 
     def lone(self, nothing: Frame) -> Generator[Frame, None, None]:
         """Held rows that were never found, if they are wanted, beside nulls for the columns of `nothing`."""
-        if self._matched is None:
+        if not self._gives_lone:
             return
         device = self._device
-        lone = device.take(self._held.frame, np.flatnonzero(~self._matched))
+        if self._joins is not None:
+            lone = self._joins.lone()
+        else:
+            lone = device.take(self._held.frame, np.flatnonzero(~self._matched))
         for frame in sliced(device, lone):
             rows = device.row_count(frame)
             if rows:
@@ -98,7 +112,7 @@ class JoinedRows(Generic[Frame]):
     def _paired(self, frame: Frame, pairs: Pairs) -> Frame:
         device, held = self._device, self._held.frame
         positions, found = pairs.positions, pairs.found
-        if self._matched is not None:
+        if self._gives_lone:
             self._matched[found] = True
         if self._kind == "single" and (np.diff(positions) == 0).any():
             raise several_rows()
@@ -130,18 +144,15 @@ class JoinedRows(Generic[Frame]):
 
     def _without_answer(self, rows: Frame) -> NDArray[np.bool_]:
         """For rows that have no equal among the held ones: whether it is for nulls that this is not known."""
-        device, held = self._device, self._held
-        count = device.row_count(rows)
-        if not held.rows or all(self._condition.nulls_equal):
-            return np.zeros(count, np.bool_)
-        if held.has_nulls:
-            return np.ones(count, np.bool_)
+        device, count = self._device, self._device.row_count(rows)
+        which = self._open_marks()
+        if which != "null keys":
+            return np.full(count, which == "all")
         (key,) = self._condition.probe_keys
-        return held.null_rows(device, device.evaluate([key], rows), key.type)
+        return self._held.null_rows(device, device.evaluate([key], rows), key.type)
 
-
-def several_rows() -> ExecutionError:
-    """The failure of a subquery that must have one row at most."""
-    return ExecutionError(
-        "a subquery that stands for one value gave several rows: add LIMIT 1 or an aggregate to it"
-    )
+    def _open_marks(self) -> OpenMarks:
+        """The rows that `_without_answer` finds."""
+        if not self._held.rows or all(self._condition.nulls_equal):
+            return "none"
+        return "all" if self._held.has_nulls else "null keys"

@@ -20,11 +20,9 @@ from tests.unit.engine.cuda.fake_columns import (
     NullOrder,
     Order,
     OutOfBoundsPolicy,
-    Scalar,
     Table,
     TypeId,
     UnaryOperator,
-    wrapped,
 )
 
 # Elementwise.
@@ -226,23 +224,6 @@ def repeat(table, counts, stream=None):
                   for c in table.columns()])  # fmt: skip
 
 
-def _running(name, values, kind):
-    found, so_far = [], []
-    for value in values:
-        so_far.append(value)
-        found.append(None if value is None else _aggregated(name, so_far, kind))
-    return found
-
-
-def scan(column, aggregation, inclusive, stream=None, mr=None):
-    assert inclusive.name == "INCLUSIVE"
-    kind = column.type()
-    if aggregation == "sum":
-        assert not column.null_count()
-        return Column.of(np.cumsum(np.array(column.values())).tolist(), kind)
-    return Column.of(_running(aggregation, column.values(), kind), kind)
-
-
 def count_elements(lists, stream=None, mr=None):
     return Column.of(list(map(len, lists.values())), INT32)
 
@@ -273,6 +254,11 @@ def stable_sorted_order(table, orders, nulls, stream=None, mr=None):
 
         positions.sort(key=key, reverse=order == Order.DESCENDING)  # stable, also in reverse
     return Column.of(positions, INT32)
+
+
+def sort(table, orders, nulls, stream=None, mr=None):
+    order = stable_sorted_order(table, orders, nulls)
+    return gather(table, order, OutOfBoundsPolicy.DONT_CHECK)
 
 
 def contains(haystack, needles, stream=None, mr=None):
@@ -313,84 +299,3 @@ def inner_join(left, right, nulls_equal, stream=None, mr=None):
     pairs = [(i, j) for i, row in enumerate(left.rows()) for j in places.get(tuple(row), [])]
     pairs.reverse()  # libcudf promises no order
     return Column.of([i for i, _ in pairs], INT32), Column.of([j for _, j in pairs], INT32)
-
-
-def _nothing(kind, stream=None, mr=None):
-    return Column.of([], kind)
-
-
-# Aggregation.
-
-
-def _total(values, kind):
-    if kind.id() in FLOATS:
-        return _ieee_sum(values)
-    return sum(values)
-
-
-def _ieee_sum(values):
-    with np.errstate(all="ignore"):
-        return float(np.sum(np.array(values, np.float64)))
-
-
-def _aggregated(name, values, kind):
-    values = [v for v in values if v is not None]
-    if name == "count":
-        return len(values)
-    if not values:
-        return None
-    return {"sum": lambda: _total(values, kind), "min": lambda: min(values), "max": lambda: max(values),
-            "any": lambda: any(values)}[name]()  # fmt: skip
-
-
-def reduce(column, aggregation, kind, stream=None, mr=None):
-    return Scalar(kind, wrapped(_aggregated(aggregation, column.values(), kind), kind))
-
-
-class GroupByRequest:
-    def __init__(self, values, aggregations):
-        self.values, self.aggregations = values, aggregations
-
-
-class GroupBy:
-    def __init__(self, keys, null_handling=None, keys_are_sorted=None):
-        self._keys = keys
-        self._nulls_count = null_handling is not None and null_handling.name == "INCLUDE"
-        self._sorted = keys_are_sorted is not None and keys_are_sorted.name == "YES"
-
-    def scan(self, requests, stream=None, mr=None):
-        (keys,) = self._keys.columns()
-        codes = keys.values()
-        assert self._sorted
-        assert codes == sorted(codes)
-        results = []
-        for request in requests:
-            (name,) = request.aggregations
-            kind, values = request.values.type(), request.values.values()
-            found = []
-            for code in dict.fromkeys(codes):
-                found += _running(name, [v for c, v in zip(codes, values, strict=True) if c == code], kind)
-            results.append(Table([Column.of(found, kind)]))
-        return self._keys, results
-
-    def aggregate(self, requests, stream=None, mr=None):
-        rows = self._keys.rows()
-        if not self._nulls_count:
-            assert not any(column.null_count() for column in self._keys.columns())
-        hashed = list(map(_hashable, rows))
-        first = dict(reversed(list(zip(hashed, rows, strict=True))))
-        codes = list(first)[::-1]  # any order but theirs
-        results = []
-        for request in requests:
-            groups: dict[Any, list[Any]] = {code: [] for code in codes}
-            for code, value in zip(hashed, request.values.values(), strict=True):
-                groups[code].append(value)
-            kind = request.values.type()
-            (name,) = request.aggregations
-            found = [_aggregated(name, groups[code], kind) for code in codes]
-            results.append(Table([Column.of(found, INT32 if name == "count" else kind)]))
-        keys = (
-            zip(*(first[code] for code in codes), strict=True) if codes else [()] * len(self._keys.columns())
-        )
-        columns = zip(keys, self._keys.columns(), strict=True)
-        return Table([Column.of(list(values), column.type()) for values, column in columns]), results

@@ -32,8 +32,6 @@ from tests.unit.engine.cuda.fake_columns import (
     size_of,
 )
 from tests.unit.engine.cuda.fake_functions import (
-    GroupBy,
-    GroupByRequest,
     _flags,
     apply_retention_mask,
     binary_operation,
@@ -48,16 +46,16 @@ from tests.unit.engine.cuda.fake_functions import (
     inner_join,
     interleave_columns,
     normalize,
-    reduce,
     repeat,
     replace_nulls,
-    scan,
     scatter,
     sequence,
     slice_column,
+    sort,
     stable_sorted_order,
     unary_operation,
 )
+from tests.unit.engine.cuda.fake_groups import GroupBy, GroupByRequest, count, reduce, scan
 from tests.unit.engine.cuda.fake_strings import (
     _boolean_texts,
     _concatenated,
@@ -100,8 +98,8 @@ def modules() -> dict[str, ModuleType]:
         SeparatorOnNulls=SeparatorOnNulls,
     )
     functions = {
-        "pylibcudf.aggregation": {n: (lambda *a, n=n: n) for n in ("sum", "min", "max", "any", "count")}
-        | {"Aggregation": str},
+        "pylibcudf.aggregation": {n: (lambda *a, n=n: n) for n in ("sum", "min", "max", "any")}
+        | {"Aggregation": str, "count": count},
         "pylibcudf.binaryop": {"BinaryOperator": BinaryOperator, "binary_operation": binary_operation},
         "pylibcudf.unary": {
             "UnaryOperator": UnaryOperator,
@@ -131,7 +129,7 @@ def modules() -> dict[str, ModuleType]:
         "pylibcudf.replace": {"replace_nulls": replace_nulls, "normalize_nans_and_zeros": normalize},
         "pylibcudf.reshape": {"interleave_columns": interleave_columns},
         "pylibcudf.search": {"contains": contains},
-        "pylibcudf.sorting": {"stable_sorted_order": stable_sorted_order},
+        "pylibcudf.sorting": {"sort": sort, "stable_sorted_order": stable_sorted_order},
         "pylibcudf.span": {"Span": object},
         "pylibcudf.stream_compaction": {"apply_retention_mask": apply_retention_mask},
         "pylibcudf.transform": {"encode": encode},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bamquery.engine.device import Device
-from tests.device_joins import check_join_keys, check_joined, check_partition, check_take_or_null
+from tests.device_joins import check_join_keys, check_partition, check_take_or_null
 
 SIZES = (0, 1, 33)
 
@@ -20,7 +20,3 @@ def test_take_or_null(device: Device[Any]) -> None:
 
 def test_partition(device: Device[Any]) -> None:
     check_partition(device, 60)
-
-
-def test_joined(device: Device[Any]) -> None:
-    check_joined(device, SIZES)

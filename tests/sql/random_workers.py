@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import signal
 import tempfile
@@ -13,6 +14,7 @@ from typing import Any, Generic, TypeVar
 Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _PATIENCE = 1.0
 """Seconds that a process has to hand back what it has done."""
 
@@ -51,13 +53,14 @@ def _stop(*_: object) -> None:
 
 
 def _prepare(folder: str) -> None:
+    ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells all processes; the first one decides
     signal.signal(signal.SIGTERM, _stop)
     tempfile.tempdir = folder
 
 
 class Workers(Generic[Piece, Result]):
-    """`jobs` processes; `stopped` says whether Ctrl-C has ended them."""
+    """`jobs` processes; `stopped` says whether Ctrl-C or SIGTERM has ended them."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -65,7 +68,8 @@ class Workers(Generic[Piece, Result]):
 
     def results(self, work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
         """What `work` gives for each piece, as they come; after Ctrl-C what those begun have so far."""
-        before = signal.signal(signal.SIGINT, self._interrupted)
+        signals = (signal.SIGINT, signal.SIGTERM)
+        before = [signal.signal(number, self._interrupted) for number in signals]
         with tempfile.TemporaryDirectory() as folder:  # a process that is killed leaves its files
             pool = ProcessPoolExecutor(self._jobs, initializer=_prepare, initargs=(folder,))
             try:
@@ -75,7 +79,8 @@ class Workers(Generic[Piece, Result]):
                     yield from (future.result() for future in done)
                 yield from self._ended(pool, open_)
             finally:
-                signal.signal(signal.SIGINT, before)
+                for number, handler in zip(signals, before, strict=True):
+                    signal.signal(number, handler)
                 for process in multiprocessing.active_children():
                     process.kill()
                 pool.shutdown()

@@ -59,33 +59,40 @@ def _is_there(process: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize(
-    ("hang", "everyone", "counted"),
-    [
-        ("time.sleep(3600)", False, 10),
-        ("time.sleep(3600)", True, 10),
-        # A library may make another error of what stops it.
-        (_HIDDEN, False, 10),
-        # A process that does not listen is killed, and hands nothing back.
-        ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)", False, 0),
-    ],
-    ids=["the first process", "all processes, as a terminal does", "another error", "does not listen"],
-)
-def test_ends_at_ctrl_c(tmp_path: Path, hang: str, everyone: bool, counted: int) -> None:
-    code = f"FOLDER = {str(tmp_path)!r}\n" + _PROGRAM.replace("HANG", hang)
-    with subprocess.Popen(
+def _running(folder: Path, hang: str) -> subprocess.Popen[str]:
+    code = f"FOLDER = {str(folder)!r}\n" + _PROGRAM.replace("HANG", hang)
+    return subprocess.Popen(
         [sys.executable, "-c", code, "--queries", "2000", "--jobs", "2"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    ) as process:
+    )
+
+
+@pytest.mark.parametrize(
+    ("hang", "sent", "everyone", "counted"),
+    [
+        ("time.sleep(3600)", signal.SIGINT, False, 10),
+        ("time.sleep(3600)", signal.SIGINT, True, 10),
+        ("time.sleep(3600)", signal.SIGTERM, False, 10),
+        # A library may make another error of what stops it.
+        (_HIDDEN, signal.SIGINT, False, 10),
+        # A process that does not listen is killed, and hands nothing back.
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)", signal.SIGINT, False, 0),
+    ],
+    ids=["the first process", "all, as a terminal does", "terminated", "another error", "does not listen"],
+)
+def test_ends_at_ctrl_c(
+    tmp_path: Path, hang: str, sent: signal.Signals, everyone: bool, counted: int
+) -> None:
+    with _running(tmp_path, hang) as process:
         try:
             workers = _started(tmp_path, process, 2)
             if everyone:
-                os.killpg(process.pid, signal.SIGINT)
+                os.killpg(process.pid, sent)
             else:
-                process.send_signal(signal.SIGINT)
+                process.send_signal(sent)
             said, complaints = process.communicate(timeout=60)
         finally:
             if process.poll() is None:
@@ -95,3 +102,13 @@ def test_ends_at_ctrl_c(tmp_path: Path, hang: str, everyone: bool, counted: int)
     assert f": {counted} queries" in said
     assert complaints == ""
     assert not any(map(_is_there, workers))
+
+
+def test_nothing_goes_on_without_the_first_process(tmp_path: Path) -> None:
+    with _running(tmp_path, "time.sleep(3600)") as process:
+        workers = _started(tmp_path, process, 2)
+        process.kill()
+    deadline = time.monotonic() + 60
+    while left := list(filter(_is_there, workers)):
+        assert time.monotonic() < deadline, f"{left} go on"
+        time.sleep(0.05)

@@ -35,6 +35,9 @@ MANY = "SELECT row, text, word FROM t TABLESAMPLE 5000 ROWS REPEATABLE (3)"
 def connection(tmp_path: Path, device_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
     for limit in ("FIRST_VECTORS", "CHUNK_VECTORS"):
         monkeypatch.setattr(scan_chunks, limit, 1)
+    if device_name != "cpu":
+        for limit in ("_FIRST_VECTORS", "_FIRST_ROWS", "_CHUNK_VECTORS"):
+            monkeypatch.setattr(f"bamquery.engine.cuda.scan.scan.{limit}", 1)
     monkeypatch.setattr(reservoir, "_FEWEST_HELD", 100)
     with bamquery.connect(tmp_path / "db", device=device_name, threads=2) as found:
         found.load("t", TABLE)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.operators.framing import block_bytes
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import Expression
@@ -18,10 +19,11 @@ from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field
 
 _PORTION: Final = 1 << 17
+"""Rows given at once at most; fewer where these would be large for the memory limit."""
 
 
 class Repeat(Operator[Frame], Generic[Frame]):
-    """Each of the child's rows as often as an int64 expression says."""
+    """Each of the child's rows as often as an int64 expression says; nothing is held but a frame."""
 
     def __init__(self, child: Operator[Frame], count: Expression) -> None:
         details = {"count": format_expression(count)}
@@ -38,7 +40,9 @@ class Repeat(Operator[Frame], Generic[Frame]):
                 counts = np.maximum(np.asarray(column.fill_null(0)), 0)
                 ends = np.cumsum(counts)
                 total = int(ends[-1]) if len(ends) else 0
-                for start in range(0, total, _PORTION):
+                fit = len(ends) * block_bytes(context.memory.limit) // max(device.nbytes(frame), 1)
+                portion = min(max(fit, 1), _PORTION)
+                for start in range(0, total, portion):
                     context.check_cancelled()
-                    places = np.arange(start, min(start + _PORTION, total))
+                    places = np.arange(start, min(start + portion, total))
                     yield device.take(frame, np.searchsorted(ends, places, side="right"))

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
-from bamquery.engine.operators.framing import sliced
+from bamquery.engine.operators.framing import limited
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.reservoir import Reservoir
 from bamquery.engine.operators.scan_selection import rows_without_columns
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan import nodes
@@ -20,26 +21,27 @@ from bamquery.plan import nodes
 RUN_ROWS: Final = 1024
 """Rows that are drawn together where runs are: a vector, as long as nothing is filtered before."""
 
-_FEWEST_HELD: Final = 1 << 14
-"""Rows beyond those wanted that are held before the least are let go."""
-
 
 class Sample(Operator[Frame], Generic[Frame]):
-    """The child's rows that are drawn, in their order. With a seed they are the same each time."""
+    """The child's rows that are drawn, in their order. With a seed they are the same each time.
+
+    A share of the rows is drawn as they come, with nothing held; a number of them is held, in files where it
+    does not fit `memory_limit`.
+    """
 
     def __init__(self, child: Operator[Frame], sample: nodes.Sample) -> None:
         size = f"{sample.count} rows" if sample.percent is None else f"{sample.percent:g} %"
         seed = {} if sample.seed is None else {"seed": sample.seed}
         details = {"size": size, "drawn": "in runs" if sample.by_run else "row by row", **seed}
         super().__init__(child.fields, (child,), OperatorProfile("Sample", details))
-        self.reservations = int(sample.percent is None)
+        self.reservations = int(sample.percent is None and bool(child.fields))
         self._sample = sample
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Parts of the child's frames; a number of rows comes once all have been seen."""
         draw = np.random.default_rng(self._sample.seed)
         if self._sample.percent is None:
-            yield from self._number(context, draw)
+            yield from self._number(context, draw) if self.fields else self._first(context)
             return
         share = self._sample.percent / 100
         row, run_kept = 0, False
@@ -63,39 +65,29 @@ class Sample(Operator[Frame], Generic[Frame]):
         self, context: ExecutionContext[Frame], draw: np.random.Generator
     ) -> Generator[Frame, None, None]:
         """The rows with the smallest of random keys: any set of so many is as likely as another."""
-        wanted = self._sample.count
+        device, wanted = context.device, self._sample.count
         if not wanted:
             return
-        device = context.device
-        held: list[Frame] = []
-        keys: NDArray[np.float64] = np.empty(0)
-        limit = 1.0
-        with context.memory.reservation("sampling") as memory:
+        with (
+            context.memory.reservation("sampling") as memory,
+            closing(Reservoir(context, wanted, self.fields, memory, self.profile)) as drawn,
+        ):
             with closing(self.children[0].frames(context)) as frames:
                 for frame in frames:
-                    drawn = draw.random(device.row_count(frame))
-                    positions = np.flatnonzero(drawn < limit)
-                    if not len(positions):
-                        continue
-                    held.append(self._taken(device, frame, positions))
-                    keys = np.concatenate([keys, drawn[positions]])
-                    memory.resize(keys.nbytes + sum(map(device.nbytes, held)))
-                    if len(keys) >= 2 * wanted + _FEWEST_HELD:
-                        held, keys = self._least(device, held, keys)
-                        limit = float(keys.max())
-            if held:
-                held, keys = self._least(device, held, keys)
-                yield from sliced(device, held[0])
+                    keys = draw.random(device.row_count(frame))
+                    positions = np.flatnonzero(keys < drawn.limit)
+                    if len(positions):
+                        drawn.add(self._taken(device, frame, positions), keys[positions])
+            with closing(drawn.frames()) as rows:
+                yield from rows
 
-    def _least(
-        self, device: Device[Frame], held: list[Frame], keys: NDArray[np.float64]
-    ) -> tuple[list[Frame], NDArray[np.float64]]:
-        """The rows with the least keys, in their order."""
-        wanted = min(self._sample.count, len(keys))
-        positions = np.sort(np.argpartition(keys, wanted - 1)[:wanted])
-        if not self.fields:
-            return [device.from_arrow(rows_without_columns(wanted))], keys[positions]
-        return [device.take(device.concatenate(held), positions)], keys[positions]
+    def _first(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The first rows, which are like any others where there are no columns."""
+        with (
+            closing(self.children[0].frames(context)) as frames,
+            closing(limited(context.device, frames, self._sample.count, 0)) as rows,
+        ):
+            yield from rows
 
     def _taken(self, device: Device[Frame], frame: Frame, positions: NDArray[np.int64]) -> Frame:
         if len(positions) == device.row_count(frame):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, Protocol, TypeVar
 
 import numpy as np
@@ -25,11 +26,12 @@ Positions = NDArray[np.int64]
 Answer = TypeVar("Answer")
 
 _PORTION: Final = 1 << 20
-"""Rows looked up at once, where few are held or a key has many of them."""
+"""Rows looked up at once at least, if they have no more pairs than `_LARGEST`."""
 _LARGEST: Final = 1 << 26
-"""Rows looked up at once at most, and pairs of them where that leaves a portion."""
+"""Rows looked up at once at most, and about as many pairs."""
 _BITS: Final = {TypeId.FLOAT32: plc.DataType(TypeId.INT32), TypeId.FLOAT64: INT64}
 _PAIR: Final = (Field("position", pa.int32()), Field("found", pa.int32()))
+_COUNT: Final = (Field("pairs", pa.int64()),)
 
 
 class OnGpu(Protocol):
@@ -86,7 +88,7 @@ class CudaJoinTable:
 
     def matches(self, keys: CudaFrame) -> Iterator[tuple[int, Positions, Positions]]:
         """Pairs of equal keys."""
-        for start, stop in self.portions(keys.rows):
+        for start, stop in self.portions(keys):
             positions, found = self._on_gpu(
                 "a join",
                 lambda: self._on_host(self._kernels.between(keys, start, stop)),  # noqa: B023
@@ -97,18 +99,23 @@ class CudaJoinTable:
         """A join with the rows; see `bamquery.engine.operators.join_device`."""
         return CudaJoinedRows(self._kernels, self._on_gpu, self, work)
 
-    def portions(self, rows: int) -> Iterator[tuple[int, int]]:
-        """Runs of that many rows, each to be looked up at once; at least one, maybe without rows.
+    def portions(self, keys: CudaFrame) -> Iterator[tuple[int, int]]:
+        """Runs of rows, each to be looked up at once; at least one, maybe without rows.
 
         A run is as long as the table, since either it or the table is hashed anew for each, and the other
-        read: but no longer than a bounded number of pairs allows, if that leaves `_PORTION` rows.
+        read. But it has no more than about `_LARGEST` pairs, or is one row.
         """
-        step = min(self._held.rows, rows, _LARGEST)
+        step = min(self._held.rows, keys.rows, _LARGEST)
         if step > _PORTION:
-            step = min(step, _LARGEST // self._on_gpu("a join", lambda: self._most_equal))
+            step = min(step, _LARGEST // self._most_equal)
         step = max(step, _PORTION)
-        for start in range(0, max(rows, 1), step):
-            yield start, min(start + step, rows)
+        for start in range(0, max(keys.rows, 1), step):
+            stop = min(start + step, keys.rows)
+            most = (stop - start) * self._held.rows
+            if most > _LARGEST and (stop - start) * self._most_equal > _LARGEST:
+                yield from self._counted(keys, start, stop)
+            else:
+                yield start, stop
 
     def pairs(self, keys: CudaFrame) -> tuple[plc.Column, plc.Column]:
         """Pairs of equal keys in any order, as int32 positions in `keys` and of prepared rows."""
@@ -117,33 +124,70 @@ class CudaJoinTable:
         if not asked.rows or not self._held.rows:
             nothing = kernels.nulls(0, pa.int32())
             return nothing, nothing
-        left, right = inner_join(
-            plc.Table(asked.columns),
-            plc.Table(self._held.columns),
-            NullEquality.EQUAL,
-            stream=kernels.stream,
-            mr=kernels.memory,
-        )
+        left, right = _equal_rows(kernels, asked.columns, self._held.columns)
         return asked.original(kernels, left), self._held.original(kernels, right)
 
     @functools.cached_property
     def _most_equal(self) -> int:
         """The most prepared rows, of at least one, that have one key; the host waits."""
         kernels = self._kernels
-        columns = self._held.columns
+
+        def most() -> int:
+            found = kernels.reduce(self._key_counts()[-1], plc.aggregation.max(), INT64)
+            return int(found.to_py(stream=kernels.stream) or 0)
+
+        return self._on_gpu("a join", most)
+
+    @functools.cached_property
+    def _many(self) -> list[plc.Column]:
+        """What `_key_counts` gives, kept: few keys, where one has many rows."""
+        return self._on_gpu("a join", self._key_counts)
+
+    def _key_counts(self) -> list[plc.Column]:
+        """Each prepared key once, and the int64 number of its rows."""
+        kernels, columns = self._kernels, self._held.columns
         request = GroupByRequest(columns[0], [plc.aggregation.count(NullPolicy.INCLUDE)])
         grouping = GroupBy(plc.Table(columns), NullPolicy.INCLUDE)
-        _, results = grouping.aggregate([request], stream=kernels.stream, mr=kernels.memory)
-        counts = kernels.convert(results[0].columns()[0], INT64)
-        most = kernels.reduce(counts, plc.aggregation.max(), INT64).to_py(stream=kernels.stream)
-        assert isinstance(most, int)
-        return most
+        keys, results = grouping.aggregate([request], stream=kernels.stream, mr=kernels.memory)
+        return [*keys.columns(), kernels.convert(results[0].columns()[0], INT64)]
+
+    def _counted(self, keys: CudaFrame, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Runs of some rows, by the pairs that each row has; the host waits for their numbers."""
+        *known, counts = self._many
+        kernels, wanted = self._kernels, self._kernels.between(keys, start, stop)
+
+        def pairs_of_rows() -> pa.RecordBatch:
+            asked = _Keys(kernels, wanted.columns, wanted.rows, self._nulls_equal)
+            spread = kernels.repeated(kernels.number(0), wanted.rows)
+            if asked.rows:
+                left, right = _equal_rows(kernels, asked.columns, known)
+                spread = kernels.spread(
+                    kernels.gather([counts], right)[0], asked.original(kernels, left), spread
+                )
+            return transfer.to_arrow(kernels.session, make_frame([spread], wanted.rows), _COUNT)
+
+        ends = np.cumsum(np.asarray(self._on_gpu("a join", pairs_of_rows).column(0)))
+        cuts = np.searchsorted(ends, np.arange(_LARGEST, ends[-1], _LARGEST), side="right")
+        inner = [start + cut for cut in np.unique(cuts).tolist() if cut]
+        yield from pairwise([start, *inner, stop])
 
     def _on_host(self, keys: CudaFrame) -> tuple[Positions, Positions]:
         pairs = in_order(self._kernels, *self.pairs(keys))
         batch = transfer.to_arrow(self._kernels.session, make_frame(pairs, pairs[0].size()), _PAIR)
         positions, found = (np.asarray(column).astype(np.int64) for column in batch.columns)
         return positions, found
+
+
+def _equal_rows(
+    kernels: Kernels, left: Sequence[plc.Column], right: Sequence[plc.Column]
+) -> tuple[plc.Column, plc.Column]:
+    return inner_join(
+        plc.Table(list(left)),
+        plc.Table(list(right)),
+        NullEquality.EQUAL,
+        stream=kernels.stream,
+        mr=kernels.memory,
+    )
 
 
 def comparable(kernels: Kernels, column: plc.Column) -> plc.Column:

@@ -37,7 +37,7 @@ class CudaJoinedRows:
 
     def of(self, frame: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
         """What a frame's rows become."""
-        for start, stop in self._table.portions(keys.rows):
+        for start, stop in self._table.portions(keys):
 
             def portion() -> CudaFrame:
                 rows, wanted = (self._kernels.between(side, start, stop) for side in (frame, keys))  # noqa: B023
@@ -154,10 +154,7 @@ def marked(
     if not positions.size():
         return flags
     true = kernels.repeated(kernels.truth(True), positions.size())
-    spread = plc.copying.scatter(
-        plc.Table([true]), positions, plc.Table([flags]), stream=kernels.stream, mr=kernels.memory
-    )
-    return spread.columns()[0]
+    return kernels.spread(true, positions, flags)
 
 
 def _taken(

@@ -214,6 +214,13 @@ class Kernels:
             plc.copying.gather(table, positions, policy, stream=self.stream, mr=self.memory).columns()
         )
 
+    def spread(self, values: plc.Column, positions: plc.Column, over: plc.Column) -> plc.Column:
+        """A copy of `over` that has each of the values, at least one, at its position."""
+        table = plc.copying.scatter(
+            plc.Table([values]), positions, plc.Table([over]), stream=self.stream, mr=self.memory
+        )
+        return table.columns()[0]
+
     def keep(self, columns: Sequence[plc.Column], mask: plc.Column) -> list[plc.Column]:
         """The rows where the mask is true."""
         table = plc.Table(list(columns))

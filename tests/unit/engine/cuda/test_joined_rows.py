@@ -50,6 +50,16 @@ def _frame(device: Device[Any], values: list[int | None]) -> Any:
     return device.from_arrow(pa.RecordBatch.from_arrays([pa.array(values, pa.int64())], ["k"]))
 
 
+@pytest.fixture
+def few(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Portions of few rows."""
+    from bamquery.engine.cuda import join_table
+
+    monkeypatch.setattr(join_table, "_PORTION", 8)
+    monkeypatch.setattr(join_table, "_LARGEST", 64)
+
+
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize(
     ("held", "rows", "longest"),
     [
@@ -65,17 +75,31 @@ def _frame(device: Device[Any], values: list[int | None]) -> Any:
     ],
 )
 def test_portions_are_as_long_as_the_table(
-    device: Device[Any], monkeypatch: pytest.MonkeyPatch, held: list[int | None], rows: int, longest: int
+    device: Device[Any], held: list[int | None], rows: int, longest: int
 ) -> None:
-    from bamquery.engine.cuda import join_table
-
-    monkeypatch.setattr(join_table, "_PORTION", 8)
-    monkeypatch.setattr(join_table, "_LARGEST", 64)
     table: Any = device.join_table(_frame(device, held), [False])
-    portions = list(table.portions(rows))
+    portions = list(table.portions(_frame(device, [-1] * rows)))
     assert [start for start, _ in portions] == list(range(0, max(rows, 1), longest or 8))
     assert portions[0] == (0, longest)
     assert portions[-1][1] == rows
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("equal", [False, True])
+@pytest.mark.parametrize(
+    "keys", [[1] * 30, [1, 2, None, 3] * 20, [None] * 4 + [2] * 4, [2] * 9 + [1] * 9, [3] * 20], ids=str
+)
+def test_portions_have_few_pairs(device: Device[Any], keys: list[int | None], equal: bool) -> None:
+    held = [*[1] * 33, *[2] * 90, *[None] * 40, 5]
+    table: Any = device.join_table(_frame(device, held), [equal])
+    portions = list(table.portions(_frame(device, keys)))
+    assert [start for start, _ in portions] == [0, *(stop for _, stop in portions[:-1])]
+    assert portions[-1][1] == len(keys)
+    counts = [held.count(key) if equal or key is not None else 0 for key in keys]
+    for start, stop in portions:
+        assert start < stop
+        assert sum(counts[start:stop]) < 64 + max(counts[start:stop]) or stop - start == 1
+    assert len(portions) <= -(-len(keys) // 8) + sum(counts) // 64
 
 
 def test_threads_note_found_rows_one_after_the_other(

@@ -80,6 +80,16 @@ class Aggregation(Protocol[Frame, State]):
     order where states are merged in that order.
     """
 
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        """What rows are grouped by."""
+        ...
+
+    @property
+    def calls(self) -> tuple[AggregateCall, ...]:
+        """The aggregate calls."""
+        ...
+
     def partial(self, frame: Frame) -> State:
         """The state of one frame's rows; of a frame without rows too.
 
@@ -119,6 +129,25 @@ class Aggregation(Protocol[Frame, State]):
 
     def from_arrow(self, batch: pa.RecordBatch) -> State:
         """The state that a batch was made from; from those of several states one that has keys repeatedly."""
+        ...
+
+    def value_count(self, state: State, call: int) -> int:
+        """Values in the state of a call that gathers them (`plan.functions` says which do)."""
+        ...
+
+    def values(self, state: State, call: int, start: int, length: int) -> Frame:
+        """At most `length` of a call's gathered values, from number `start` on, group by group, as rows.
+
+        Columns are the keys, then the call's arguments and sort keys, none with a dictionary. A group's
+        rows come in the order in which they came; those that no answer of the call needs are left out.
+        """
+        ...
+
+    def without_values(self, state: State, calls: Sequence[int]) -> State:
+        """The same groups, those calls' gathered values left out, as of groups of which no row counts.
+
+        Calls of the same arguments, filter and order may share their values: all or none of them are given.
+        """
         ...
 
     def final(self, state: State) -> Frame:

@@ -15,6 +15,7 @@ from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.first_rows import FirstRows
 from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.ordered_extremes import without_ordered_extremes
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.repeat import Repeat
 from bamquery.engine.operators.roll_up import RollUp, can_roll_up
@@ -114,7 +115,7 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
         case nodes.Project(child=child, expressions=expressions):
             return Project(lower(child), expressions, plan.fields)
         case nodes.Aggregate(child=child, keys=keys, aggregates=aggregates):
-            calls = without_needless_distinct(aggregates)
+            calls = without_ordered_extremes(without_needless_distinct(aggregates))
             kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
             rows = _in_order_for_groups(plan, child, lower) if isinstance(child, nodes.Sort) else lower(child)
             if plan.sets:

@@ -178,12 +178,7 @@ class MemoryBudget:
             held = self._open.get(one, 0)
             total = self._used - held + wanted
             if wanted > held and wanted > self._room(one):
-                raise MemoryLimitError(
-                    f"{one.what} needs {_readable(wanted)} in memory; with what else the query holds that "
-                    f"makes {_readable(total + self._kept(one))}, and memory_limit is "
-                    f"{_readable(self.limit)}. "
-                    "Raise it with SET memory_limit = '...', or make the query hold less"
-                )
+                raise _refusal(one.what, wanted, total + self._kept(one), self.limit)
             self._open[one] = wanted
             self._used = total
             self._peak = max(self._peak, total)
@@ -196,10 +191,61 @@ class MemoryBudget:
         return unused + self._in_flight + self._to_come()
 
 
+class Division:
+    """One reservation's bytes for several steps of its operator; each can count on half of its share.
+
+    The reservation must not be resized meanwhile. Not thread-safe: steps ask on the operator's thread.
+    """
+
+    def __init__(self, whole: Reservation, parts: int) -> None:
+        """`parts`: that all steps together will have."""
+        self._whole = whole
+        self._parts = self._unopened = parts
+        self._open: dict[Reservation, int] = {}
+        self._sure: dict[Reservation, int] = {}  # parts
+        self._lock = threading.Lock()
+
+    @property
+    def limit(self) -> int:
+        """Bytes that the whole query may hold."""
+        return self._whole.limit
+
+    def reservation(self, parts: int = 1) -> Reservation:
+        """A step's share, empty at first, which errors call what they call the whole."""
+        self._unopened -= parts
+        assert self._unopened >= 0
+        one = Reservation(self, self._whole.what)
+        self._sure[one] = parts
+        return one
+
+    def _begin(self, one: Reservation, *, spare: bool) -> None:
+        self._open[one] = 0
+
+    def _end(self, one: Reservation) -> None:
+        self._change(one, 0)
+        del self._open[one]
+        self._unopened += self._sure.pop(one)
+
+    def _room(self, one: Reservation) -> int:
+        others = [other for other in self._open if other is not one]
+        kept = sum(max(self._open[other], self._part(other)) for other in others)
+        return self._whole.room - kept - self._unopened * self._whole.room // (2 * self._parts)
+
+    def _part(self, one: Reservation) -> int:
+        return self._sure[one] * self._whole.room // (2 * self._parts)
+
+    def _change(self, one: Reservation, wanted: int) -> None:
+        held, room = self._open[one], self._room(one)
+        if wanted > held and wanted > room:
+            raise _refusal(one.what, wanted, self.limit - room + wanted, self.limit)
+        self._whole.resize(self._whole.held - held + wanted)
+        self._open[one] = wanted
+
+
 class Reservation:
     """One operator's part of a budget: a context manager that gives back what it holds."""
 
-    def __init__(self, budget: MemoryBudget, what: str, *, spare: bool = False) -> None:
+    def __init__(self, budget: MemoryBudget | Division, what: str, *, spare: bool = False) -> None:
         self._budget = budget
         self.what = what
         self.held = 0
@@ -208,10 +254,21 @@ class Reservation:
         budget._begin(self, spare=spare)
 
     @property
+    def limit(self) -> int:
+        """Bytes that the whole query may hold."""
+        return self._budget.limit
+
+    @property
     def room(self) -> int:
         """Bytes that it can hold now, those that it holds included."""
         with self._budget._lock:
             return self._budget._room(self)
+
+    @property
+    def certain(self) -> int:
+        """Bytes that it can hold in any case, whatever others hold."""
+        with self._budget._lock:
+            return self._budget._part(self)
 
     def resize(self, size: int) -> None:
         """Hold `size` bytes from now on.
@@ -268,6 +325,14 @@ def keep_freed() -> None:
     if _mallopt is not None and not any(name in os.environ for name in _SET_BY_USER):
         _mallopt(_TRIM_THRESHOLD, _KEPT)
         _mallopt(_MMAP_THRESHOLD, _NEVER_KEPT)
+
+
+def _refusal(what: str, wanted: int, total: int, limit: int) -> MemoryLimitError:
+    return MemoryLimitError(
+        f"{what} needs {_readable(wanted)} in memory; with what else the query holds that makes "
+        f"{_readable(total)}, and memory_limit is {_readable(limit)}. "
+        "Raise it with SET memory_limit = '...', or make the query hold less"
+    )
 
 
 def _readable(size: int) -> str:

@@ -219,6 +219,40 @@ def check_gathered(device: Device[Any], rows: int = 700, types: Sequence[pa.Data
         for keys, edges in (((), [0, rows]), ((ColumnRef(1, "k", keys_kind),), [0, 0, 31, rows])):
             expected = _grouped(CpuDevice(), batch, keys, calls, [0, rows])
             assert_equal(_grouped(device, batch, keys, calls, edges), expected, 1e-9)
+            _check_values(device, batch, keys, [call for call in calls if _gathers(call)])
+
+
+def _gathers(call: AggregateCall) -> bool:
+    return call.function in {"mode", "entropy", "quantile_disc", "quantile_cont", "mad", "string_agg"}
+
+
+def _check_values(
+    device: Device[Any], batch: pa.RecordBatch, keys: Sequence[Expression], calls: Sequence[AggregateCall]
+) -> None:
+    """What is gathered comes back as rows, whole and in pieces, and can be left out of a state."""
+    fields = [Field("key", value_type(key.type)) for key in keys]
+    without_order = [i for i, call in enumerate(calls) if not call.order]
+    found, left = [], []
+    for each in (device, CpuDevice()):
+        aggregation = each.aggregation(keys, calls)
+        state = aggregation.partial(each.from_arrow(batch))
+        for number, call in enumerate(calls):
+            inputs = (*call.arguments, *(key.expression for key in call.order))
+            columns = [*fields, *(Field("input", value_type(e.type)) for e in inputs)]
+            count = aggregation.value_count(state, number)
+            pieces = [aggregation.values(state, number, start, 40) for start in range(0, count, 40)]
+            whole = each.to_arrow(aggregation.values(state, number, 0, count + 1), columns)
+            assert whole.num_rows == count
+            joined = each.concatenate([*pieces, aggregation.values(state, number, count, 5)])
+            assert_equal(_plain_batch(each.to_arrow(joined, columns)), _plain_batch(whole))
+            found.append(whole)
+        answers = [*(Field("key", key.type) for key in keys), *(Field("x", call.type) for call in calls)]
+        rest = aggregation.without_values(state, without_order)
+        assert all(aggregation.value_count(rest, number) == 0 for number in without_order)
+        left.append(each.to_arrow(aggregation.final(rest), answers))
+    for ours, theirs in zip(found[: len(calls)], found[len(calls) :], strict=True):
+        assert_equal(ours, theirs)
+    assert_equal(*left, 1e-9)
 
 
 def _keyed(index: int, kind: pa.DataType, rows: int) -> tuple[pa.DataType, pa.RecordBatch]:

@@ -145,7 +145,7 @@ AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "regr_sxx": "sum of squared distances of x from its mean",
         "regr_sxy": "sum of products of both distances",
         "regr_syy": "sum of squared distances of y from its mean",
-        # These gather their values: memory follows the rows. DISTINCT and ORDER BY allowed.
+        # These gather their values: a state is as large as its rows. DISTINCT and ORDER BY allowed.
         "quantile_cont": "with parameter q: between the two nearest values; of numbers, times and"
         " timestamps in a's type; q from -1 to 1, below 0 in descending order",
         "quantile_disc": "with parameter q: the nearest value from below",

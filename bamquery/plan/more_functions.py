@@ -17,6 +17,8 @@ NUMBERS: Final[Mapping[str, str]] = MappingProxyType(
         "atan2": "double, double",
         "even": "double: the next even number away from zero",
         "nextafter": "nextafter(a, b): the float next to a in the direction of b; floats, doubles",
+        "interpolate": "interpolate(a, b, share double), none null: from a to b by a share of 0 to 1, as"
+        " quantile_cont does: of floats, decimals, dates, times and timestamps; only operators make it",
         "sign": "-1, 0 or 1 of an integer or float, as int8; 0 of NaN",
         "isnan": "float or double",
         "isinf": "float or double",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     Parts,
     concatenate_parts,
 )
-from bamquery.engine.cpu.aggregates.gathered import struct_of
+from bamquery.engine.cpu.aggregates.gathered import flat, lists_of, owners, struct_of
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
 from bamquery.engine.cpu.encoded import evaluate_encoded
 from bamquery.engine.cpu.expressions import evaluate_columns
@@ -66,6 +66,16 @@ class CpuAggregation:
         self._accumulators = tuple(self._answering[i] for i in stated)
         self._averages = _averages(self._stated)
         self._order = sorted(range(len(stated)), key=lambda i: i in self._averages)
+
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        """What rows are grouped by."""
+        return self._keys
+
+    @property
+    def calls(self) -> tuple[AggregateCall, ...]:
+        """The aggregate calls."""
+        return self._calls
 
     def partial(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of one frame's rows."""
@@ -156,6 +166,27 @@ class CpuAggregation:
                 parts[int(aggregate)].append(column.to_numpy(zero_copy_only=False) if plain else column)
         return CpuGroups(tuple(keys), batch.num_rows, tuple(map(tuple, parts)))
 
+    def value_count(self, state: CpuGroups, call: int) -> int:
+        """Values in all lists of a call."""
+        return len(flat(self._lists(state, call)))
+
+    def values(self, state: CpuGroups, call: int, start: int, length: int) -> pa.RecordBatch:
+        """Some of a call's values, each beside the keys of its group."""
+        lists = self._lists(state, call)
+        found = flat(lists).slice(start, length)
+        groups = owners(lists, start, len(found))
+        inputs = len(self._calls[call].arguments) + len(self._calls[call].order)
+        columns = cast("pa.StructArray", found).flatten() if inputs > 1 else [found]
+        return make_batch([*(take(key, groups) for key in state.keys), *columns], len(found))
+
+    def without_values(self, state: CpuGroups, calls: Sequence[int]) -> CpuGroups:
+        """The state with empty lists for those calls."""
+        parts = list(state.parts)
+        for call in calls:
+            nothing = nulls(0, flat(self._lists(state, call)).type)
+            parts[self._places[call]] = (lists_of(nothing, np.zeros(state.groups, np.int64)),)
+        return CpuGroups(state.keys, state.groups, tuple(parts))
+
     def final(self, state: CpuGroups) -> pa.RecordBatch:
         """Keys, then aggregates."""
         columns = [as_type(key, e.type) for key, e in zip(state.keys, self._keys, strict=True)]
@@ -163,6 +194,11 @@ class CpuAggregation:
             columns.append(as_type(accumulator.final(state.parts[place]), call.type))
             assert columns[-1].type == call.type
         return make_batch(columns, state.groups)
+
+    def _lists(self, state: CpuGroups, call: int) -> Column:
+        (lists,) = state.parts[self._places[call]]
+        assert isinstance(lists, pa.Array)
+        return lists
 
 
 def _states(

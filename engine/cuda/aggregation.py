@@ -10,6 +10,7 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.engine.cuda.aggregates.accumulator import Parts, Reducing, joined_parts
+from bamquery.engine.cuda.aggregates.gathered import codes_of, flat, lengths, list_of
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
@@ -19,7 +20,9 @@ from bamquery.engine.cuda.memory import reported
 from bamquery.engine.cuda.reductions import Reduction, by_codes, by_keys
 from bamquery.engine.cuda.transfer import downloaded
 from bamquery.engine.cuda.upload import upload
+from bamquery.engine.cuda.vectors import Vector
 from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.types import value_type
 
 Answer = TypeVar("Answer")
 
@@ -73,6 +76,16 @@ class CudaAggregation:
         all_rows = not any(call.filter is not None for call in self._calls)
         self._reducing = reducing if all_rows and len(reducing) == len(self._calls) else None
 
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        """What rows are grouped by."""
+        return self._keys
+
+    @property
+    def calls(self) -> tuple[AggregateCall, ...]:
+        """The aggregate calls."""
+        return self._calls
+
     def partial(self, frame: CudaFrame) -> CudaGroups:
         """The state of one frame's rows."""
         return self._on_gpu(lambda: self._partial(frame))
@@ -98,6 +111,18 @@ class CudaAggregation:
     def from_arrow(self, batch: pa.RecordBatch) -> CudaGroups:
         """The state of its columns."""
         return self._on_gpu(lambda: self._from_arrow(batch))
+
+    def value_count(self, state: CudaGroups, call: int) -> int:
+        """Values in all lists of a call."""
+        return self._on_gpu(lambda: flat(self._kernels, state.parts[call][0]).size())
+
+    def values(self, state: CudaGroups, call: int, start: int, length: int) -> CudaFrame:
+        """Some of a call's values, each beside the keys of its group."""
+        return self._on_gpu(lambda: self._values(state, call, start, length))
+
+    def without_values(self, state: CudaGroups, calls: Sequence[int]) -> CudaGroups:
+        """The state with empty lists for those calls."""
+        return self._on_gpu(lambda: self._without_values(state, calls))
 
     def final(self, state: CudaGroups) -> CudaFrame:
         """Keys, then aggregates."""
@@ -228,6 +253,27 @@ class CudaAggregation:
             (keys if name == "key" else parts[int(name)]).append(upload(session, column))
         session.synchronize()
         return CudaGroups(tuple(keys), batch.num_rows, tuple(map(tuple, parts)))
+
+    def _values(self, state: CudaGroups, call: int, start: int, length: int) -> CudaFrame:
+        kernels = self._kernels
+        parts = [flat(kernels, part) for part in state.parts[call]]
+        stop = min(start + length, parts[0].size())
+        columns = [kernels.cut(part, start, stop) for part in parts]
+        if not state.keys:
+            return make_frame(columns, stop - start)
+        owners = codes_of(kernels, Vector(kernels, lengths(kernels, state.parts[call][0])))
+        keys = kernels.gather(state.keys, kernels.cut(owners.numbers(kernels), start, stop))
+        return make_frame([*keys, *columns], stop - start)
+
+    def _without_values(self, state: CudaGroups, calls: Sequence[int]) -> CudaGroups:
+        kernels = self._kernels
+        parts = list(state.parts)
+        counts = Vector.repeated(kernels, 0, state.groups).column
+        for call in calls:
+            inputs = self._calls[call].inputs[: len(parts[call])]
+            kinds = [value_type(expression.type) for expression in inputs]
+            parts[call] = tuple(list_of(kernels, kernels.nulls(0, kind), counts) for kind in kinds)
+        return CudaGroups(state.keys, state.groups, tuple(parts))
 
     def _final(self, state: CudaGroups) -> CudaFrame:
         columns = list(state.keys)

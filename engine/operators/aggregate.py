@@ -11,6 +11,7 @@ from bamquery.engine.device import Frame
 from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.framing import sliced
 from bamquery.engine.operators.group_states import grouped
+from bamquery.engine.operators.holistic_states import HolisticStates
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
@@ -49,10 +50,18 @@ class Aggregate(Operator[Frame], Generic[Frame]):
         aggregation = device.aggregation(self._keys, self._aggregates)
         nothing = device.empty(self.children[0].fields)
         with (
-            context.memory.reservation("GROUP BY" if self._keys else "an aggregate") as memory,
+            context.memory.reservation(grouping_name(self._keys, self._aggregates)) as memory,
             closing(self.children[0].frames(context)) as rows,
             closing(
-                grouped(context, rows, nothing, aggregation, memory=memory, profile=self.profile)
+                grouped(
+                    context,
+                    rows,
+                    nothing,
+                    aggregation,
+                    memory=memory,
+                    profile=self.profile,
+                    kind=HolisticStates,
+                )
             ) as groups,
         ):
             for frame in groups:
@@ -72,6 +81,14 @@ def narrow_groups(
     if not read or any(index >= len(keys) for index in read):
         return False
     return child.narrow(substitute(value, keys), late)
+
+
+def grouping_name(keys: Sequence[object], calls: Sequence[AggregateCall]) -> str:
+    """What errors call that which asks for memory: joined texts are what a group is too large by."""
+    joined = any(call.function == "string_agg" for call in calls)
+    if keys:
+        return "GROUP BY with string_agg()" if joined else "GROUP BY"
+    return "string_agg()" if joined else "an aggregate"
 
 
 def group_details(keys: int, fields: Sequence[Field]) -> dict[str, object]:

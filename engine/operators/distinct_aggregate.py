@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import chain
-from types import MappingProxyType
 from typing import Final, Generic
 
 import pyarrow as pa
@@ -14,13 +13,15 @@ import pyarrow as pa
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame, GroupState
 from bamquery.engine.late_filter import LateFilter
-from bamquery.engine.operators.aggregate import group_details, narrow_groups
+from bamquery.engine.operators.aggregate import group_details, grouping_name, narrow_groups
 from bamquery.engine.operators.framing import gathered, sliced
 from bamquery.engine.operators.group_states import GroupStates, grouped
+from bamquery.engine.operators.holistic_states import HolisticStates
+from bamquery.engine.operators.meeting import Meeting
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression
 from bamquery.plan.nodes import Field
 
 _INDIFFERENT: Final = frozenset(
@@ -29,8 +30,6 @@ _INDIFFERENT: Final = frozenset(
         *("arg_min", "arg_max", "arg_min_null", "arg_max_null"),
     }
 )
-_OF_NOTHING: Final[Mapping[str, float]] = MappingProxyType({"count": 0, "regr_count": 0, "entropy": 0.0})
-"""Functions whose value for no rows is not null."""
 
 
 def without_needless_distinct(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
@@ -59,7 +58,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         self._aggregates = tuple(aggregates)
         # One for each grouping of rows, of arguments, and of values.
         self.reservations = 2 + 2 * sum(call.distinct for call in aggregates)
-        self._key_columns = tuple(ColumnRef(i, f.name, f.type) for i, f in enumerate(fields[: len(keys)]))
+        self._meeting = Meeting(fields[: len(keys)], aggregates)
 
     def narrow(self, value: Expression, late: LateFilter) -> bool:
         """As `Aggregate.narrow`."""
@@ -67,36 +66,14 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The groups, once all rows have come."""
-        device = context.device
-        places = [ColumnRef(len(self._keys) + i, "", c.type) for i, c in enumerate(self._aggregates)]
-        meeting = device.aggregation(
-            self._key_columns, [AggregateCall("any_value", (place,), place.type) for place in places]
-        )
-        nothing = device.empty(self.fields)
         with (
             context.memory.reservation("GROUP BY with DISTINCT") as memory,
             closing(self._values(context)) as values,
-            closing(
-                grouped(context, values, nothing, meeting, memory=memory, profile=self.profile)
-            ) as groups,
+            closing(self._meeting.groups(context, values, memory, self.profile)) as groups,
         ):
             for frame in groups:
                 self.profile.details["peak_memory"] = context.memory.peak
-                yield from sliced(
-                    device, device.evaluate([*self._key_columns, *self._answers(places)], frame)
-                )
-
-    def _answers(self, places: Sequence[ColumnRef]) -> list[Expression]:
-        """The calls' values; a group none of whose rows a DISTINCT call counts has no value of it so far."""
-        answers: list[Expression] = []
-        for call, place in zip(self._aggregates, places, strict=True):
-            nothing = _OF_NOTHING.get(call.function)
-            if nothing is None:
-                answers.append(place)
-            else:
-                least = Literal(pa.scalar(nothing, place.type))
-                answers.append(Call("coalesce", (place, least), place.type))
-        return answers
+                yield from sliced(context.device, frame)
 
     def _values(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Keys and the values of some calls, those of the others null; every key comes at least once."""
@@ -106,22 +83,28 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
             plain = [i for i, call in enumerate(self._aggregates) if not call.distinct]
             with closing(first.frames()) as frames:
                 for frame in frames:
-                    yield device.evaluate(self._padded(plain), frame)
+                    yield device.evaluate(self._meeting.row(plain), frame)
             for i, grouping in zip(self._distinct(), others, strict=True):
-                memory = stack.enter_context(context.memory.reservation("GROUP BY with DISTINCT"))
                 fields = self._argument_fields(i)
                 call = _over_arguments(self._aggregates[i], len(self._keys))
-                once = device.aggregation(self._key_columns, [call])
+                memory = stack.enter_context(context.memory.reservation(grouping_name(self._keys, [call])))
+                once = device.aggregation(self._meeting.keys, [call])
                 with (
                     closing(grouping.frames()) as rows,
                     closing(
                         grouped(
-                            context, rows, device.empty(fields), once, memory=memory, profile=self.profile
+                            context,
+                            rows,
+                            device.empty(fields),
+                            once,
+                            memory=memory,
+                            profile=self.profile,
+                            kind=HolisticStates,
                         )
                     ) as frames,
                 ):
                     for frame in frames:
-                        yield device.evaluate(self._padded([i]), frame)
+                        yield device.evaluate(self._meeting.row([i]), frame)
 
     def _first_groupings(
         self, context: ExecutionContext[Frame], stack: ExitStack
@@ -140,7 +123,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         groupings: list[GroupStates[Frame]] = []
         for way in ways:
             memory = stack.enter_context(context.memory.reservation("GROUP BY with DISTINCT"))
-            grouping = GroupStates(context, way, memory, self.profile)
+            grouping: GroupStates[Frame] = HolisticStates(context, way, memory, self.profile)
             groupings.append(stack.enter_context(closing(grouping)))
         with (
             closing(self.children[0].frames(context)) as frames,
@@ -163,16 +146,6 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
             *self.fields[: len(self._keys)],
             *(Field("argument", argument.type) for argument in arguments),
         ]
-
-    def _padded(self, given: Sequence[int]) -> list[Expression]:
-        """Over frames of the keys and the given calls' values: the keys and all calls' values."""
-        columns: list[Expression] = list(self._key_columns)
-        for i, call in enumerate(self._aggregates):
-            if i in given:
-                columns.append(ColumnRef(len(self._keys) + given.index(i), "", call.type))
-            else:
-                columns.append(Literal(pa.scalar(None, call.type)))
-        return columns
 
 
 def _counted(call: AggregateCall) -> Expression:

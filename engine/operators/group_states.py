@@ -79,6 +79,68 @@ class GroupStates(Generic[Frame]):
         self._pending_groups += state.groups
         self._pending_bytes += state.nbytes
         self._taken_groups += state.groups
+        self._make_room()
+
+    def frames(self) -> Generator[Frame, None, None]:
+        """The groups of all rows; nothing is held any more once they are taken.
+
+        Raises:
+            MemoryLimitError: merging the last states needs more than the limit.
+            ExecutionError: see `Aggregation.final`.
+            StorageError: files cannot be written or read back.
+        """
+        self._settle()
+        with closing(self._groups()) as frames:
+            yield from frames
+        self._memory.resize(0)
+
+    def let_go(self) -> None:
+        """Put what is held into files, so that others have its memory, where that is possible.
+
+        Raises:
+            StorageError: the folder has no room for it.
+        """
+        if self._merged or self._pending:
+            self._spill()
+
+    def close(self) -> None:
+        """Let go of files."""
+        if self._parts is not None:
+            self._parts.close()
+
+    def _settle(self) -> None:
+        """No more states will come: what there is goes to where it is finished."""
+        if self._parts is None:
+            self._merge()
+            if self._memory.fits(self._needed()):
+                return
+        self._spill()
+
+    def _groups(self) -> Generator[Frame, None, None]:
+        finished = (
+            ordered_map(self._context, self._aggregation.final, drained(self._merged))
+            if self._parts is None
+            else self._finished(self._parts)
+        )
+        with closing(finished) as frames:
+            yield from frames
+
+    def _finished(self, parts: StateParts[Frame]) -> Generator[Frame, None, None]:
+        with closing(parts.finished(self._memory)) as frames:
+            yield from frames
+        for states in parts.large():
+            with closing(states):
+                below = type(self)(
+                    self._context, self._aggregation, self._memory, self._profile, self._level + 1
+                )
+                with closing(below):
+                    for state in states:
+                        below.add(state)
+                    with closing(below.frames()) as frames:
+                        yield from frames
+
+    def _make_room(self) -> None:
+        """Merge what waits, or put what is held into files, where it is time to."""
         enough = max(_PENDING_GROUPS, self._merged_groups) if self._merges else _SPILLED_GROUPS
         many = self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES
         if many and self._merges:
@@ -91,46 +153,6 @@ class GroupStates(Generic[Frame]):
             self._spill()
         else:
             self._memory.resize(self._needed())
-
-    def frames(self) -> Generator[Frame, None, None]:
-        """The groups of all rows; nothing is held any more once they are taken.
-
-        Raises:
-            MemoryLimitError: merging the last states needs more than the limit.
-            ExecutionError: see `Aggregation.final`.
-            StorageError: files cannot be written or read back.
-        """
-        if self._parts is not None:
-            self._spill()
-            with closing(self._finished(self._parts)) as frames:
-                yield from frames
-        else:
-            self._merge()
-            self._memory.resize(self._needed())
-            with closing(
-                ordered_map(self._context, self._aggregation.final, drained(self._merged))
-            ) as frames:
-                yield from frames
-        self._memory.resize(0)
-
-    def close(self) -> None:
-        """Let go of files."""
-        if self._parts is not None:
-            self._parts.close()
-
-    def _finished(self, parts: StateParts[Frame]) -> Generator[Frame, None, None]:
-        with closing(parts.finished(self._memory)) as frames:
-            yield from frames
-        for states in parts.large():
-            with closing(states):
-                below = GroupStates(
-                    self._context, self._aggregation, self._memory, self._profile, self._level + 1
-                )
-                with closing(below):
-                    for state in states:
-                        below.add(state)
-                    with closing(below.frames()) as frames:
-                        yield from frames
 
     def _spill(self) -> None:
         """What is held goes to files, and nothing is held any more.
@@ -147,13 +169,17 @@ class GroupStates(Generic[Frame]):
             self._parts = StateParts(context, self._aggregation, self._profile, self._level + 1)
             self._merges = groups < _FEW_REPEATED * self._taken_groups
         self._profile.details["peak_memory"] = self._memory.peak
+        self._parts.add(drained(self._given_up()))
+        self._memory.resize(0)
+        release_unused()
+
+    def _given_up(self) -> list[GroupState]:
+        """All that was held, in the rows' order."""
         states = [*self._merged, *self._pending]
         self._merged.clear()
         self._pending.clear()
-        self._parts.add(drained(states))
         self._merged_groups = self._merged_bytes = self._pending_groups = self._pending_bytes = 0
-        self._memory.resize(0)
-        release_unused()
+        return states
 
     def _merge(self) -> None:
         if len(self._merged) > 1:
@@ -213,9 +239,13 @@ def grouped(
     *,
     memory: Reservation,
     profile: OperatorProfile,
+    kind: type[GroupStates[Frame]] | None = None,
 ) -> Generator[Frame, None, None]:
-    """The groups of rows, whose columns are those of `nothing`, a frame without rows."""
-    with closing(GroupStates(context, aggregation, memory, profile)) as states:
+    """The groups of rows, whose columns are those of `nothing`, a frame without rows.
+
+    `kind`: what holds their states; None: `GroupStates`.
+    """
+    with closing((kind or GroupStates)(context, aggregation, memory, profile)) as states:
         empty = True
         with (
             closing(gathered(context.device, rows)) as chunks,

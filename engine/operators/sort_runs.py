@@ -26,6 +26,8 @@ PORTION_ROWS: Final = 1 << 19
 _COPIES: Final = 10
 """Times that a run's block may be in memory: read, waiting, and in the portions of all threads."""
 _MOST_RUNS: Final = 64
+_ROOMS: Final = 6
+"""Blocks are those of a limit of so many times the room for merging at most: two runs fit it twice then."""
 _PROBES: Final = 512
 _PLACE: Final = Field("place", pa.int64())
 
@@ -44,7 +46,9 @@ class SortRuns(Generic[Frame]):
         fields: Sequence[Field],
         keys: Sequence[SortKey],
         profile: OperatorProfile,
+        room: int,
     ) -> None:
+        """`room`: bytes that merging may take."""
         assert context.spill_folder is not None
         self._context = context
         self._folder = context.spill_folder
@@ -52,6 +56,7 @@ class SortRuns(Generic[Frame]):
         self.keys = tuple(keys)
         self._profile = profile
         self._runs: list[SpillFile[Frame]] = []
+        self._target = block_bytes(min(context.memory.limit, _ROOMS * room))
         self._block_bytes = 1  # of the largest
 
     def add(self, ordered: Iterable[Frame]) -> None:
@@ -96,11 +101,10 @@ class SortRuns(Generic[Frame]):
 
     def _written(self, ordered: Iterable[Frame]) -> SpillFile[Frame]:
         device = self._context.device
-        size = block_bytes(self._context.memory.limit)
         with ExitStack() as stack:
             run = stack.enter_context(SpillFile(device, self._folder, self.fields, self._profile))
             for frame in ordered:
-                for block in blocks(device, frame, size):
+                for block in blocks(device, frame, self._target):
                     self._context.check_cancelled()
                     self._block_bytes = max(self._block_bytes, device.nbytes(block))
                     run.write(block)

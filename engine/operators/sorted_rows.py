@@ -62,7 +62,7 @@ def sorted_rows(
                 if context.spill_folder is None:
                     memory.resize(wanted)
                 if runs is None:
-                    runs = stack.enter_context(SortRuns(context, fields, keys, profile))
+                    runs = stack.enter_context(SortRuns(context, fields, keys, profile, memory.room))
                 _add_run(runs, context, held, rows, size)
                 held, rows, size = [], 0, 0
                 memory.resize(0)

@@ -47,14 +47,14 @@ class Gathered(Accumulator):
         joined = take(lists, np.argsort(codes, kind="stable"))
         lengths = np.zeros(groups, np.int64)
         np.add.at(lengths, codes, values_of(compute("list_value_length", lists)))
-        return (lists_of(_flat(joined), lengths),)
+        return (lists_of(flat(joined), lengths),)
 
     def final(self, parts: Parts) -> Column:
         """The answer from each group's values."""
         (lists,) = parts
         assert isinstance(lists, pa.Array)
         counts = values_of(compute("list_value_length", lists))
-        return self.answer(_flat(lists), counts)
+        return self.answer(flat(lists), counts)
 
     @abstractmethod
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
@@ -124,5 +124,12 @@ def lists_of(values: Column, counts: NDArray[np.int64]) -> Column:
     return pa.LargeListArray.from_arrays(offsets, values)
 
 
-def _flat(lists: Column) -> Column:
+def flat(lists: Column) -> Column:
+    """The values of all lists, one after the other."""
     return cast("pa.LargeListArray[Any]", lists).flatten()
+
+
+def owners(lists: Column, start: int, length: int) -> NDArray[np.int64]:
+    """Which list each of some values is in, from number `start` on."""
+    ends = np.cumsum(values_of(compute("list_value_length", lists)))
+    return np.searchsorted(ends, np.arange(start, start + length), side="right").astype(np.int64)

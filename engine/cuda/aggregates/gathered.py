@@ -30,14 +30,14 @@ class Gathered(Accumulator):
 
     def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
         """The lists, joined in the states' order."""
-        counts = added(kernels, _lengths(kernels, parts[0]), codes)
+        counts = added(kernels, lengths(kernels, parts[0]), codes)
         joined = kernels.gather(parts, order_within(kernels, codes))
-        return tuple(list_of(kernels, _flat(kernels, column), counts) for column in joined)
+        return tuple(list_of(kernels, flat(kernels, column), counts) for column in joined)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The answer from each group's values."""
-        counts = Vector(kernels, _lengths(kernels, parts[0]))
-        return self.answer(kernels, tuple(_flat(kernels, part) for part in parts), counts)
+        counts = Vector(kernels, lengths(kernels, parts[0]))
+        return self.answer(kernels, tuple(flat(kernels, part) for part in parts), counts)
 
     @abstractmethod
     def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
@@ -91,12 +91,14 @@ def list_of(kernels: Kernels, values: plc.Column, counts: plc.Column) -> plc.Col
     return plc.Column(plc.DataType(TypeId.LIST), counts.size(), None, None, 0, 0, [offsets.column, values])
 
 
-def _flat(kernels: Kernels, lists: plc.Column) -> plc.Column:
+def flat(kernels: Kernels, lists: plc.Column) -> plc.Column:
+    """The values of all lists, one after the other."""
     if not lists.size():
         return kernels.cut(lists.child(1), 0, 0)
     return lists.list_view().get_sliced_child(stream=kernels.stream)
 
 
-def _lengths(kernels: Kernels, lists: plc.Column) -> plc.Column:
+def lengths(kernels: Kernels, lists: plc.Column) -> plc.Column:
+    """How many values each list has, as int64."""
     found = plc.lists.count_elements(lists, stream=kernels.stream, mr=kernels.memory)
     return kernels.convert(found, INT64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bamquery.engine import memory as memory_module
-from bamquery.engine.memory import MemoryBudget, anonymous_bytes, keep_freed, release_unused
+from bamquery.engine.memory import Division, MemoryBudget, anonymous_bytes, keep_freed, release_unused
 from bamquery.errors import MemoryLimitError
 
 
@@ -55,6 +55,25 @@ def test_announced_reservations_can_count_on_a_part() -> None:
             one.resize(100)
             assert other.room == 600  # the other one's part stays its own
         assert one.room == 800
+
+
+def test_a_reservation_is_divided_among_steps() -> None:
+    budget = MemoryBudget(120)
+    with budget.reservation("GROUP BY") as whole:
+        division = Division(whole, 6)
+        with division.reservation(4) as sort, division.reservation() as counts:
+            assert (sort.certain, counts.certain) == (40, 10)
+            assert sort.room == 100  # ten are for a step that has not begun
+            counts.resize(70)
+            assert (sort.room, whole.held, budget.used) == (40, 70, 70)
+            with pytest.raises(MemoryLimitError, match=r"GROUP BY needs 41 B .* memory_limit is 120 B"):
+                sort.resize(41)
+            sort.resize(40)
+            with division.reservation() as places:
+                assert places.room == 10
+                assert not places.fits(11)
+            assert budget.used == 110
+        assert (whole.held, whole.peak) == (0, 110)
 
 
 def test_what_is_not_used_any_more_is_given_back() -> None:

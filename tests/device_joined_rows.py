@@ -104,7 +104,7 @@ def check_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "_LARGEST", 64)
     for gathered, many in ((_MANY, _MANY), (4, _MANY), (4, 30)):
         monkeypatch.setattr(framing, "GATHERED_ROWS", gathered)
-        monkeypatch.setattr(join, "_MANY_ROWS", many)
+        monkeypatch.setattr(join, "_MANY_ROWS", many // device.task_size)
         for values in (_DENSE, range(40)):
             left, right = _sides(200, 40, values)
             for kind, residual in product(KINDS, (None, _residuals()[0])):

@@ -23,8 +23,10 @@ _SPILLED_GROUPS: Final = 1 << 20
 _SPLIT_GROUPS: Final = 1 << 18
 """Groups from which merging all at once takes too long to be cancelled meanwhile."""
 _PLACES: Final = 64
-_MOST_PLACES: Final = 256
-"""Where groups are so many that they are too many for one place of fewer."""
+"""Where groups are apart; fewer on a device that has work for all its parts with a place alone."""
+_LEAST_PLACES: Final = 4
+_MORE_PLACES: Final = 4
+"""Times as many where groups are too many for those."""
 _MERGING: Final = 4
 """Times that groups are in memory while they are merged: joined, in a table, and as an answer."""
 _UNUSED: Final = 3
@@ -141,7 +143,8 @@ class GroupStates(Generic[Frame]):
 
     def _make_room(self) -> None:
         """Merge what waits, or put what is held into files, where it is time to."""
-        enough = max(_PENDING_GROUPS, self._merged_groups) if self._merges else _SPILLED_GROUPS
+        waiting = _PENDING_GROUPS * self._context.device.task_size
+        enough = max(waiting, self._merged_groups) if self._merges else _SPILLED_GROUPS
         many = self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES
         if many and self._merges:
             self._merge()
@@ -188,18 +191,23 @@ class GroupStates(Generic[Frame]):
             states = [*self._merged, *self._pending]
             self._pending.clear()
             self._merged = [self._merged_state(states)]
-            if self._merged[0].groups > _SPLIT_GROUPS:
+            size = self._context.device.task_size
+            if self._merged[0].groups > _SPLIT_GROUPS * size:
                 (state,) = drained(self._merged)
-                self._merged = list(self._aggregation.split(state, _PLACES, _MEMORY_LEVEL, apart=True))
+                places = max(_PLACES // size, _LEAST_PLACES)
+                self._merged = list(self._aggregation.split(state, places, _MEMORY_LEVEL, apart=True))
         self._pending_groups = self._pending_bytes = 0
         self._merged_groups = sum(state.groups for state in self._merged)
         self._merged_bytes = sum(state.nbytes for state in self._merged)
 
     def _merge_places(self) -> None:
-        count = len(self._merged)
-        large = PLACE_GROUPS * self._context.device.task_size * count
-        if count < _MOST_PLACES and self._merged_groups + self._pending_groups > large:
-            count = _MOST_PLACES
+        count, size = len(self._merged), self._context.device.task_size
+        large = PLACE_GROUPS * size * count
+        if (
+            count == max(_PLACES // size, _LEAST_PLACES)
+            and self._merged_groups + self._pending_groups > large
+        ):
+            count *= _MORE_PLACES
 
         def split(state: GroupState) -> Sequence[GroupState]:
             return self._aggregation.split(state, count, _MEMORY_LEVEL, apart=True)

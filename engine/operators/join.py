@@ -177,7 +177,8 @@ class Join(Operator[Frame], Generic[Frame]):
             for frame in frames:
                 context.check_cancelled()
                 summary.add(frame)
-            if level == 0 and self._condition.build_keys and _rows(device, frames) > _MANY_ROWS:
+            many = _MANY_ROWS * device.task_size
+            if level == 0 and self._condition.build_keys and _rows(device, frames) > many:
                 builds = held_parts(context, frames, self._condition, memory)
             else:
                 no_pairs = self._kind != "mark" and self._condition.is_never_true

@@ -264,12 +264,11 @@ def test_groups_in_places(
     kind: pa.DataType,
 ) -> None:
     """More groups than are merged at once: equal keys of different chunks must come together."""
-    monkeypatch.setattr(group_states, "_SPLIT_GROUPS", 10)
-    monkeypatch.setattr(group_states, "_PENDING_GROUPS", 50)
+    monkeypatch.setattr(group_states, "_SPLIT_GROUPS", 10 // device.task_size)
+    monkeypatch.setattr(group_states, "_PENDING_GROUPS", 50 // device.task_size)
     monkeypatch.setattr(framing, "GATHERED_ROWS", 100 // device.task_size)
     if device.name != "cpu":  # where each step of a merge, however small, is a launch
-        monkeypatch.setattr(group_states, "_PLACES", 8)
-        monkeypatch.setattr(group_states, "_PENDING_GROUPS", 500)
+        monkeypatch.setattr(group_states, "_PENDING_GROUPS", 500 // device.task_size)
         monkeypatch.setattr(framing, "GATHERED_ROWS", 500 // device.task_size)
     table = random_table([kind, pa.int32(), pa.large_string()], ROWS)
     a, b, c = (reference(table, name) for name in "abc")

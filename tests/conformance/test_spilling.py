@@ -236,7 +236,9 @@ def test_answers(
 def test_groups_in_places(
     connection: Connection,
     oracle: duckdb.DuckDBPyConnection,
+    device: Device[Any],
     monkeypatch: pytest.MonkeyPatch,
+    *,
     name: str,
     limit: str,
 ) -> None:
@@ -244,7 +246,7 @@ def test_groups_in_places(
     for module in (state_parts, group_states):
         monkeypatch.setattr(module, "PLACE_GROUPS", 8)
     for least in ("_PENDING_GROUPS", "_SPLIT_GROUPS"):
-        monkeypatch.setattr(group_states, least, 300)
+        monkeypatch.setattr(group_states, least, 300 // device.task_size)
     connection.sql(f"SET memory_limit = '{limit}'")
     relation = connection.sql(QUERIES[name])
     _assert_same(relation.to_arrow(), oracle.sql(QUERIES[name]).to_arrow_table(), ordered=False)

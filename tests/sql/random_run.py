@@ -26,6 +26,7 @@ import pyarrow as pa
 
 import bamquery
 from bamquery.connection import Connection
+from bamquery.engine.operators.join import Join
 from bamquery.errors import BamQueryError, ExecutionError, SqlError, UnsupportedError
 from tests.oracle import connect
 from tests.sql.random_compare import difference
@@ -195,7 +196,9 @@ class Database:
         try:
             if optimized:
                 return self.ours.sql(sql).to_arrow()
-            with mock.patch("bamquery.result.optimize", lambda plan: plan):
+            # As it is written, and sides of joins too that cannot matter since the other one is empty.
+            as_written = mock.patch("bamquery.result.optimize", lambda plan: plan)
+            with as_written, mock.patch.object(Join, "_gives_nothing", return_value=False):
                 return self.ours.sql(sql).to_arrow()
         except Exception as error:
             return error

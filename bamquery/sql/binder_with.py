@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from bamquery.errors import BamQueryError
 from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef, referenced_columns
 from bamquery.plan.nodes import Plan, Project
@@ -22,8 +23,11 @@ BindQuery = Callable[[exp.Expr, Environment], Plan]
 def bind_with(node: exp.With | None, sql: str, environment: Environment, bind: BindQuery) -> Environment:
     """The environment with the named queries in it; each sees those before it.
 
+    What is wrong with a query, or that it has fewer columns than names, is found out where it is named: one
+    that nobody names may be wrong, as in DuckDB.
+
     Raises:
-        SqlError: a query is wrong, a name is given twice, or there are more names than columns.
+        SqlError: a name is given twice.
     """
     seen: set[str] = set()
     for query in () if node is None else node.expressions:
@@ -43,20 +47,30 @@ def bind_with(node: exp.With | None, sql: str, environment: Environment, bind: B
                     )
             return _renamed(plan, columns)
 
-        if node is not None and node.args.get("recursive") and names_itself(query):
-            plan = bind_recursive(query, sql, environment, bind, named)
-        else:
-            plan = named(bind(query.this, environment))
+        try:
+            if node is not None and node.args.get("recursive") and names_itself(query):
+                plan = bind_recursive(query, sql, environment, bind, named)
+            else:
+                plan = named(bind(query.this, environment))
+        except BamQueryError as error:
+            environment = environment.with_named(NamedQuery(name, error, None))
+            continue
         correlation = environment.correlation if _takes_from_outside(plan) else None
         environment = environment.with_named(NamedQuery(name, plan, correlation))
     return environment
 
 
 def named_query(name: str, environment: Environment) -> Plan | None:
-    """The plan of what WITH names so, or None; `ValueError` where it cannot be used here."""
+    """The plan of what WITH names so, or None; `ValueError` where it cannot be used here.
+
+    Raises:
+        BamQueryError: it is wrong itself.
+    """
     found = environment.named.get(fold(name))
     if found is None:
         return None
+    if isinstance(found.plan, BamQueryError):
+        raise found.plan
     if found.correlation is not None and found.correlation is not environment.correlation:
         raise ValueError(
             f'"{found.name}" uses columns of a query around it, and cannot be named in a subquery of its own'

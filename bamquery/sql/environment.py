@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from bamquery.errors import BamQueryError
 from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan
@@ -45,10 +46,16 @@ class Correlation:
 
 @dataclass(frozen=True)
 class NamedQuery:
-    """What WITH names: a plan, and for which subquery it was made, if it takes columns from outside."""
+    """What WITH names.
+
+    Attributes:
+        name: as it is written.
+        plan: what it stands for, or what is wrong with it, which counts only where it is named.
+        correlation: the subquery for which it was made, if it takes columns from outside.
+    """
 
     name: str
-    plan: Plan
+    plan: Plan | BamQueryError
     correlation: Correlation | None
 
 

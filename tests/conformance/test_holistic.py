@@ -84,7 +84,7 @@ QUERIES = {
     "filters": """SELECT b, median(i) FILTER (row > 9000), median(i), mode(i) FILTER (i < 0), count(i),
         mad(f) FILTER (few = 99), entropy(f) FILTER (few = 99) FROM t GROUP BY b""",
     "nothing but nulls": "SELECT b, median(nullif(i, i)), mode(nullif(s, s)), median(i) FROM t GROUP BY b",
-    "different values": """SELECT median(DISTINCT i), median(i), mode(DISTINCT row), count(DISTINCT s),
+    "different values": """SELECT median(DISTINCT i), median(i), mode(DISTINCT row - row), count(DISTINCT s),
         sum(DISTINCT wide), avg(DISTINCT m), quantile_disc(DISTINCT x, 0.4), count(*) FROM t""",
     "different values of groups": """SELECT b, median(DISTINCT i), count(DISTINCT x), sum(DISTINCT m),
         mad(DISTINCT f)

@@ -258,7 +258,7 @@ def test_groups_in_places(
     [
         "SELECT string_agg(text, '-'), median(row) FROM t",
         "SELECT row >= 0 AS k, string_agg(text, '-') FROM t GROUP BY k",
-        "SELECT narrow > 3 AS k, string_agg(DISTINCT text, '-') FROM t GROUP BY k",
+        "SELECT narrow > 3 AS k, string_agg(DISTINCT text || text, '-') FROM t GROUP BY k",
         "SELECT string_agg(text, '-'), mode(text) FROM t",
     ],
 )

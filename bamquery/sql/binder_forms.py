@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.plan.expressions import Expression, Literal
+from bamquery.plan.expressions import Cast, Expression, Literal
 from bamquery.plan.types import INTERVAL
 from bamquery.sql import binder_rows, binder_subqueries, functions, operators
+from bamquery.sql.binder_grouping import has_sets
 from bamquery.sql.call_syntax import query_of_in
 from bamquery.sql.failures import placed
 from bamquery.sql.positions import number_text, reason
@@ -188,7 +189,18 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
             raise ValueError(unknown_type(_type_text(target)))
     with placed(binder.sql, node):
         place = reason("", binder.sql, node).shown(binder.sql) if isinstance(argument, Literal) else ""
-        return operators.explicit_cast(argument, kind, try_=isinstance(node, exp.TryCast), place=place)
+        try_ = isinstance(node, exp.TryCast)
+        found = operators.explicit_cast(argument, kind, try_=try_, place=place)
+    if isinstance(found, Cast | Literal) or not _among_sets(node):
+        return found
+    # Where there are grouping sets a column and its cast are two keys, also if the cast changes nothing.
+    return Cast(found, kind, try_)
+
+
+def _among_sets(node: exp.Expr) -> bool:
+    select = node.find_ancestor(exp.Select)
+    group = None if select is None else select.args.get("group")
+    return group is not None and has_sets(group)
 
 
 def _extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:

@@ -192,9 +192,11 @@ def test_what_goes_through_a_file(connection: Connection, call: str) -> None:
 def test_queries(
     connection: Connection, oracle: duckdb.DuckDBPyConnection, name: str, device_name: str
 ) -> None:
-    limit, least = (2 * LIMIT, 5) if device_name == "cpu" else (3 * LIMIT, 2)  # frames of a GPU weigh more
-    connection.sql(f"SET memory_limit = '{limit} B'")  # several calls make rows large
-    assert _asked(connection, oracle, QUERIES[name], limit) >= least
+    limit = 2 * LIMIT  # several calls make rows large
+    if device_name != "cpu" and name == "partitions of all sizes":
+        limit += LIMIT // 4  # on a GPU frames weigh more
+    connection.sql(f"SET memory_limit = '{limit} B'")
+    assert _asked(connection, oracle, QUERIES[name], limit) >= 5
 
 
 @pytest.mark.parametrize(

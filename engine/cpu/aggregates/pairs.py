@@ -57,8 +57,7 @@ class OfPairs(Accumulator):
             ys, xs = values_of(y), values_of(x)
         counts = count_by_group(codes, groups)
         with np.errstate(all="ignore"):
-            mean_y = add_by_group(codes, ys, groups) / counts
-            mean_x = add_by_group(codes, xs, groups) / counts
+            mean_y, mean_x = (_means(side, codes, counts) for side in (ys, xs))
             from_y, from_x = ys - mean_y[codes], xs - mean_x[codes]
             products = ((from_y, from_y), (from_x, from_x), (from_y, from_x))
             sums = [add_by_group(codes, one * other, groups) for one, other in products]
@@ -89,6 +88,15 @@ class OfPairs(Accumulator):
         with np.errstate(all="ignore"):
             values, known = ANSWERS[self._function](moments)
         return from_values(values, pa.float64(), flags_of(known))
+
+
+def _means(values: Numbers, codes: Codes, counts: Numbers) -> Numbers:
+    """Each group's mean; of one value over and over it is that value, and no distance from it but 0."""
+    base = np.zeros(len(counts))
+    base[codes] = values
+    base[~np.isfinite(base)] = 0
+    moved: Numbers = add_by_group(codes, values - base[codes], len(counts)) / counts
+    return base + moved
 
 
 def common_mean(counts: Numbers, means: Numbers, codes: Codes, totals: Numbers) -> Numbers:

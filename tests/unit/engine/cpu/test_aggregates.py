@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from decimal import Decimal
 
@@ -194,3 +195,19 @@ def test_calls_over_one_state_share_it() -> None:
             alone = CpuAggregation([COLUMNS["k"]], [call])
             pieces = [alone.partial(batch.slice(0, 200)), alone.partial(batch.slice(200))]
             assert found.column(1 + place).equals(alone.final(alone.merge(pieces)).column(1)), call
+
+
+def test_one_value_over_and_over_has_no_spread() -> None:
+    """Three times 0.1 is more than 0.3, and its third more than 0.1: the mean is not found that way."""
+    batch = pa.RecordBatch.from_pydict({"y": [0.1] * 3 + [math.inf, 0.1], "x": [1.0, 2.0, 3.0, 4.0, 5.0]})
+    y, x = (ColumnRef(i, name, pa.float64()) for i, name in enumerate("yx"))
+    names = ("regr_syy", "regr_r2", "regr_avgy")
+    calls = [AggregateCall(name, (y, x), pa.float64()) for name in names]
+    aggregation = CpuAggregation((), calls)
+
+    def answers(rows: pa.RecordBatch) -> list[object]:
+        return [column[0].as_py() for column in aggregation.final(aggregation.partial(rows)).columns]
+
+    assert answers(batch.slice(0, 3)) == [0.0, 1.0, 0.1]
+    assert answers(batch.slice(2))[2] == math.inf
+    assert answers(batch.slice(3))[2] == math.inf

@@ -92,9 +92,11 @@ def _bounds(
         minima, maxima = np.minimum.reduce(lows, axis=1), np.maximum.reduce(highs, axis=1)
         again = np.flatnonzero(np.isnan(minima)) if floats else np.empty(0, np.int64)
         if len(again):
-            minima[again] = np.fmin.reduce(lows[again], axis=1)
-            maxima[again] = np.fmax.reduce(highs[again], axis=1)
+            # Not fmin and fmax: on processors with AVX-512 they lose values beside a signalling NaN.
             missing = np.isnan(parts[again])
+            infinity = parts.dtype.type(np.inf)
+            minima[again] = np.minimum.reduce(np.where(missing, infinity, lows[again]), axis=1)
+            maxima[again] = np.maximum.reduce(np.where(missing, -infinity, highs[again]), axis=1)
             known[again] = ~(missing if nulls is None else missing | nulls[again]).all(axis=1)
     return minima, maxima, known
 

@@ -153,7 +153,19 @@ def _check(connection: Connection, oracle: duckdb.DuckDBPyConnection, sql: str, 
     return relation.profile.spilled
 
 
-@pytest.mark.parametrize("name", QUERIES)
+QUICK = (
+    "the median of all rows",
+    "distances",
+    "frequencies",
+    "groups of mixed sizes",
+    "filters",
+    "few groups",
+)
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in QUERIES]
+)
 def test_answers(
     connection: Connection, oracle: duckdb.DuckDBPyConnection, name: str, tmp_path: Path
 ) -> None:

@@ -211,7 +211,19 @@ def connection(
         yield found
 
 
-@pytest.mark.parametrize("name", QUERIES)
+LONG = (
+    "groups of long texts",
+    "recursive once each of many",
+    "recursive within a recursive one",
+    "every aggregate that is made of parts",
+)
+
+
+def _marked(name: str, *, long: bool) -> Any:
+    return pytest.param(name, marks=pytest.mark.slow) if long else name
+
+
+@pytest.mark.parametrize("name", [_marked(name, long=name in LONG) for name in QUERIES])
 def test_answers(
     connection: Connection, oracle: duckdb.DuckDBPyConnection, name: str, tmp_path: Path
 ) -> None:
@@ -232,7 +244,9 @@ def test_answers(
 
 
 @pytest.mark.parametrize("limit", [f"{LIMIT} B", "1 GiB"])
-@pytest.mark.parametrize("name", ["every aggregate that is made of parts", "several keys", "distinct rows"])
+@pytest.mark.parametrize(
+    "name", [_marked(LONG[-1], long=True), _marked("several keys", long=False), "distinct rows"]
+)
 def test_groups_in_places(
     connection: Connection,
     oracle: duckdb.DuckDBPyConnection,
@@ -332,8 +346,14 @@ def test_a_full_disk(
     assert connection.sql("SELECT count(*) FROM t").fetchall() == [(ROWS,)]
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["early", "late"])
-@pytest.mark.parametrize("name", STOPPED)
+@pytest.mark.parametrize(
+    ("name", "late"),
+    [
+        pytest.param(name, late, marks=[pytest.mark.slow] if late and STOPPED[name] == _SPLIT else [])
+        for name in STOPPED
+        for late in (False, True)
+    ],
+)
 def test_cancelled_by_another_thread(
     connection: Connection,
     device: Device[Any],

@@ -40,6 +40,7 @@ def extremes(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool)
     """Least or greatest of each group's values; anything for a group without any."""
     function: Any
     if values.dtype.kind == "f":
+        values = quiet(values)
         # maximum propagates NaN, fmin avoids it: NaN comes out greatest both ways.
         function, start = (np.maximum, -np.inf) if greatest else (np.fmin, np.nan)
     else:
@@ -52,6 +53,12 @@ def extremes(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool)
         else:
             function.at(found, codes, values)
     return found
+
+
+def quiet(values: NDArray[Any]) -> NDArray[Any]:
+    """The same floats, each NaN of the quiet kind: beside others fmin loses numbers on some processors."""
+    missing = np.isnan(values)
+    return np.where(missing, values.dtype.type(np.nan), values) if missing.any() else values
 
 
 class StoredExtreme(Accumulator):

@@ -37,7 +37,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reader(file: Path, request: pytest.FixtureRequest) -> Iterator[QueueReader]:
     """With little patience, since some faults are found out by it alone."""
     try:
-        reader = QueueReader(file, SIZE, BLOCK, io=cast("IoPath", request.param), patience=0.3)
+        reader = QueueReader(file, SIZE, BLOCK, io=cast("IoPath", request.param), patience=0.8)
     except StorageError as error:
         pytest.skip(str(error))
     yield reader
@@ -105,7 +105,7 @@ def test_late_and_reordered_answers_change_nothing(reader: QueueReader) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [Fault("lose", most=1), Fault("delay", most=1, delay=0.6)], ids=["lost", "late"]
+    "fault", [Fault("lose", most=1), Fault("delay", most=1, delay=1.6)], ids=["lost", "late"]
 )
 def test_an_answer_that_does_not_come_in_time_is_an_error(reader: QueueReader, fault: Fault) -> None:
     set_faults(reader, fault)

@@ -7,6 +7,7 @@ import random
 from decimal import Decimal
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -211,3 +212,24 @@ def test_one_value_over_and_over_has_no_spread() -> None:
     assert answers(batch.slice(0, 3)) == [0.0, 1.0, 0.1]
     assert answers(batch.slice(2))[2] == math.inf
     assert answers(batch.slice(3))[2] == math.inf
+
+
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_signalling_nans_are_as_others(name: str) -> None:
+    """The greatest number, and beside them no other one is lost."""
+    random = np.random.default_rng(6)
+    values = random.normal(size=(300, 128)).astype(np.float32)
+    places = random.integers(0, 128, len(values))
+    values[np.arange(len(values)), places] = np.array([0xFF84C316], np.uint32).view(np.float32)
+    least = np.where(np.isnan(values), np.float32(np.inf), values).min(axis=1)
+    groups = np.repeat(np.arange(len(values)), 128)
+    batch = pa.RecordBatch.from_arrays([pa.array(groups), pa.array(values.ravel())], ["k", "x"])
+    keys = (ColumnRef(0, "k", pa.int64()),)
+    for by, rows, wanted in (
+        (keys, batch, least if name == "min" else np.full(len(values), np.nan)),
+        ((), batch.slice(128, 128), least[1:2] if name == "min" else np.array([np.nan])),
+    ):
+        call = AggregateCall(name, (ColumnRef(1, "x", pa.float32()),), pa.float32())
+        aggregation = CpuAggregation(by, [call])
+        found = np.asarray(aggregation.final(aggregation.partial(rows)).columns[-1])
+        np.testing.assert_array_equal(found, wanted.astype(np.float32))

@@ -22,6 +22,7 @@ def test_kinds(device: Device[Any]) -> None:
     checks.check_kinds(device, SIZES)
 
 
+@pytest.mark.slow
 def test_residuals(device: Device[Any]) -> None:
     checks.check_residuals(device, SIZES[::2])
 
@@ -38,6 +39,7 @@ def test_errors(device: Device[Any]) -> None:
     checks.check_errors(device)
 
 
+@pytest.mark.slow
 def test_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     checks.check_portions(device, monkeypatch)
 

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from bamquery.catalog import StatementCatalog
+from bamquery.engine.device import Device
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError
+from bamquery.errors import BamQueryError, UnsupportedError
 from bamquery.plan.nodes import Plan, Source
 from bamquery.result import Result
 from bamquery.statement_cache import StatementCache
 from bamquery.storage.database import Database
 from bamquery.storage.snapshot import Snapshot
+
+_CPU: Final = "cpu"
 
 
 class Cancellable(Protocol):
@@ -105,11 +108,23 @@ class Session:
         `optimized`: the plan after all rules, where that is known already.
 
         Raises:
-            UnsupportedError: the device cannot run it.
+            UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
         assert self.database is not None  # raises where it is closed
-        device, notes = open_device(self._settings.device, self._settings.gpu_memory_limit)
-        result = Result(plan, device, self._settings, notes, spill_folder=self.path, optimized=optimized)
+        settings = self._settings
+        device, notes = open_device(settings.device, settings.gpu_memory_limit)
+
+        def on(chosen: Device[Any], notes: Sequence[str]) -> Result:
+            return Result(plan, chosen, settings, notes, spill_folder=self.path, optimized=optimized)
+
+        try:
+            result = on(device, notes)
+        except UnsupportedError as refusal:
+            if not settings.allow_cpu or device.name == _CPU:
+                raise
+            why = [reason.message.partition("; SET ")[0] for reason in refusal.reasons]
+            other, _ = open_device(_CPU)
+            result = on(other, [*notes, *(f"device cpu, as allow_cpu is on: {reason}" for reason in why)])
         self.register(result)
         return result
 

@@ -62,6 +62,8 @@ class Settings:
     """How columns are read: `stream`, `vectors`, `blocks`, or `auto` by cost."""
     verify_checksums: bool = True
     """Whether vectors that are read whole are checked against their CRC-32C."""
+    allow_cpu: bool = False
+    """Whether queries that a GPU refuses run on the CPU instead."""
     progress: bool | None = None
     """Whether long statements show a progress bar; None: on a terminal."""
 
@@ -180,6 +182,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "block_size": _parse_block_size,
         "zone_maps": _parse_boolean,
         "dynamic_filters": _parse_boolean,
+        "allow_cpu": _parse_boolean,
         "strategy": _one_of("auto", "stream", "vectors", "blocks"),
         "verify_checksums": _parse_boolean,
         "progress": _parse_boolean,

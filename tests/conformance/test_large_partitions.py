@@ -173,7 +173,13 @@ def _asked(connection: Connection, oracle: duckdb.DuckDBPyConnection, sql: str, 
     return sum(int(part.details.get("portions", 0)) for part in relation.profile.root.walk())
 
 
-@pytest.mark.parametrize("call", [*AT_ONCE, *BY_FILE])
+@pytest.mark.parametrize(
+    "call",
+    [
+        call if number % 3 == 0 else pytest.param(call, marks=pytest.mark.slow)
+        for number, call in enumerate([*AT_ONCE, *BY_FILE])
+    ],
+)
 def test_calls(connection: Connection, oracle: duckdb.DuckDBPyConnection, call: str, tmp_path: Path) -> None:
     before = sorted((tmp_path / "db").rglob("*"))
     assert _asked(connection, oracle, f"SELECT row, text, {call} AS v FROM t") >= 20
@@ -271,7 +277,9 @@ def _some_calls(draw: random.Random) -> Iterator[str]:
         yield f"{function} OVER ({by}ORDER BY {draw.choice(orders)} {frame})"
 
 
-@pytest.mark.parametrize("seed", range(16))
+@pytest.mark.parametrize(
+    "seed", [seed if seed < 4 else pytest.param(seed, marks=pytest.mark.slow) for seed in range(16)]
+)
 def test_any_limit_gives_the_same(connection: Connection, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(seed)
     calls = ", ".join(f"{call} AS c{i}" for i, call in enumerate(_some_calls(draw)))

@@ -213,6 +213,9 @@ def connection(
 
 LONG = (
     "groups of long texts",
+    "recursive once each",
+    "recursive with itself",
+    "asof with a key of text",
     "recursive once each of many",
     "recursive within a recursive one",
     "every aggregate that is made of parts",
@@ -245,7 +248,7 @@ def test_answers(
 
 @pytest.mark.parametrize("limit", [f"{LIMIT} B", "1 GiB"])
 @pytest.mark.parametrize(
-    "name", [_marked(LONG[-1], long=True), _marked("several keys", long=False), "distinct rows"]
+    "name", [_marked(LONG[-1], long=True), _marked("several keys", long=True), "distinct rows"]
 )
 def test_groups_in_places(
     connection: Connection,

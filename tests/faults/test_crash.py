@@ -100,6 +100,7 @@ def publications():
         return [n for n, operation in enumerate(operations) if operation.kind == "publish"]
 
 
+@pytest.mark.slow
 def test_a_crash_after_another_process_was_killed():
     published = publications()
     for killed_at in [published[3] + 1, random.Random(0).randrange(published[0], published[-1])]:

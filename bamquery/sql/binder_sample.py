@@ -22,12 +22,13 @@ def sampled(plan: Plan, node: exp.Expr | None, sql: str) -> Plan:
     if node is None:
         return plan
     with placed(sql, node):
+        # A method in parentheses without a seed has False for one.
         method = str(node.args["method"].name).upper() if node.args.get("method") else "SYSTEM"
         if method not in _METHODS:
             raise ValueError(
                 f"there is no sampling method {method.lower()}: use {', '.join(_METHODS).lower()}"
             )
-        percent, size, seed = (_number(node.args.get(name)) for name in ("percent", "size", "seed"))
+        percent, size, seed = (_number(node.args.get(name) or None) for name in ("percent", "size", "seed"))
         if percent is None and size is None:
             raise ValueError("a sample needs a size, such as 10% or 10 ROWS")
         if seed is not None and (seed != int(seed) or seed < 0):

@@ -27,6 +27,12 @@ class GroupSums:
         """A value of each group, on each row of it."""
         return Vector(self._kernels, self._codes.of_rows(self._kernels, values.column))
 
+    def mean(self, values: Vector, totals: Vector) -> Vector:
+        """Each group's mean; of one value over and over it is that value, and no distance from it but 0."""
+        some = Vector(self._kernels, some_value(self._kernels, values.column, self._codes)).filled(0.0)
+        base = (some - some).equals(0.0).choose(some, 0.0)  # no infinity, no NaN
+        return base + self.of(values - self.on_rows(base)) / totals
+
     def common_mean(self, counts: Vector, means: Vector, totals: Vector) -> Vector:
         """The mean of all states of a group, of doubles."""
         # Means of one value far from zero must come back exactly: weigh differences, not values.

@@ -51,7 +51,7 @@ class OfPairs(Accumulator):
         sums = GroupSums(kernels, codes)
         counts = codes.counted(kernels)
         weights = Vector(kernels, counts).to(FLOAT64)
-        mean_y, mean_x = sums.of(y) / weights, sums.of(x) / weights
+        mean_y, mean_x = (sums.mean(side, weights) for side in (y, x))
         from_y, from_x = y - sums.on_rows(mean_y), x - sums.on_rows(mean_x)
         products = (from_y * from_y, from_x * from_x, from_y * from_x)
         return (counts, mean_y.column, mean_x.column, *(sums.of(v).column for v in products))

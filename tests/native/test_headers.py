@@ -8,6 +8,7 @@ import pytest
 from tests.native.programs import CORE, WARNINGS, compiler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("header", sorted(CORE.glob("*.hpp")), ids=lambda header: header.name)
 def test_header_compiles_alone(header: Path, tmp_path: Path) -> None:
     source = tmp_path / "alone.cpp"

@@ -11,7 +11,7 @@ CORE = Path(__file__).parents[2] / "driver" / "core"
 FLAGS = ["-std=c++20", "-O1", "-g", "-pthread", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror"]
 
 
-@pytest.mark.parametrize("sanitizers", ["address,undefined", "thread"])
+@pytest.mark.parametrize("sanitizers", ["thread", pytest.param("address,undefined", marks=pytest.mark.slow)])
 def test_page_cache_under_sanitizers(sanitizers: str, tmp_path: Path) -> None:
     compiler = os.environ.get("CXX") or "g++"
     if shutil.which(compiler) is None:

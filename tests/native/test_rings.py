@@ -20,7 +20,7 @@ def built(sanitizers: str, folder: Path) -> Path:
 
 
 # All in one test, so that the program is built once.
-@pytest.mark.parametrize("sanitizers", ["thread", "address,undefined"])
+@pytest.mark.parametrize("sanitizers", ["thread", pytest.param("address,undefined", marks=pytest.mark.slow)])
 def test_rings(sanitizers: str, tmp_path: Path) -> None:
     program = built(sanitizers, tmp_path)
     for arguments in [(), ("stress", "4", "1")]:

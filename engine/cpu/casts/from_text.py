@@ -19,6 +19,7 @@ from bamquery.plan import interval_text, parsing
 _ISO: Final = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?)?$"
 """Timestamps that Arrow reads as DuckDB does."""
 
+_DECIMAL_DIGITS: Final = 38
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
@@ -67,19 +68,22 @@ def to_float(column: Column, kind: Kind) -> Outcome:
 def to_decimal(column: Column, kind: Kind) -> Outcome:
     """Digits beyond the scale round half away from zero."""
     assert isinstance(kind, pa.Decimal128Type)
-    try:
-        return Outcome(convert(column, kind))
-    except pa.ArrowInvalid:
-        bound = Decimal(10) ** (kind.precision - kind.scale)
+    # Arrow's parser wraps around where a number has more digits than any decimal.
+    if (pc.max(compute("utf8_length", column)).as_py() or 0) <= _DECIMAL_DIGITS:
+        try:
+            return Outcome(convert(column, kind))
+        except pa.ArrowInvalid:
+            pass  # digits beyond the scale, another notation, no number
+    bound = Decimal(10) ** (kind.precision - kind.scale)
 
-        def parse(text: str) -> Decimal | None:
-            number = parsing.exact_number(text)
-            if number is None:
-                return None
-            number = parsing.rounded(number, kind.scale)
-            return number if abs(number) < bound else None
+    def parse(text: str) -> Decimal | None:
+        number = parsing.exact_number(text)
+        if number is None:
+            return None
+        number = parsing.rounded(number, kind.scale)
+        return number if abs(number) < bound else None
 
-        return _parsed(column, parse, kind)
+    return _parsed(column, parse, kind)
 
 
 def to_date(column: Column, kind: Kind) -> Outcome:

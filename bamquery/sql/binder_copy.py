@@ -31,6 +31,7 @@ from bamquery.sql.file_options import (
     copy_path,
     count,
     file_request,
+    json_columns,
     text,
     texts,
 )
@@ -193,16 +194,13 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
     if said == "tsv" and request.options.delimiter is None:
         request = _with(request, delimiter="\t")
     columns = tree.args.get("columns") or ()
-    if file_format == "json" and not columns:
-        plan = bind_files([path], file_format, place, sql, catalog, request)
-        columns = [exp.to_identifier(field.name) for field in plan.fields]
-        positions = target_positions(target, columns, sql)
-        defaults = Defaults(target, (), sql)  # a member that no object has is null, as one that some lack
-    else:
-        positions = target_positions(target, columns, sql)
-        if file_format == "csv":
-            request = _with(request, text=_exact(target, positions))
-        plan = bind_files([path], file_format, place, sql, catalog, request)
+    positions = target_positions(target, columns, sql)
+    if file_format == "csv":
+        request = _with(request, text=_exact(target, positions))
+    elif file_format == "json" and not request.types:
+        fields = [target.schema.field(position) for position in positions]
+        request = json_columns(request, [(field.name, field.type) for field in fields])
+    plan = bind_files([path], file_format, place, sql, catalog, request)
     check_count(place, len(plan.fields), positions, target, sql)
     return Insert(target.name, arranged(plan, positions, place, sql, defaults))
 

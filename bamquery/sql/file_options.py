@@ -208,11 +208,30 @@ def _csv_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType
 
 
 def _json_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
-    return replace(request, types=types, columns=tuple(str(name) for name, _ in types))
+    if not all(isinstance(name, str) for name, _ in types):
+        raise ValueError("it takes types by name, such as {'a': 'INTEGER'}")
+    return json_columns(request, [(str(name), kind) for name, kind in types])
+
+
+def json_columns(request: FileRequest, types: Sequence[tuple[str, pa.DataType]]) -> FileRequest:
+    """`request` for the members of these names, as columns of these types."""
+    declared = tuple(types)
+    return replace(
+        request,
+        types=declared,
+        columns=tuple(name for name, _ in declared),
+        options=replace(request.options, declared=declared),
+    )
 
 
 def _json_format(request: FileRequest, value: str) -> FileRequest:
-    layouts = {"auto": "auto", "newline_delimited": "lines", "nd": "lines", "array": "array"}
+    layouts = {
+        "auto": "auto",
+        "newline_delimited": "lines",
+        "nd": "lines",
+        "array": "array",
+        "unstructured": "objects",
+    }
     if fold(value) not in layouts:
         raise ValueError(f"it takes one of {', '.join(layouts)}")
     return replace(request, options=replace(request.options, layout=layouts[fold(value)]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +9,20 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import json
 
 from bamquery.errors import IngestError
-from bamquery.storage.ingest.failures import reason, unreadable
-from bamquery.storage.ingest.json_blocks import JsonBlock, is_array, read_json_blocks
+from bamquery.storage.ingest.failures import unreadable
+from bamquery.storage.ingest.json_arrow import infer_with_arrow, parse_with_arrow
+from bamquery.storage.ingest.json_blocks import JsonBlock, find_layout, read_json_blocks
+from bamquery.storage.ingest.json_columns import (
+    Built,
+    build_columns,
+    common_type,
+    conflict,
+    infer_columns,
+    natural_type,
+    type_words,
+)
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.ingest.source import Chunk
 from bamquery.storage.types import DataType
@@ -29,7 +37,7 @@ class _Found:
     """What the values of one member have been so far."""
 
     parsed: DataType = field(default_factory=pa.null)
-    """What the parser is asked for: null, a number, BOOLEAN, text or a nested type."""
+    """What they are parsed as: null, a number, BOOLEAN, text or a nested type."""
     readings: list[DataType] = field(default_factory=lambda: [_DATE, _STAMP])
     """What a text may also be."""
 
@@ -39,11 +47,21 @@ class _Found:
         return self.readings[0] if pa.types.is_large_string(self.parsed) and self.readings else self.parsed
 
 
-class JsonPart:
-    """One JSON file, plain or gzip: an array of objects, or an object a line. Satisfies `Part`.
+def _declared(kind: DataType) -> _Found:
+    """Of a member whose type is said."""
+    readings: list[DataType] = [_DATE] if kind == _DATE else [_DATE, _STAMP] if kind == _STAMP else []
+    return _Found(natural_type(kind), readings)
 
-    Columns are the objects' members in the order in which they first come up; objects that lack one have null
-    there. Numbers are BIGINT or DOUBLE, texts that all are dates or timestamps are those.
+
+class JsonPart:
+    """One JSON file, plain or gzip: an array of objects, or one after another. Satisfies `Part`.
+
+    Columns are the objects' members in the order in which they first come up, or those that the options
+    declare; objects that lack one have null there, and a null in the place of an object is a row of nulls.
+    Numbers are BIGINT, HUGEINT or DOUBLE, texts that all are dates or timestamps are those. Declared columns
+    are of types that cast to what is declared: text, where it is what is written that decides.
+
+    Arrow's parser reads all that it reads right, and Python's the blocks that have anything else.
     """
 
     is_text: Final = False
@@ -60,87 +78,94 @@ class JsonPart:
             self.bytes = path.stat().st_size
         except OSError as error:
             raise unreadable(path, error) from error
-        self._array = is_array(path, options.layout)
-        found: dict[str, _Found] = {}
-        rows = 0
-        for block in read_json_blocks(path, array=self._array):
-            rows += self._look_through(block, found)
-        if not found:
-            raise IngestError("has no objects with members", path)
-        self.rows = rows
-        self._found = found
-        self.schema = pa.schema([pa.field(name, member.type) for name, member in found.items()])
+        self._declared = dict(options.declared)
+        self._found = {name: _declared(kind) for name, kind in options.declared}
+        self._layout = find_layout(path, options.layout) if self.bytes else "lines"
+        self.rows = sum(self._look_through(block) for block in self._blocks())
+        if not self._found and any(b"{" in block.data for block in self._blocks()):
+            raise IngestError("has no objects with members: columns={'a': 'INTEGER', …} names columns", path)
+        self.schema = self._schema()
+
+    def name_nothing(self) -> None:
+        """Make a column `json`, as DuckDB does, of a file that has none: no rows, or nothing but nulls."""
+        self._found["json"] = _Found(pa.null() if self.rows else pa.large_string(), [])
+        self.schema = self._schema()
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """See `Part.read`."""
         del types
         names = [self.schema.names[column] for column in columns]
-        wanted = names or self.schema.names[:1]
-        parsed = pa.schema([pa.field(name, self._found[name].parsed) for name in dict.fromkeys(wanted)])
-        first_row = 1
+        parsed = pa.schema([pa.field(name, self._found[name].parsed) for name in dict.fromkeys(names)])
         share = self.bytes / max(self.rows, 1)
-        for block in read_json_blocks(self.path, array=self._array):
-            table = self._parse(block, parsed)
-            arrays = [self._interpreted(table.column(name), name, block) for name in names]
-            batch = pa.RecordBatch.from_arrays(arrays, names) if names else _rows_only(table.num_rows)
-            yield Chunk(batch, block.place, first_row, int(share * table.num_rows))
+        for block in self._blocks():
+            built = self._built(block, parsed)
+            if built.misfits:
+                raise self._changed(block)
+            arrays = dict(zip(parsed.names, built.arrays, strict=True))
+            chosen = [self._interpreted(arrays[name], name, block) for name in names]
+            batch = pa.RecordBatch.from_arrays(chosen, names) if names else _rows_only(built.rows)
+            yield Chunk(batch, block.place, 1, int(share * built.rows))
 
-    def _look_through(self, block: JsonBlock, found: dict[str, _Found]) -> int:
-        table = self._parse(block, None)
-        texts = []
-        for name, type_ in zip(table.column_names, table.schema.types, strict=True):
-            member = found.setdefault(name, _Found())
-            # Arrow makes timestamps of some texts; which texts are is decided by all of them.
-            is_text = pa.types.is_string(type_) or pa.types.is_timestamp(type_)
-            member.parsed = self._common(member.parsed, pa.large_string() if is_text else type_, name, block)
-            if is_text and member.readings:
-                texts.append(name)
+    def _schema(self) -> pa.Schema:
+        return pa.schema([pa.field(name, member.type) for name, member in self._found.items()])
+
+    def _blocks(self) -> Iterator[JsonBlock]:
+        return read_json_blocks(self.path, self._layout) if self.bytes else iter(())
+
+    def _look_through(self, block: JsonBlock) -> int:
+        rows = self._try_declared(block) if self._declared else self._infer(block)
+        texts = [
+            name
+            for name, member in self._found.items()
+            if pa.types.is_large_string(member.parsed) and member.readings
+        ]
         if texts:
             as_text = pa.schema([pa.field(name, pa.large_string()) for name in texts])
-            again = self._parse(block, as_text)
-            for name in texts:
-                readings = found[name].readings
-                readings[:] = [kind for kind in readings if _read_as(again.column(name), kind) is not None]
-        return int(table.num_rows)
+            for name, array in zip(texts, self._built(block, as_text).arrays, strict=True):
+                readings = self._found[name].readings
+                readings[:] = [kind for kind in readings if _read_as(array, kind) is not None]
+        return rows
 
-    def _parse(self, block: JsonBlock, schema: pa.Schema | None) -> pa.Table:
-        try:
-            block.data.decode()
-            return json.read_json(
-                io.BytesIO(block.data),
-                read_options=json.ReadOptions(block_size=len(block.data) + 1, use_threads=False),
-                parse_options=json.ParseOptions(
-                    explicit_schema=schema,
-                    newlines_in_values=self._array,
-                    unexpected_field_behavior="infer" if schema is None else "ignore",
-                ),
-            )
-        except UnicodeDecodeError as error:
-            raise IngestError(
-                f"{block.place}: is not UTF-8 text: convert it (iconv -f LATIN1 -t UTF-8)", self.path
-            ) from error
-        except pa.ArrowInvalid as error:
-            raise IngestError(f"{block.place}: cannot be read: {reason(error)}", self.path) from error
+    def _try_declared(self, block: JsonBlock) -> int:
+        """Make text of the columns with values that are not what is declared."""
+        natural = pa.schema(
+            [
+                pa.field(name, member.parsed)
+                for name, member in self._found.items()
+                if not pa.types.is_large_string(member.parsed)
+            ]
+        )
+        built = self._built(block, natural)
+        for name in built.misfits:
+            self._found[name].parsed = pa.large_string()
+        return built.rows
 
-    def _common(self, one: DataType, other: DataType, name: str, block: JsonBlock) -> DataType:
-        if one == other or pa.types.is_null(other):
-            return one
-        if pa.types.is_null(one):
-            return other
-        if {one, other} == {pa.int64(), pa.float64()}:
-            return pa.float64()
-        raise IngestError(f'{block.place}: member "{name}" is {other}, and {one} before', self.path)
+    def _infer(self, block: JsonBlock) -> int:
+        rows, types = infer_with_arrow(block, self.path) or infer_columns(block, self.path)
+        for name, type_ in types.items():
+            member = self._found.setdefault(name, _Found())
+            common = common_type(member.parsed, type_)
+            if common is None:
+                raise IngestError(conflict(block.place, name, type_words(type_), member.parsed), self.path)
+            member.parsed = common
+        return rows
 
-    def _interpreted(self, column: pa.ChunkedArray[Any], name: str, block: JsonBlock) -> pa.Array[Any]:
+    def _built(self, block: JsonBlock, schema: pa.Schema) -> Built:
+        return parse_with_arrow(block, schema, self.path) or build_columns(
+            block, schema, self.path, self._declared
+        )
+
+    def _interpreted(self, array: pa.Array[Any], name: str, block: JsonBlock) -> pa.Array[Any]:
         member = self._found[name]
-        array: Any = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
         if member.type == member.parsed:
-            return array  # type: ignore[no-any-return]
-        read = _read_as(column, member.type)
+            return array
+        read = _read_as(array, member.type)
         if read is None:
-            raise IngestError(f"{block.place}: the file changed since its types were found", self.path)
-        result: Any = read.combine_chunks()
-        return result  # type: ignore[no-any-return]
+            raise self._changed(block)
+        return read
+
+    def _changed(self, block: JsonBlock) -> IngestError:
+        return IngestError(f"{block.place}: the file changed since its types were found", self.path)
 
 
 def _rows_only(rows: int) -> pa.RecordBatch:
@@ -148,7 +173,7 @@ def _rows_only(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([nothing], ["rows"]).select([])
 
 
-def _read_as(texts: pa.ChunkedArray[Any], kind: DataType) -> pa.ChunkedArray[Any] | None:
+def _read_as(texts: pa.Array[Any], kind: DataType) -> pa.Array[Any] | None:
     """The texts as dates or timestamps; None if one of them is none."""
     shape = _DATE_SHAPE if kind == _DATE else _STAMP_SHAPE
     if pc.all(pc.match_substring_regex(texts, shape), min_count=0).as_py() is False:

@@ -68,6 +68,9 @@ def open_source(
     else:
         name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     parts = [_open_file(file, known_format, progress, options) for file in files]
+    first = parts[0]
+    if isinstance(first, JsonPart) and not any(len(part.schema) for part in parts):
+        first.name_nothing()
     if options.filename:
         parts = [NamedPart(part) for part in parts]
     return UnifiedSource(name, parts, columns=columns, exclude=exclude)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
@@ -24,7 +26,9 @@ class FileOptions:
     all_text: bool = False
     """CSV: whether all are."""
     layout: str = "auto"
-    """JSON: "lines" (an object a line) or "array"."""
+    """JSON: "lines" (an object a line), "array" or "objects" (one after another, over several lines)."""
+    declared: tuple[tuple[str, pa.DataType], ...] = ()
+    """JSON: the members that become columns, and what these are to be cast to; all, if it is not empty."""
     filename: bool = False
     """A last column `filename`: the path of the file that a row is from."""
 

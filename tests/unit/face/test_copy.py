@@ -288,7 +288,6 @@ def test_what_is_wrong_is_said(ours: Connection, tmp_path: Path, sql: str, messa
         ('[{"a":1}] x', "object"),
         ("{}\n", "no objects with members"),
         ('{"a":"\xff"}'.encode("latin1"), "not UTF-8"),
-        ("", "empty"),
     ],
 )
 def test_json_that_cannot_be_rows(ours: Connection, tmp_path: Path, text: str | bytes, message: str) -> None:

@@ -81,3 +81,14 @@ def test_csv(tmp_path):
     used = peak(tmp_path, tmp_path / "x.csv", 10 << 20)
     print(f"peak {used >> 20} MiB")
     assert used < GIB
+
+
+def test_json(tmp_path):
+    line = '{"id": 18446744073709551615, "name": "someone", "when": "2024-01-01 10:00:00", "x": 1.5}\n'
+    with (tmp_path / "x.json").open("w") as file:
+        file.write("null\n")
+        for _ in range(40):
+            file.write(line * 100_000)
+    used = peak(tmp_path, tmp_path / "x.json", 4_000_001)
+    print(f"peak {used >> 20} MiB")
+    assert used < GIB

@@ -81,7 +81,7 @@ def to_decimal(column: Column, kind: Kind) -> Outcome:
         if number is None:
             return None
         number = parsing.rounded(number, kind.scale)
-        return number if abs(number) < bound else None
+        return number if number.copy_abs() < bound else None
 
     return _parsed(column, parse, kind)
 

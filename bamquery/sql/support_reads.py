@@ -55,7 +55,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Limit: ("expression",),
         exp.Offset: ("expression",),
         exp.Distinct: ("expressions", "on"),
-        exp.Star: ("except_",),
+        exp.Star: ("except_", "replace", "rename", "ilike"),
         exp.Alias: ("this", "alias"),
         # Expressions.
         exp.Identifier: ("this",),

@@ -82,8 +82,6 @@ ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyTy
         (exp.Column, "db"): "a schema before a column's table",
         (exp.Column, "catalog"): "a database before a column's table",
         (exp.CTE, "key_expressions"): "USING KEY",
-        (exp.Star, "replace"): "* REPLACE",
-        (exp.Star, "rename"): "* RENAME",
         (exp.Group, "totals"): "WITH TOTALS",
         (exp.Limit, "limit_options"): "LIMIT with a percentage",
         (exp.Ordered, "with_fill"): "WITH FILL",

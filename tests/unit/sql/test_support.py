@@ -122,10 +122,9 @@ SELECT id FROM trips WHERE id BETWEEN SYMMETRIC 5 AND 1
 SELECT id FROM trips WHERE zone LIKE ANY ('a', 'b')
 SELECT id FROM trips WHERE zone REGEXP 'a'
 SELECT id IN zone FROM trips
-SELECT COLUMNS(*) FROM trips
-SELECT COLUMNS('i.*') FROM trips
-SELECT * RENAME (id AS x) FROM trips
-SELECT * LIKE 'i%' FROM trips
+SELECT COLUMNS(['id']) FROM trips
+SELECT COLUMNS(lambda c: c LIKE 'i%') FROM trips
+SELECT * EXCLUDE (trips.id) FROM trips
 SELECT unnest([1, 2])
 SELECT zone.x FROM trips
 SELECT main.trips.id FROM trips

@@ -176,7 +176,9 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
 
 def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
     name = node.this
-    if isinstance(name, exp.Identifier) and not _is_single_quoted(name, sql):
+    in_schema = node.text("db").lower() == "main"  # main.t: a table or view, whatever else has its name
+    catalog = catalog.stored() if in_schema else catalog
+    if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
         with placed(sql, node):
             named = named_query(name.this, environment)
         if named is not None:

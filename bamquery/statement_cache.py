@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.catalog import StatementCatalog
-from bamquery.engine.folding import depends_on_time, fold
+from bamquery.engine.folding import depends_on_time, fold, moments_read
 from bamquery.engine.sources import StoredTable
 from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.optimizer import optimize
@@ -78,13 +78,15 @@ class StatementCache:
         self, text: str, catalog: StatementCatalog, parameters: Parameters | None
     ) -> Iterator[Statement]:
         statements = bind(text, catalog, parameters)
+        moments = moments_read()
         first = next(statements, None)
+        lasting = moments_read() == moments  # VALUES and range() may hold the time of binding
         if first is None:
             return
         tables = catalog.only_tables()
         yield first
         others = list(itertools.islice(statements, 1))
-        if isinstance(first, Query) and not others and tables and parameters is None:
+        if isinstance(first, Query) and lasting and not others and tables and parameters is None:
             self._keep(text, first.plan, tables)
         yield from others
         yield from statements

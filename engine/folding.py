@@ -6,6 +6,7 @@ fail is left to fail when it runs. `now()` is one moment for the whole plan.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -43,12 +44,25 @@ def fold_expression(expression: Expression) -> Expression:
     return transform(expression, _folder())
 
 
+class _Moments(threading.local):
+    read = 0
+
+
+_moments = _Moments()
+
+
+def moments_read() -> int:
+    """How often this thread has put a moment in the place of `now()`: what came of it is soon out of date."""
+    return _moments.read
+
+
 def _folder() -> Callable[[Expression], Expression]:
     """What folds a call or cast whose arguments are folded; its now() is when it was made."""
     moment = Literal(pa.scalar(time.time_ns() // 1000, pa.int64()).cast(pa.timestamp("us", "UTC")))
 
     def rewrite(expression: Expression) -> Expression:
         if isinstance(expression, Call) and expression.function == "now":
+            _moments.read += 1
             return moment
         return _constant(expression) or expression
 

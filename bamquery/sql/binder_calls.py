@@ -36,6 +36,8 @@ def _function(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
                 raise ValueError(f"{name.lower()}() is not supported: {REFUSED[name.lower()]}")
             if is_window_function(name):
                 raise ValueError(f"{name.lower()}() needs OVER (...)")
+            if name.lower() == "columns":
+                raise ValueError("COLUMNS() can stand in SELECT and WHERE only")
             hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS])
             raise ValueError(f"there is no function {name}().{hint}")
     arguments = binder.bind_all(node.expressions)

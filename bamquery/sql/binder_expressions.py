@@ -90,6 +90,11 @@ class ExpressionBinder:
         with placed(self.sql, node):
             if isinstance(node.this, exp.Star):
                 return self._star(node)
+            chosen: ColumnRef | None = node.meta.get("chosen")
+            if chosen is not None:
+                if self.aggregates is not None:
+                    self.aggregates.note(chosen, node)
+                return chosen
             found = self.outer_column(node.name, node.table, node)
             if found is None:
                 others = self.aliases.names if self.aliases is not None and not node.table else []

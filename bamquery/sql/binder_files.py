@@ -32,8 +32,8 @@ FILE_FUNCTIONS: Final = {
 }
 
 
-def bind_file_function(node: exp.Expr, sql: str, catalog: Catalog) -> Plan:
-    """read_parquet() and its like: a path or a list of them, and options.
+def bind_file_function(node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Plan:
+    """read_parquet() and its like: a path or a list of them, and options; `others` are not of files.
 
     Raises:
         SqlError: no such function or option, no such file, or one that cannot be read.
@@ -41,7 +41,8 @@ def bind_file_function(node: exp.Expr, sql: str, catalog: Catalog) -> Plan:
     name = node.name.lower()
     with placed(sql, node):
         if not isinstance(node, exp.Anonymous) or name not in FILE_FUNCTIONS:
-            raise ValueError(f"there is no table function {name}().{suggestion(name, FILE_FUNCTIONS)}")
+            known = [*FILE_FUNCTIONS, *others]
+            raise ValueError(f"there is no table function {name}().{suggestion(name, known)}")
         plain, named = arguments(node)
         if len(plain) != 1:
             raise ValueError(f"{name}() takes one path or list of paths, and options by name")

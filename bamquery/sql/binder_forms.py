@@ -97,8 +97,11 @@ def _in(binder: ExpressionBinder, node: exp.In) -> Expression:
         return binder_rows.bind_in(binder, node)
     value, *candidates = binder.bind_all([node.this, *node.expressions])
     with placed(binder.sql, node):
-        if not candidates:
-            raise ValueError("IN needs at least one value")
+        if not candidates:  # false, but null for null
+            return operators.logical(
+                "and",
+                [operators.is_null_test(value, negate=False), operators.literal(None, operators.BOOLEAN)],
+            )
         return operators.is_in(value, candidates)
 
 

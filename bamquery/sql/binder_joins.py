@@ -170,6 +170,8 @@ def _column(scope: Scope, name: str, side: str) -> ColumnRef:
     if found is None:
         hint = suggestion(name, [column.name for column, _ in scope.visible])
         raise ValueError(f'there is no column "{name}" on the {side} side of the join.{hint}')
+    if fold(found.name) != fold(name):  # by its synonym, which DuckDB compares by but does not merge
+        raise ValueError(f'on the {side} side of the join "{name}" is called "{found.name}": write ON')
     return found
 
 

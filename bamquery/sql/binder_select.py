@@ -13,6 +13,7 @@ from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 from bamquery.plan.nodes import Filter, Plan, SortKey
 from bamquery.sql import operators
 from bamquery.sql.binder_aggregates import AggregateCollector, Sets, has_aggregate, has_window, is_key
+from bamquery.sql.binder_columns import expand_columns
 from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.binder_grouping import has_sets, plain_terms
 from bamquery.sql.binder_limit import limited, row_count
@@ -63,6 +64,7 @@ class SelectBinder:
         )
         self._plan, self._scope = sources.bind(node.args.get("from_"), node.args.get("joins") or ())
         self._plan = sampled(self._plan, node.args.get("sample"), sql)
+        expand_columns(node, self._scope, sql)
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
         self._collector = AggregateCollector(sql, self._scope) if grouped else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from bamquery.sql.binder_expressions import ExpressionBinder
 from bamquery.sql.binder_files import bind_file_function, bind_files
 from bamquery.sql.binder_joins import JoinBinder
 from bamquery.sql.binder_sample import sampled
+from bamquery.sql.binder_series import SERIES_FUNCTIONS, bind_series
 from bamquery.sql.binder_with import named_query
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.coercion import coerce, common_type
@@ -73,6 +74,8 @@ class SourceBinder:
                 plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
                 plan = sampled(plan, source.args.get("sample"), self.sql)
                 scope = _aliased(Scope.of(name, plan.fields), alias, self.sql)
+                if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
+                    scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
             case exp.Values():
                 plan, name = bind_values(source, self.sql), ""
@@ -173,7 +176,9 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
 
 def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
     name = node.this
-    if isinstance(name, exp.Identifier) and not _is_single_quoted(name, sql):
+    in_schema = node.text("db").lower() == "main"  # main.t: a table or view, whatever else has its name
+    catalog = catalog.stored() if in_schema else catalog
+    if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
         with placed(sql, node):
             named = named_query(name.this, environment)
         if named is not None:
@@ -182,8 +187,10 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
         if _is_single_quoted(name, sql):
             return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
         source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
+    elif name.name.lower() in SERIES_FUNCTIONS:
+        return bind_series(name, sql), name.name.lower()
     else:
-        return bind_file_function(name, sql, catalog), name.name
+        return bind_file_function(name, sql, catalog, SERIES_FUNCTIONS), name.name
     return Scan(source, tuple(range(len(source.schema)))), called
 
 
@@ -194,6 +201,14 @@ def _is_single_quoted(name: exp.Identifier, sql: str) -> bool:
 
 def _stem(path: str) -> str:
     return path.rpartition("/")[2].partition(".")[0]
+
+
+def _named_like_table(scope: Scope, alias: exp.TableAlias, function: str) -> Scope:
+    """The only column of a function of numbers, called like the alias, which may be called as before, too."""
+    if function not in SERIES_FUNCTIONS or alias.args.get("columns"):
+        return scope
+    named = scope.renamed(alias.this.name, [alias.this.name])
+    return replace(named, synonyms=((named.columns[0], function),))
 
 
 def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:

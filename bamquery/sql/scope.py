@@ -35,12 +35,14 @@ class Scope:
         visible: what * stands for, in that order, with the table of each: columns that USING compares come
             once, and belong to no table.
         merged: those columns that USING compares: a name alone means them before any other.
+        synonyms: columns with a second name, that of the function which gives them.
     """
 
     tables: tuple[ScopeTable, ...] = ()
     columns: tuple[ColumnRef, ...] = ()
     visible: tuple[tuple[ColumnRef, str], ...] = ()
     merged: tuple[ColumnRef, ...] = ()
+    synonyms: tuple[tuple[ColumnRef, str], ...] = ()
 
     @classmethod
     def of(cls, table: str, fields: Iterable[Field]) -> Scope:
@@ -75,13 +77,16 @@ class Scope:
             (*self.columns, *map(move, right.columns)),
             (*self.visible, *((move(column), table) for column, table in right.visible)),
             (*self.merged, *map(move, right.merged)),
+            (*self.synonyms, *((move(column), name) for column, name in right.synonyms)),
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:
         """The column of that name, of a table if one is given, or None; `ValueError` for one of several."""
         if table:
-            return _named(self._table(table).columns, name)
+            columns = self._table(table).columns
+            return _named(columns, name) or next((c for c in columns if self._is_synonym(c, name)), None)
         found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]
+        found = found or [(column, of) for column, of in self.visible if self._is_synonym(column, name)]
         if len(found) > 1:
             found = [(column, of) for column, of in found if column in self.merged] or found
         if len(found) > 1:
@@ -89,6 +94,9 @@ class Scope:
             hint = f": write {' or '.join(places)}" if len(places) > 1 else ""
             raise ValueError(f'"{name}" could be the column of several tables{hint}')
         return found[0][0] if found else None
+
+    def _is_synonym(self, column: ColumnRef, name: str) -> bool:
+        return any(column == known and fold(name) == fold(second) for known, second in self.synonyms)
 
     def has_table(self, table: str) -> bool:
         """Whether something in FROM has that name."""

@@ -41,6 +41,13 @@ class StrictParser(PlacingParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **DuckDBParser.PRIMARY_PARSERS,
+        # $$...$$ and $tag$...$tag$
+        TokenType.HEREDOC_STRING: lambda parser, token: parser.expression(
+            exp.Literal(this=token.text, is_string=True), token
+        ),
+    }
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.UNARY_PARSERS,
         # ~ is weaker than + in DuckDB, as is any operator that is no arithmetic.
@@ -227,6 +234,7 @@ class StrictParser(PlacingParser):
             this = self.expression(exp.Subquery(this=this))
         this = super()._parse_query_modifiers(this)
         if isinstance(this, exp.Query):
+            self._take_fetch(this)
             offset = this.args.get("offset")
             if offset is not None and "start" not in offset.meta:
                 self.raise_error("Expecting OFFSET after LIMIT, not a comma", self._first(offset))
@@ -238,6 +246,18 @@ class StrictParser(PlacingParser):
                 ):
                     self.raise_error("", self._token_at(before.meta["start"]))
         return this
+
+    def _take_fetch(self, query: exp.Query) -> None:
+        """FETCH FIRST [n] ROWS ONLY as LIMIT, which it is another word for."""
+        fetch = query.args.get("limit")
+        if not isinstance(fetch, exp.Fetch):
+            return
+        options = fetch.args.get("limit_options")
+        if options is not None and (options.args.get("percent") or options.args.get("with_ties")):
+            self.raise_error("Expecting ROWS ONLY", self._prev)
+        limit = exp.Limit(expression=fetch.args.get("count") or exp.Literal.number(1))
+        limit.meta.update(fetch.meta)
+        query.set("limit", limit)
 
     def _token_at(self, offset: int) -> Token | None:
         return next((token for token in self._tokens if token.start == offset), None)

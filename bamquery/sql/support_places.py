@@ -31,6 +31,13 @@ def _join(node: exp.Expr) -> str | None:
     return None if known else " ".join(word for word in (method, side, kind, "JOIN") if word)
 
 
+def _table(node: exp.Expr) -> str | None:
+    schema = node.args.get("db")
+    return (
+        None if schema is None or schema.name.lower() == "main" else "a schema before a table's name but main"
+    )
+
+
 def _query(node: exp.Expr) -> str | None:
     return "a list of a subquery's rows (ARRAY)" if isinstance(node.parent, exp.Anonymous) else None
 
@@ -57,7 +64,7 @@ def _tuple(node: exp.Expr) -> str | None:
     around = node.parent
     at_home = isinstance(
         around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct, syntax.Option)
-    )
+    ) and not (isinstance(around, exp.Distinct) and isinstance(around.parent, exp.Anonymous))
     nothing = isinstance(around, exp.Group) and not node.expressions
     return None if at_home or nothing or _is_compared(node) else "a row value"
 
@@ -155,6 +162,7 @@ def _schema(node: exp.Expr) -> str | None:
 PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = MappingProxyType(
     {
         exp.Join: _join,
+        exp.Table: _table,
         exp.Select: _query,
         exp.Any: _quantified,
         exp.All: _quantified,

@@ -29,7 +29,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.IgnoreNulls: ("this",),
         exp.RespectNulls: ("this",),
         exp.From: ("this",),
-        exp.Table: ("this", "alias", "joins", "sample"),
+        exp.Table: ("this", "db", "alias", "joins", "sample"),
         exp.TableSample: ("method", "percent", "size", "seed"),
         exp.TableAlias: ("this", "columns"),
         exp.Subquery: ("this", "alias", "joins", "sample", "with_", "order", "limit", "offset"),
@@ -55,7 +55,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Limit: ("expression",),
         exp.Offset: ("expression",),
         exp.Distinct: ("expressions", "on"),
-        exp.Star: ("except_",),
+        exp.Star: ("except_", "replace", "rename", "ilike"),
         exp.Alias: ("this", "alias"),
         # Expressions.
         exp.Identifier: ("this",),

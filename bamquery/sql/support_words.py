@@ -16,7 +16,6 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.Lateral: "LATERAL",
         exp.Unnest: "UNNEST",
         exp.TableSample: "sampling",
-        exp.Fetch: "FETCH FIRST (write LIMIT)",
         exp.Lock: "FOR UPDATE or FOR SHARE",
         exp.Into: "SELECT INTO (write CREATE TABLE AS)",
         exp.Collate: "COLLATE",
@@ -76,14 +75,11 @@ _PARTS: Final[frozenset[type[exp.Expr]]] = frozenset({exp.PropertyEQ, exp.Slice}
 ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyType(
     {
         (exp.Select, "kind"): "SELECT AS",
-        (exp.Table, "db"): "a schema before a table's name",
         (exp.Table, "catalog"): "a database before a table's name",
         (exp.Table, "ordinality"): "WITH ORDINALITY",
         (exp.Column, "db"): "a schema before a column's table",
         (exp.Column, "catalog"): "a database before a column's table",
         (exp.CTE, "key_expressions"): "USING KEY",
-        (exp.Star, "replace"): "* REPLACE",
-        (exp.Star, "rename"): "* RENAME",
         (exp.Group, "totals"): "WITH TOTALS",
         (exp.Limit, "limit_options"): "LIMIT with a percentage",
         (exp.Ordered, "with_fill"): "WITH FILL",

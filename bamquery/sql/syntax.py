@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 
+from bamquery.plan.expressions import ColumnRef
+
 INTERVAL_UNITS: Final = frozenset(
     {
         *("year", "years", "quarter", "quarters", "month", "months", "week", "weeks", "day", "days", "hour"),
@@ -104,3 +106,10 @@ class Foreign(exp.Expression):
     """A statement of DuckDB that begins with the keyword `this` and that BamQuery does not run."""
 
     arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
+def chosen_column(column: ColumnRef) -> exp.Column:
+    """A column by what it is, not by its name, which others may have, too."""
+    node = exp.Column(this=exp.to_identifier(column.name, quoted=True))
+    node.meta["chosen"] = column
+    return node

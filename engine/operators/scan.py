@@ -34,6 +34,7 @@ from bamquery.engine.operators.scan_order import Step, StepOrder, optional_steps
 from bamquery.engine.operators.scan_predicates import split
 from bamquery.engine.operators.scan_readers import FragmentReaders
 from bamquery.engine.operators.scan_selection import ChunkSelection, SelectionPlan, rows_without_columns
+from bamquery.engine.operators.series_scan import SeriesScan
 from bamquery.engine.operators.working_scan import WorkingScan
 from bamquery.engine.operators.zone_answers import zone_answers
 from bamquery.engine.operators.zone_bounds import best_first, zone_bound
@@ -46,6 +47,7 @@ from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Sort
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import substitute
+from bamquery.plan.series import Series
 from bamquery.storage.snapshot import Snapshot
 
 _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
@@ -63,6 +65,8 @@ def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
             return FileScan(scan, files)
         case WorkingRows() as rows:
             return WorkingScan(scan, rows)
+        case Series() as series:
+            return SeriesScan(scan, series)
         case other:
             raise AssertionError(f"no operator scans {type(other).__name__}")
 

@@ -175,3 +175,14 @@ def test_threads(con: bamquery.Connection) -> None:
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def test_what_holds_the_time_of_binding_is_bound_anew(con: bamquery.Connection, bound: list[str]) -> None:
+    for query in (
+        "SELECT * FROM t, (VALUES (now())) v(moment)",
+        "SELECT * FROM t, range(current_date, current_date + 1, INTERVAL 1 DAY)",
+    ):
+        bound.clear()
+        for _ in range(2):
+            con.sql(query)
+        assert bound == [query, query]

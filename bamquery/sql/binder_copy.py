@@ -7,13 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import CatalogError
 from bamquery.naming import fold, suggestion
 from bamquery.plan.expressions import ColumnRef
-from bamquery.plan.nodes import Plan, Project, Scan, Source
+from bamquery.plan.nodes import Plan, Project, Scan
 from bamquery.plan.statements import CopyTo, Insert
 from bamquery.sql import syntax
 from bamquery.sql.binder_defaults import Defaults
@@ -201,7 +200,8 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
     else:
         positions = target_positions(target, columns, sql)
         if file_format == "csv":
-            request = _with(request, text=_exact(target, positions))
+            kinds = [target.schema.field(position).type for position in positions]
+            request = _with(request, declared=tuple(enumerate(kinds)))
         plan = bind_files([path], file_format, place, sql, catalog, request)
     check_count(place, len(plan.fields), positions, target, sql)
     return Insert(target.name, arranged(plan, positions, place, sql, defaults))
@@ -209,13 +209,3 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
 
 def _with(request: FileRequest, **changes: Any) -> FileRequest:
     return replace(request, options=replace(request.options, **changes))
-
-
-def _exact(target: Source, positions: Any) -> tuple[int, ...]:
-    """Columns of the file whose text is cast, since a number would have forgotten what is written."""
-    kinds = [target.schema.field(position).type for position in positions]
-    return tuple(
-        place
-        for place, kind in enumerate(kinds)
-        if pa.types.is_large_string(kind) or pa.types.is_decimal(kind)
-    )

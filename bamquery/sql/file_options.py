@@ -193,11 +193,7 @@ def _option(name: str) -> _Set:
 
 
 def _csv_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
-    # Texts and decimals are made of what is written, which a number has forgotten.
-    exact = tuple(
-        column for column, kind in types if pa.types.is_large_string(kind) or pa.types.is_decimal(kind)
-    )
-    return replace(request, types=types, options=replace(request.options, text=exact))
+    return replace(request, types=types, options=replace(request.options, declared=types))
 
 
 def _csv_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:

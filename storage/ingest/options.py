@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bamquery.storage.types import DataType
+
 
 @dataclass(frozen=True, slots=True)
 class FileOptions:
@@ -19,10 +21,10 @@ class FileOptions:
     """CSV: texts that are null."""
     names: tuple[str, ...] = ()
     """CSV: of the first columns, in place of the header's."""
-    text: tuple[str | int, ...] = ()
-    """CSV: columns whose text is taken as it is, by name or position."""
+    declared: tuple[tuple[str | int, DataType], ...] = ()
+    """CSV: types that columns will be cast to, by name or position; such a column may be read as text."""
     all_text: bool = False
-    """CSV: whether all are."""
+    """CSV: whether every column is text."""
     layout: str = "auto"
     """JSON: "lines" (an object a line) or "array"."""
     filename: bool = False

@@ -182,12 +182,14 @@ def _sniff(path: Path, options: FileOptions) -> tuple[Dialect, Block]:
         if dialect is not None:
             if len(options.names) > len(dialect.names):
                 raise IngestError(f"has {len(dialect.names)} columns, not {len(options.names)}", path)
+            names = (*options.names, *dialect.names[len(options.names) :])
+            _require_different(names, path)
             dialect = replace(
                 dialect,
                 start=dialect.start + skipped,
                 first_line=dialect.first_line + options.skip,
                 nulls=options.nulls,
-                names=(*options.names, *dialect.names[len(options.names) :]),
+                names=names,
                 unnamed=min(dialect.unnamed, len(dialect.names) - len(options.names)),
             )
             data = whole_records(head[dialect.start :], dialect, is_all=is_all)
@@ -199,6 +201,15 @@ def _sniff(path: Path, options: FileOptions) -> tuple[Dialect, Block]:
                 path,
             )
         size *= 16
+
+
+def _require_different(names: Sequence[str], path: Path) -> None:
+    """Raise where names that are given are equal to each other, or to one that the header has."""
+    seen = set()
+    for name in names:
+        if fold(name) in seen:
+            raise IngestError(f'two columns would be called "{name}": give one of them another name', path)
+        seen.add(fold(name))
 
 
 def _skipped(head: bytes, lines: int, path: Path, *, is_all: bool) -> int:

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
-from bamquery.cells import texts
+from bamquery.cells import is_number, texts
+from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.profile import QueryProfile
 from bamquery.formats import json_values, plain_batches, plain_schema
 from bamquery.naming import fold
@@ -25,6 +26,8 @@ from bamquery.sql.scope import unique_names
 from bamquery.whole_file import whole_file
 
 _SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
+_SPECIAL: Final = "\n\r#"
+"""Besides what options name: characters for which a CSV value is quoted; # begins comments elsewhere."""
 _Options = Mapping[str, Any]
 _Batches = Iterable[pa.RecordBatch]
 
@@ -72,7 +75,7 @@ def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Op
             stream.write(_lines(header, how))
         for batch in batches:
             columns = [
-                _quoted(texts(_readable(column)), how, every)
+                _quoted(_texts(column), how, every)
                 for column, every in zip(batch.columns, quoted, strict=True)
             ]
             stream.write(_lines(columns, how))
@@ -80,19 +83,11 @@ def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Op
     return rows
 
 
-def _readable(column: pa.Array[Any]) -> pa.Array[Any]:
-    """A BLOB as SQL writes it, which SQL can read back; anything else as it is."""
-    if not pa.types.is_large_binary(column.type):
-        return column
-    written = [
-        None if value is None else "".join(chr(b) if _is_plain(b) else f"\\x{b:02X}" for b in value)
-        for value in column.to_pylist()
-    ]
-    return pa.array(written, pa.large_string())
-
-
-def _is_plain(byte: int) -> bool:
-    return 0x20 <= byte < 0x7F and byte not in b"\\'\""
+def _texts(column: pa.Array[Any]) -> pa.Array[Any]:
+    """As a cast to VARCHAR writes the values, so that a cast of what is written gives them back."""
+    if pa.types.is_time(column.type):
+        return texts(column)  # the same, and faster
+    return cast(column, pa.large_string(), try_=False)
 
 
 def _lines(columns: Sequence[Any], how: _Punctuation) -> bytes:
@@ -127,7 +122,7 @@ def _quoted(column: Any, how: _Punctuation, every: bool) -> Any:
     inside: Any = pc.binary_join_element_wise(quote, marked, quote, pa.scalar("", marked.type))
     if every:
         return inside
-    special = "".join(f"\\x{ord(character):02x}" for character in (how.quote, how.delimiter, "\n", "\r"))
+    special = "".join(f"\\x{ord(character):02x}" for character in (how.quote, how.delimiter, *_SPECIAL))
     is_null_text = pc.equal(column, pa.scalar(how.null, column.type))
     needed = pc.or_(pc.match_substring_regex(column, f"[{special}]"), is_null_text)
     return pc.if_else(needed, inside, column)
@@ -142,7 +137,10 @@ def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _O
         if array:
             stream.write(b"[")
         for batch in batches:
-            columns = [json_values(_readable(column)) for column in batch.columns]
+            columns = [
+                json_values(column if _is_plain_json(column.type) else _texts(column))
+                for column in batch.columns
+            ]
             lines = [
                 "{" + ",".join(map("".join, zip(names, values, strict=True))) + "}"
                 for values in zip(*columns, strict=True)
@@ -156,6 +154,10 @@ def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _O
         if array:
             stream.write(b"\n]\n")
     return rows
+
+
+def _is_plain_json(kind: pa.DataType) -> bool:
+    return is_number(kind) or pa.types.is_boolean(kind)
 
 
 def _write_parquet(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:

@@ -10,12 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from bamquery.cells import is_number, texts
 from bamquery.sql.scope import unique_names
+
+_LEAST_PLAIN: Final = 1e-6
+_FIRST_WITH_EXPONENT: Final = 1e21
 
 Writer: TypeAlias = Callable[[Iterable[pa.RecordBatch], pa.Schema, BinaryIO], int]
 """Writes batches of a schema to a stream; returns the number of rows."""
@@ -131,11 +135,24 @@ def json_values(column: pa.Array[Any]) -> list[str]:
     """Each value as JSON; NaN and infinities, which JSON has not, as null."""
     column = _plain(column)
     if pa.types.is_floating(column.type):
-        return [repr(v) if v is not None and math.isfinite(v) else "null" for v in column.to_pylist()]
+        return ["null" if v is None else _json_number(v) for v in column.to_pylist()]
     values = texts(column).to_pylist()
     if is_number(column.type) or pa.types.is_boolean(column.type):
         return ["null" if value is None else value for value in values]
     return ["null" if value is None else json.dumps(value, ensure_ascii=False) for value in values]
+
+
+def _json_number(value: float) -> str:
+    """As DuckDB and JavaScript write it: no exponent from 1e-6 to 1e21, but always a point or an exponent."""
+    if not math.isfinite(value):
+        return "null"
+    text = repr(value)
+    mantissa, _, exponent = text.partition("e")
+    if not exponent:
+        return text
+    if _LEAST_PLAIN <= abs(value) < _FIRST_WITH_EXPONENT:
+        return np.format_float_positional(value, trim="0")
+    return f"{mantissa}e{int(exponent)}"
 
 
 def _markdown_line(cells: Iterable[str]) -> bytes:

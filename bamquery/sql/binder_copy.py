@@ -7,13 +7,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
-import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import CatalogError
 from bamquery.naming import fold, suggestion
 from bamquery.plan.expressions import ColumnRef
-from bamquery.plan.nodes import Plan, Project, Scan, Source
+from bamquery.plan.nodes import Plan, Project, Scan
 from bamquery.plan.statements import CopyTo, Insert
 from bamquery.sql import syntax
 from bamquery.sql.binder_defaults import Defaults
@@ -195,10 +194,10 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
         request = _with(request, delimiter="\t")
     columns = tree.args.get("columns") or ()
     positions = target_positions(target, columns, sql)
+    fields = [target.schema.field(position) for position in positions]
     if file_format == "csv":
-        request = _with(request, text=_exact(target, positions))
+        request = _with(request, declared=tuple(enumerate(field.type for field in fields)))
     elif file_format == "json" and not request.types:
-        fields = [target.schema.field(position) for position in positions]
         request = json_columns(request, [(field.name, field.type) for field in fields])
     plan = bind_files([path], file_format, place, sql, catalog, request)
     check_count(place, len(plan.fields), positions, target, sql)
@@ -207,13 +206,3 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
 
 def _with(request: FileRequest, **changes: Any) -> FileRequest:
     return replace(request, options=replace(request.options, **changes))
-
-
-def _exact(target: Source, positions: Any) -> tuple[int, ...]:
-    """Columns of the file whose text is cast, since a number would have forgotten what is written."""
-    kinds = [target.schema.field(position).type for position in positions]
-    return tuple(
-        place
-        for place, kind in enumerate(kinds)
-        if pa.types.is_large_string(kind) or pa.types.is_decimal(kind)
-    )

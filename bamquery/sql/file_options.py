@@ -193,11 +193,7 @@ def _option(name: str) -> _Set:
 
 
 def _csv_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
-    # Texts and decimals are made of what is written, which a number has forgotten.
-    exact = tuple(
-        column for column, kind in types if pa.types.is_large_string(kind) or pa.types.is_decimal(kind)
-    )
-    return replace(request, types=types, options=replace(request.options, text=exact))
+    return replace(request, types=types, options=replace(request.options, declared=types))
 
 
 def _csv_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
@@ -215,12 +211,12 @@ def _json_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataTyp
 
 def json_columns(request: FileRequest, types: Sequence[tuple[str, pa.DataType]]) -> FileRequest:
     """`request` for the members of these names, as columns of these types."""
-    declared = tuple(types)
+    members = tuple(types)
     return replace(
         request,
-        types=declared,
-        columns=tuple(name for name, _ in declared),
-        options=replace(request.options, declared=declared),
+        types=members,
+        columns=tuple(name for name, _ in members),
+        options=replace(request.options, members=members),
     )
 
 

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.csv_blocks import Block, TextFile, find_bad_text, read_blocks, whole_records
 from bamquery.storage.ingest.csv_dialect import Dialect, sniff
 from bamquery.storage.ingest.csv_parse import Misfit, parse
-from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading, interpret
+from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading, interpret, reading_for
 from bamquery.storage.ingest.csv_types import infer
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
@@ -89,8 +89,10 @@ class CsvPart:
             if self._readings[-1] is not NOTHING:
                 break
             self._readings.pop()
-        for place in _text_places(options, known.dialect.names[: len(self._readings)], path):
-            self._readings[place] = TEXT
+        if options.all_text:
+            self._readings = [TEXT] * len(self._readings)
+        for place, kind in _declared(options, known.dialect.names[: len(self._readings)], path):
+            self._readings[place] = reading_for(self._readings[place], kind)
         self.schema: pa.Schema = pa.schema(
             [pa.field(name, r.type) for name, r in zip(known.dialect.names, self._readings, strict=False)]
         )
@@ -127,20 +129,16 @@ _known_files: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
 _known_files_lock: Final = threading.Lock()
 
 
-def _text_places(options: FileOptions, names: Sequence[str], path: Path) -> Iterable[int]:
-    """Positions of the columns that are taken as text."""
-    if options.all_text:
-        return range(len(names))
-    places = []
+def _declared(options: FileOptions, names: Sequence[str], path: Path) -> Iterator[tuple[int, DataType]]:
+    """Positions of the columns whose types are given, and these."""
     folded = [fold(name) for name in names]
-    for column in options.text:
+    for column, kind in options.declared:
         if isinstance(column, str):
             if fold(column) not in folded:
                 raise IngestError(f'has no column "{column}".{suggestion(column, names)}', path)
-            places.append(folded.index(fold(column)))
+            yield folded.index(fold(column)), kind
         elif column < len(names):
-            places.append(column)
-    return places
+            yield column, kind
 
 
 def _look_through(
@@ -152,7 +150,7 @@ def _look_through(
         status.st_ino,
         status.st_size,
         status.st_mtime_ns,
-        replace(options, text=(), all_text=False),
+        replace(options, declared=(), all_text=False),
     )
     with _known_files_lock:
         if key in _known_files:
@@ -184,12 +182,14 @@ def _sniff(path: Path, options: FileOptions) -> tuple[Dialect, Block]:
         if dialect is not None:
             if len(options.names) > len(dialect.names):
                 raise IngestError(f"has {len(dialect.names)} columns, not {len(options.names)}", path)
+            names = (*options.names, *dialect.names[len(options.names) :])
+            _require_different(names, path)
             dialect = replace(
                 dialect,
                 start=dialect.start + skipped,
                 first_line=dialect.first_line + options.skip,
                 nulls=options.nulls,
-                names=(*options.names, *dialect.names[len(options.names) :]),
+                names=names,
                 unnamed=min(dialect.unnamed, len(dialect.names) - len(options.names)),
             )
             data = whole_records(head[dialect.start :], dialect, is_all=is_all)
@@ -201,6 +201,15 @@ def _sniff(path: Path, options: FileOptions) -> tuple[Dialect, Block]:
                 path,
             )
         size *= 16
+
+
+def _require_different(names: Sequence[str], path: Path) -> None:
+    """Raise where names that are given are equal to each other, or to one that the header has."""
+    seen = set()
+    for name in names:
+        if fold(name) in seen:
+            raise IngestError(f'two columns would be called "{name}": give one of them another name', path)
+        seen.add(fold(name))
 
 
 def _skipped(head: bytes, lines: int, path: Path, *, is_all: bool) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.errors import IngestError
+from bamquery.naming import fold
 
 _DELIMITERS: Final = (",", "\t", ";", "|")
 _SAMPLE_RECORDS: Final = 200
@@ -35,7 +36,7 @@ class Dialect:
     unnamed: int
     """How many of the last fields the header does not name."""
     start: int
-    """Offset of the first byte behind byte order mark and header."""
+    """Offset of the first byte behind byte order mark, comments and header."""
     first_line: int
     """Number of the line there, from 1."""
     nulls: tuple[str, ...] = ("",)
@@ -54,7 +55,9 @@ def sniff(
 
     The delimiter is the one that gives most records the same number of fields, of which there are more than
     one. The first record is the header unless one of its fields is a number or a date. Fields that records
-    have beyond the header are given names, as is a field that the header leaves empty.
+    have beyond the header are given names, as is a field that the header leaves empty; of equal names all
+    but the first get numbers. Lines at the start that begin with # are comments unless they have as many
+    fields as the lines behind them.
 
     Args:
         head: the first bytes of the file.
@@ -76,7 +79,13 @@ def sniff(
             raise IngestError("has no header and no rows, only blank lines", path)
         return None
     candidates = (delimiter,) if delimiter else _DELIMITERS
-    found = max(candidates, key=lambda candidate: _score(lines, candidate))
+    behind = lines[_marked_lines(lines) :]
+    if not behind and not is_all:
+        return None
+    found = max(candidates, key=lambda candidate: _score(behind or lines, candidate))
+    comments = lines[: _comment_lines(lines, found)]
+    lines = lines[len(comments) :]
+    start = mark + sum(map(len, comments))
     consumed = _Counted(lines)
     records = _records(consumed, found)
     first = next(records, None)
@@ -93,13 +102,14 @@ def sniff(
     fields = _usual_length(rows, len(first)) or len(first)
     names = _header_names(first, fields, path) if is_header else [""] * fields
     width = len(str(len(names) - 1))
+    filled = [name or f"column{i:0{width}}" for i, name in enumerate(names)]
     return Dialect(
         delimiter=found,
         newline=b"\r" if b"\n" not in head and b"\r" in head else b"\n",
-        names=tuple(name or f"column{i:0{width}}" for i, name in enumerate(names)),
+        names=tuple(_told_apart(filled)),
         unnamed=next((i for i, name in enumerate(reversed(names)) if name), 0) if is_header else 0,
-        start=mark + header_bytes if is_header else mark,
-        first_line=1 + header_lines if is_header else 1,
+        start=start + header_bytes if is_header else start,
+        first_line=1 + len(comments) + (header_lines if is_header else 0),
     )
 
 
@@ -123,6 +133,42 @@ def _header_names(header: list[str], fields: int, path: Path) -> list[str]:
                 "line 1: the header is not UTF-8: convert the file (iconv -f LATIN1 -t UTF-8)", path
             )
     return names + [""] * (fields - len(names))
+
+
+def _told_apart(names: list[str]) -> Iterator[str]:
+    """Each name once, in any case: those that come again get numbers, as DuckDB counts them."""
+    again: dict[str, int] = {}
+    for name in names:
+        unique = name
+        while (known := fold(unique)) in again:
+            again[known] += 1
+            unique += f"_{again[known]}"
+        again[known] = 0
+        yield unique
+
+
+def _marked_lines(lines: list[bytes]) -> int:
+    """How many lines at the start may be comments: those up to the last that begins with #."""
+    marked = 0
+    for i, line in enumerate(lines):
+        if line.startswith(b"#"):
+            marked = i + 1
+        elif line.strip(b"\r\n"):
+            break
+    return marked
+
+
+def _comment_lines(lines: list[bytes], delimiter: str) -> int:
+    """How many lines at the start are comments: they have not as many fields as most records behind them."""
+    marked = _marked_lines(lines)
+    behind = _records(lines[marked:], delimiter)
+    usual = _usual_length([record for record, _ in zip(behind, range(_SAMPLE_RECORDS), strict=False)])
+    if usual < 2:
+        return 0  # any line may be a value
+    for i, line in enumerate(lines[:marked]):
+        if len(next(_records([line], delimiter), [])) == usual:
+            return i
+    return marked
 
 
 def _score(lines: list[bytes], delimiter: str) -> tuple[float, int]:

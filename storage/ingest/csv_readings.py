@@ -104,6 +104,22 @@ To DOUBLE that is so for whole numbers for which `is_exact` holds.
 """
 
 
+def reading_for(inferred: Reading, wanted: DataType) -> Reading:
+    """How a column is read that will be cast to a type: as text unless what was inferred casts to the same.
+
+    A number has forgotten how it was written, and an instant its zone: 2 is no BOOLEAN, 007 no 7, 2.5 rounds
+    half to even as a double only, and 12:00+02 is 12:00 to TIMESTAMP.
+    """
+    if inferred is NOTHING or inferred.type == wanted:
+        return inferred
+    if inferred is INTEGER and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted)):
+        return inferred
+    is_local = inferred in (DATE, STAMP) or bool(inferred.pattern)
+    if is_local and (pa.types.is_date(wanted) or pa.types.is_timestamp(wanted)):
+        return inferred
+    return TEXT
+
+
 def is_exact(values: Array) -> bool:
     """Whether whole numbers are small enough that each is a double."""
     if values.null_count == len(values):

@@ -78,8 +78,8 @@ class JsonPart:
             self.bytes = path.stat().st_size
         except OSError as error:
             raise unreadable(path, error) from error
-        self._declared = dict(options.declared)
-        self._found = {name: _declared(kind) for name, kind in options.declared}
+        self._declared = dict(options.members)
+        self._found = {name: _declared(kind) for name, kind in options.members}
         self._layout = find_layout(path, options.layout) if self.bytes else "lines"
         self.rows = sum(self._look_through(block) for block in self._blocks())
         if not self._found and any(b"{" in block.data for block in self._blocks()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
+from bamquery.storage.types import DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class FileOptions:
     """CSV: texts that are null."""
     names: tuple[str, ...] = ()
     """CSV: of the first columns, in place of the header's."""
-    text: tuple[str | int, ...] = ()
-    """CSV: columns whose text is taken as it is, by name or position."""
+    declared: tuple[tuple[str | int, DataType], ...] = ()
+    """CSV: types that columns will be cast to, by name or position; such a column may be read as text."""
     all_text: bool = False
-    """CSV: whether all are."""
+    """CSV: whether every column is text."""
     layout: str = "auto"
     """JSON: "lines" (an object a line), "array" or "objects" (one after another, over several lines)."""
-    declared: tuple[tuple[str, pa.DataType], ...] = ()
+    members: tuple[tuple[str, DataType], ...] = ()
     """JSON: the members that become columns, and what these are to be cast to; all, if it is not empty."""
     filename: bool = False
     """A last column `filename`: the path of the file that a row is from."""

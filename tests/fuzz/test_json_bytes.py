@@ -29,7 +29,7 @@ NAMES = ['"a"', '"b"', '"A"', '""', '"\\ud800"', "a"]
 DECLARED = [pa.large_string(), pa.int64(), pa.uint64(), pa.decimal128(38, 0), pa.decimal128(5, 2)]
 DECLARED += [pa.date32(), pa.bool_()]
 OPTIONS = [FileOptions(layout=layout) for layout in ("auto", "auto", "lines", "array", "objects")]
-OPTIONS += [FileOptions(declared=(("a", kind), ("b", other))) for kind in DECLARED for other in DECLARED[:3]]
+OPTIONS += [FileOptions(members=(("a", kind), ("b", other))) for kind in DECLARED for other in DECLARED[:3]]
 
 
 def value(random, depth):

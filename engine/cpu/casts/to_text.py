@@ -13,11 +13,22 @@ import pyarrow.compute as pc
 
 from bamquery.engine.cpu.calendar import days_and_rest, first_day_of_month, months_of
 from bamquery.engine.cpu.casts.outcome import Outcome
-from bamquery.engine.cpu.kernels import Column, Kind, array_of, compute, constant, convert, take, values_of
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Kind,
+    array_of,
+    compute,
+    constant,
+    convert,
+    flags_of,
+    take,
+    values_of,
+)
 from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
 from bamquery.plan import interval_text
 
 _TRAILING_ZEROS: Final = pc.ReplaceSubstringOptions(r"\.?0+$", "")
+_POINT: Final = pc.ReplaceSubstringOptions(r"^(-?\d+)$", r"\1.0")
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """0001-01-01 and 9999-12-31: the dates that Arrow writes as DuckDB does."""
 _PLAIN_BYTE: Final = re.compile(rb"[^ !#-&(-\[\]-~]")
@@ -38,10 +49,17 @@ def plain(column: Column, kind: Kind) -> Outcome:
 
 def from_float(column: Column, kind: Kind) -> Outcome:
     """The shortest text that reads back as the same float, with a point or an exponent."""
-    write = repr if column.type == pa.float64() else _float32_text
-    texts = array_of([write(value) for value in values_of(column).tolist()], kind)
+    values = values_of(column)
+    magnitudes = np.abs(values)
+    texts = compute("replace_substring_regex", convert(column, kind), options=_POINT)
+    # From 1e10 on, and below 1e-4, Arrow has an exponent where DuckDB has none, or the other way round.
+    apart = np.isfinite(magnitudes) & (magnitudes != 0) & ((magnitudes < 1e-4) | (magnitudes >= 1e10))
     if column.null_count:
-        texts = compute("if_else", compute("is_valid", column), texts, constant(None, kind))
+        apart &= ~_null_mask(column)
+    if apart.any():
+        write = repr if column.type == pa.float64() else _float32_text
+        written = array_of([write(value) for value in values[apart].tolist()], kind)
+        texts = compute("replace_with_mask", texts, flags_of(apart), written)
     return Outcome(texts)
 
 

@@ -172,6 +172,10 @@ OPTIONS = [
     "read_csv('a.csv', types=['VARCHAR', 'VARCHAR', 'DECIMAL(20,2)'])",
     "read_csv('a.csv', dtypes={'I': 'SMALLINT', 'day': 'TIMESTAMP'})",
     "read_csv('a.csv', sep=',', auto_detect=true, quote='\"')",
+    "'again.csv'",
+    "read_csv('again.csv', names=['q', 'i'], types={'i_2': 'VARCHAR'})",
+    "'comments.csv'",
+    "read_csv('comments.csv', header=false, all_varchar=true)",
     "read_json('n.json')",
     "read_ndjson('n.json')",
     "read_json('array.json')",
@@ -187,6 +191,8 @@ OPTIONS = [
 @pytest.fixture
 def files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(CSV)
+    (tmp_path / "again.csv").write_text("i,i,I,,column3\n1,2,3,4,5\n")
+    (tmp_path / "comments.csv").write_text("# one, two, three\n# four\na,b\n1,2\n3,4\n")
     (tmp_path / "b.csv").write_text("1;x;NA\n2;y;5\n")
     lines = (
         '{"a":1,"b":"x","d":"2020-01-01","t":"2020-01-01 10:00:00","f":1}\n\n'
@@ -243,6 +249,7 @@ def test_the_name_of_a_rows_file(ours: Connection) -> None:
         ("FROM read_csv('a.csv', types={'i': 'NOPE'})", "there is no type NOPE"),
         ("FROM read_csv('a.csv', columns={'x': 'VARCHAR'})", "4 columns, not 1"),
         ("FROM read_csv('a.csv', names=['a', 'b', 'c', 'd', 'e'])", "4 columns, not 5"),
+        ("FROM read_csv('a.csv', names=['q', 'Q'])", 'two columns would be called "Q"'),
         ("FROM read_csv('a.csv', quote='|')", "quote: '|' is not supported"),
         ("FROM read_csv('a.csv', skip=99)", "fewer than 100 lines"),
         ("FROM read_parquet('x.parquet', hive_partitioning=true)", "hive_partitioning"),

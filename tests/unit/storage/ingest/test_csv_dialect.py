@@ -68,10 +68,46 @@ def test_header(text, names):
     assert dialect(text).names == names
 
 
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("a,a,A", ("a", "a_1", "A_2")),
+        ("a,a,a_1", ("a", "a_1", "a_1_1")),
+        ("a,a_1,A,a_1", ("a", "a_1", "A_1_1", "a_1_2")),
+        ("x,x,x_2,x", ("x", "x_1", "x_2", "x_2_1")),
+        ("column1,,x", ("column1", "column1_1", "x")),
+    ],
+)
+def test_names_that_come_again_get_numbers(header, names):
+    text = f"{header}\n{','.join('1' * len(names))}\n"
+    assert dialect(text).names == names
+
+
 def test_fields_the_header_does_not_name():
     found = dialect("a,b\r\n\r\n1,2,,\r\n3,4,,\r\n")
     assert found.names == ("a", "b", "column2", "column3")
     assert found.unnamed == 2
+
+
+@pytest.mark.parametrize(
+    ("comments", "rest", "names", "first_line"),
+    [
+        ("# hello\n", "a,b\n1,2\n", ("a", "b"), 3),
+        ("# hello, x, y\r\n", "a,b\r\n1,2\r\n", ("a", "b"), 3),
+        ("\n# it's \"quoted\n\n#\n\n", "a;b\n1;2\n", ("a", "b"), 7),
+        ("#one\n", "#id,b\n1,2\n", ("#id", "b"), 3),
+        ("# hello\n", "1,2\n", ("column0", "column1"), 2),
+        ("", "#a,b\n1,2\n", ("#a", "b"), 2),
+        ("", "# one\na\n1\n", ("# one",), 2),
+        ("", "# one\n", ("# one",), 2),
+    ],
+)
+def test_comments_before_the_header(comments, rest, names, first_line):
+    found = dialect(comments + rest)
+    assert (found.names, found.first_line) == (names, first_line)
+    data = rest.partition("\n")[2] if found.names[0] != "column0" else rest
+    assert (comments + rest)[found.start :].lstrip("\n") == data
+    assert dialect("# " * 100, is_all=False) is None
 
 
 def test_a_header_longer_than_the_rows():

@@ -210,7 +210,7 @@ def test_types_are_found_over_many_blocks(tmp_path, monkeypatch):
         values = [value for batch in source.batches(["a"]) for value in batch.column(0).to_pylist()]
         assert len(values) == 102 == source.total_rows
         assert sum(value for value in values if value is not None) == 4950 + 18446744073709551615
-        texts = open_source(path, options=FileOptions(declared=(("a", pa.large_string()),)))
+        texts = open_source(path, options=FileOptions(members=(("a", pa.large_string()),)))
         first = next(iter(texts.batches())).column(0)
         assert first[0].as_py() == "0"
 

@@ -15,7 +15,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from bamquery.cells import is_number, texts
-from bamquery.sql.scope import unique_names
+from bamquery.naming import unique_names
 
 Writer: TypeAlias = Callable[[Iterable[pa.RecordBatch], pa.Schema, BinaryIO], int]
 """Writes batches of a schema to a stream; returns the number of rows."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.errors import IngestError
+from bamquery.storage.ingest.extension_values import plain
 from bamquery.storage.ingest.failures import reason
 from bamquery.storage.ingest.source import Chunk, Part
 from bamquery.storage.types import DataType
@@ -72,18 +73,42 @@ def convert_array(array: Array, type_: DataType) -> Array:
     Raises:
         pa.ArrowException, ValueError: some value cannot be had in that type.
     """
+    if isinstance(array, pa.DictionaryArray) and pa.types.is_dictionary(type_):
+        return _convert_dictionary(array, type_)
     if array.type == type_:
         return array
     if isinstance(array, pa.ExtensionArray):
-        return convert_array(array.storage, type_)
+        return convert_array(plain(array), type_)
     if pa.types.is_run_end_encoded(array.type):
         return convert_array(pc.call_function("run_end_decode", [array]), type_)
-    if isinstance(array, pa.DictionaryArray) and not pa.types.is_dictionary(type_):
-        return convert_array(array.dictionary_decode(), type_)
+    if isinstance(array, pa.DictionaryArray):
+        return convert_array(_decoded(array), type_)
     converted = array.cast(type_)
     if _rounds(array.type, type_) and not _same_values(array, converted.cast(array.type, safe=False)):
         raise ValueError("it would be rounded")
     return converted
+
+
+def _convert_dictionary(array: Any, type_: Any) -> Array:
+    """As above. Indexes of null become null: only these are taken for null from here on."""
+    if array.type == type_ and not array.dictionary.null_count:
+        unchanged: Array = array
+        return unchanged
+    values = convert_array(array.dictionary, type_.value_type)
+    indices: Any = array.indices
+    if values.null_count:
+        present = values.is_valid()
+        places = pc.subtract(pc.cumulative_sum(present.cast(pa.int32())), 1)
+        indices = pc.take(pc.if_else(present, places, None), indices)
+        values = values.drop_null()
+    return pa.DictionaryArray.from_arrays(indices.cast(type_.index_type), values)
+
+
+def _decoded(array: Any) -> Any:
+    values = array.dictionary
+    if isinstance(values, pa.ExtensionArray):
+        values = plain(values)
+    return pc.take(values, array.indices)
 
 
 class _MisfitError(Exception):

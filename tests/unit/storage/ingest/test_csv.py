@@ -247,8 +247,6 @@ def test_real_headers(read, shared_taxi):
         ("a,b\n1,2\n\n3,4,5\n", "x.csv: line 4: has 3 fields where the others have 2: 3,4,5"),
         ('a,b\n1,2\n3,"x\n', "x.csv: line 3: a record starts here that does not end"),
         (b"a,b\n1,x\n2,\xe9\n", "x.csv: line 3: is not UTF-8 (byte 0xe9)"),
-        ("a,a\n1,2\n", 'x.csv: several columns are called "a"'),
-        ("A,a\n1,2\n", 'x.csv: columns "A" and "a" differ by case only'),
     ],
 )
 def test_bad_files(read, text, message):

@@ -87,7 +87,7 @@ def _exact(value: Any, source: pa.DataType, kind: pa.DataType, scale: int) -> De
     if pa.types.is_floating(source):
         if not math.isfinite(value):
             raise _out_of_range(value, kind)
-        if scale == 0 and pa.types.is_integer(kind):
+        if types.is_integral(kind):
             return Decimal(round(value))
         with np.errstate(over="ignore"):
             scaled = float(np.float64(value) * 10.0**scale)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.plan.expressions import Cast, Expression, Literal
-from bamquery.plan.types import INTERVAL
+from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.types import HUGEINT, INTERVAL
 from bamquery.sql import binder_rows, binder_subqueries, functions, operators
 from bamquery.sql.binder_grouping import has_sets
 from bamquery.sql.call_syntax import query_of_in
@@ -190,6 +190,9 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
         kind = from_syntax(target)
         if kind is None:
             raise ValueError(unknown_type(_type_text(target)))
+    if kind == HUGEINT and target.this == exp.DType.DECIMAL and pa.types.is_floating(argument.type):
+        # Of the two that are one type here, only HUGEINT rounds halves to even.
+        argument = Call("round", (argument,), argument.type)
     with placed(binder.sql, node):
         place = reason("", binder.sql, node).shown(binder.sql) if isinstance(argument, Literal) else ""
         try_ = isinstance(node, exp.TryCast)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.extension_values import plain
 from bamquery.storage.ingest.failures import reason
+from bamquery.storage.ingest.infinite_moments import first_infinite
 from bamquery.storage.ingest.source import Chunk, Part
 from bamquery.storage.types import DataType
 from bamquery.type_names import type_name
@@ -31,12 +32,13 @@ def convert_chunk(
     """The chunk's rows under `target`: column i is column `positions[i]` of the chunk, or nulls.
 
     Raises:
-        IngestError: a value has no equal in the target's type, or a string is not UTF-8; names part, row and
-            column.
+        IngestError: a value has no equal in the target's type, is infinite as only DuckDB's dates are, or a
+            string that is not UTF-8; names part, row and column.
     """
     try:
-        # Parquet and streams may hold strings that are not UTF-8; in a CSV file they were looked at before.
-        return _convert(chunk.batch, positions, target, check_strings=not part.is_text)
+        # Parquet and streams may hold strings that are not UTF-8, and infinite dates; in a CSV file they were
+        # looked at before.
+        return _convert(chunk.batch, positions, target, check=not part.is_text)
     except _MisfitError as misfit:
         place = f"row {chunk.first_row + misfit.row}" + (f" of {chunk.place}" if chunk.place else "")
         subject = "" if part.path else f"{part.name}: "
@@ -62,7 +64,7 @@ def convert_batch(
     if batch.schema.equals(target) and list(positions) == list(range(len(target))):
         return batch
     try:
-        return _convert(batch, positions, target, missing, check_strings=False)
+        return _convert(batch, positions, target, missing, check=False)
     except _MisfitError as misfit:
         raise IngestError(f"{name}: row {first_row + misfit.row}, {misfit}") from misfit
 
@@ -125,7 +127,7 @@ def _convert(
     target: pa.Schema,
     missing: Mapping[str, Any] = NO_VALUES,
     *,
-    check_strings: bool,
+    check: bool,
 ) -> pa.RecordBatch:
     if not len(target):
         return batch.select([])
@@ -138,12 +140,19 @@ def _convert(
         array = batch.column(position)
         try:
             converted = convert_array(array, field.type)
-            if check_strings and _holds_strings(field.type):
+            if check and _holds_strings(field.type):
                 converted.validate(full=True)
         except _MISFITS as error:
             row = _first_misfit(array, field.type)
             found = f'column "{field.name}": {_shown(array, row)} does not fit {type_name(field.type)}'
             raise _MisfitError(row, f"{found} ({reason(error)})") from error
+        infinite = first_infinite(converted) if check else None
+        if infinite is not None:
+            raise _MisfitError(
+                infinite[0],
+                f'column "{field.name}": {type_name(field.type)} has no {infinite[1]} here, as DuckDB has: '
+                "leave the column out, or write it with a far day or NULL instead",
+            )
         arrays.append(converted)
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 

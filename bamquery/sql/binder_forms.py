@@ -190,7 +190,7 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
         kind = from_syntax(target)
         if kind is None:
             raise ValueError(unknown_type(_type_text(target)))
-    if kind == HUGEINT and target.this == exp.DType.DECIMAL and pa.types.is_floating(argument.type):
+    if target.this == exp.DType.DECIMAL and kind == HUGEINT and not _is_whole(argument):
         # Of the two that are one type here, only HUGEINT rounds halves to even.
         argument = Call("round", (argument,), argument.type)
     with placed(binder.sql, node):
@@ -201,6 +201,14 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
         return found
     # Where there are grouping sets a column and its cast are two keys, also if the cast changes nothing.
     return Cast(found, kind, try_)
+
+
+def _is_whole(argument: Expression) -> bool:
+    """Whether there is nothing to round: no float, or one in the statement without a fraction."""
+    if not pa.types.is_floating(argument.type):
+        return True
+    value = argument.value.as_py() if isinstance(argument, Literal) else 0.5
+    return value is None or float(value).is_integer()
 
 
 def _among_sets(node: exp.Expr) -> bool:

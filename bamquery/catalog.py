@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CatalogError, SqlError
-from bamquery.naming import fold
+from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Source
 from bamquery.plan.statements import Query
-from bamquery.sql.scope import unique_names
 from bamquery.sql.statements import bind
 from bamquery.storage.database import Database
 from bamquery.storage.evolution import ColumnRule

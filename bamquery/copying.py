@@ -18,11 +18,10 @@ from bamquery.cells import is_number, texts
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.profile import QueryProfile
 from bamquery.formats import json_values, plain_batches, plain_schema
-from bamquery.naming import fold
+from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
 from bamquery.session import Session
-from bamquery.sql.scope import unique_names
 from bamquery.whole_file import whole_file
 
 _SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}

@@ -16,7 +16,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from bamquery.cells import is_number, texts
-from bamquery.sql.scope import unique_names
+from bamquery.naming import unique_names
 
 _LEAST_PLAIN: Final = 1e-6
 _FIRST_WITH_EXPONENT: Final = 1e21

@@ -8,8 +8,8 @@ from typing import Any
 
 from bamquery.engine.device import Device
 from bamquery.errors import BamQueryError
+from bamquery.naming import unique_names
 from bamquery.plan.nodes import Field
-from bamquery.sql.scope import unique_names
 
 
 def cudf_frame(device: Device[Any], frame: Any, fields: Sequence[Field]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def fold(name: str) -> str:
@@ -22,3 +22,17 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
     """`` Did you mean "x"?`` for an error message, or an empty string."""
     found = nearest(name, candidates)
     return f' Did you mean "{found}"?' if found is not None else ""
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, with `_1`, `_2`, ... after those that are there already, as DuckDB does."""
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        unique, number = name, 0
+        while fold(unique) in taken:
+            number += 1
+            unique = f"{name}_{number}"
+        taken.add(fold(unique))
+        result.append(unique)
+    return result

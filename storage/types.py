@@ -36,6 +36,9 @@ _STORED: Final = frozenset(
         pa.large_binary(),
     }
 )
+POLARS_OBJECT: Final = pa.opaque(pa.binary(8), "Object", "polars")
+"""What stands for columns of Python objects in frames of polars, of which there are only pointers."""
+
 _DECIMAL_DIGITS: Final = 38
 _INDEX_TYPES: Final = frozenset({pa.int8(), pa.int16(), pa.int32()})
 
@@ -59,13 +62,16 @@ def normalize_type(type_: DataType, column: str) -> DataType:
     Raises:
         StorageError: no stored type holds such values; names the column and the way out.
     """
+    if isinstance(type_, pa.BaseExtensionType):
+        return _normalize_extension(type_, column)
     if pa.types.is_null(type_) or (is_stored_type(type_) and not pa.types.is_dictionary(type_)):
         return type_
-    if isinstance(type_, pa.BaseExtensionType):
-        return normalize_type(type_.storage_type, column)
     if pa.types.is_dictionary(type_):
+        value_type = normalize_type(type_.value_type, column)
+        if pa.types.is_null(value_type) or pa.types.is_dictionary(value_type):
+            return value_type
         # One width for all: the dictionaries of many batches together need more indexes than any of them.
-        return _dictionary(normalize_type(type_.value_type, column))
+        return _dictionary(value_type)
     if pa.types.is_run_end_encoded(type_):
         return normalize_type(type_.value_type, column)
     if pa.types.is_string(type_) or pa.types.is_string_view(type_):
@@ -82,6 +88,29 @@ def normalize_type(type_: DataType, column: str) -> DataType:
     if pa.types.is_date64(type_):
         return pa.date32()
     raise StorageError(f'column "{column}" has type {type_}, which tables cannot hold: {_way_out(type_)}')
+
+
+def _normalize_extension(type_: Any, column: str) -> DataType:
+    """Truth values and UUIDs are what they mean; other extensions what they are made of, as in DuckDB.
+
+    Raises:
+        StorageError: what it is made of says nothing, or cannot be stored.
+    """
+    if type_ == POLARS_OBJECT:
+        raise StorageError(
+            f'column "{column}" holds Python objects, of which polars gives nobody the values: cast it to a '
+            "type of its own, or leave the column out (exclude it)"
+        )
+    if type_.extension_name == "pandas.period":
+        raise StorageError(
+            f'column "{column}" has periods of pandas, which tables cannot hold: make timestamps of them '
+            "(.dt.to_timestamp()), or leave the column out (exclude it)"
+        )
+    if isinstance(type_, pa.Bool8Type):
+        return pa.bool_()
+    if isinstance(type_, pa.UuidType):
+        return pa.large_string()
+    return normalize_type(type_.storage_type, column)
 
 
 def normalize_schema(schema: pa.Schema) -> pa.Schema:

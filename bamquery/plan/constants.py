@@ -52,8 +52,8 @@ def count(value: pa.Scalar[Any]) -> int:
 def from_count(units: int, kind: pa.DataType) -> pa.Scalar[Any]:
     """The date, time or timestamp so many days or units from the epoch; ValueError outside the type."""
     storage = pa.int32() if pa.types.is_date(kind) else pa.int64()
-    smallest, largest = types.integer_range(storage)
-    if not smallest < units <= largest:  # DuckDB keeps the smallest for itself
+    _, largest = types.integer_range(storage)
+    if not abs(units) < largest:  # the largest is DuckDB's infinity, before 1970 too
         raise ValueError(f"a time outside what {type_name(kind)} holds")
     result: pa.Scalar[Any] = pa.scalar(units, storage).cast(kind)
     return result
@@ -87,7 +87,7 @@ def _exact(value: Any, source: pa.DataType, kind: pa.DataType, scale: int) -> De
     if pa.types.is_floating(source):
         if not math.isfinite(value):
             raise _out_of_range(value, kind)
-        if scale == 0 and pa.types.is_integer(kind):
+        if types.is_integral(kind):
             return Decimal(round(value))
         with np.errstate(over="ignore"):
             scaled = float(np.float64(value) * 10.0**scale)

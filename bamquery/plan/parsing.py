@@ -85,6 +85,8 @@ def timestamp(text: str, digits: int, *, in_utc: bool) -> int | None:
 
     With `in_utc` an offset from UTC counts; without, it is read and dropped.
     """
+    if _is_epoch(text):
+        return 0
     match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
     if match is None:
         return None
@@ -103,6 +105,8 @@ def timestamp(text: str, digits: int, *, in_utc: bool) -> int | None:
 
 def date(text: str) -> int | None:
     """Days since 1970-01-01; a time of day may follow, and is dropped."""
+    if _is_epoch(text):
+        return 0
     match = _TIMESTAMP.fullmatch(text.strip(_BLANKS))
     if match is None or (match["hour"] is not None and _units(match, 6) is None):
         return None
@@ -119,6 +123,11 @@ def time(text: str, digits: int) -> int | None:
         return None
     instant = timestamp(stripped, digits, in_utc=False)
     return None if instant is None else instant % (86_400 * 10**digits)
+
+
+def _is_epoch(text: str) -> bool:
+    """Whether it is the word for 1970-01-01."""
+    return text.strip(_BLANKS).lower() == "epoch"
 
 
 def _days(match: re.Match[str]) -> int | None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.plan.expressions import Cast, Expression, Literal
-from bamquery.plan.types import INTERVAL
+from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.types import HUGEINT, INTERVAL
 from bamquery.sql import binder_rows, binder_subqueries, functions, operators
 from bamquery.sql.binder_grouping import has_sets
 from bamquery.sql.call_syntax import query_of_in
@@ -190,6 +190,9 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
         kind = from_syntax(target)
         if kind is None:
             raise ValueError(unknown_type(_type_text(target)))
+    if target.this == exp.DType.DECIMAL and kind == HUGEINT and not _is_whole(argument):
+        # Of the two that are one type here, only HUGEINT rounds halves to even.
+        argument = Call("round", (argument,), argument.type)
     with placed(binder.sql, node):
         place = reason("", binder.sql, node).shown(binder.sql) if isinstance(argument, Literal) else ""
         try_ = isinstance(node, exp.TryCast)
@@ -198,6 +201,14 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
         return found
     # Where there are grouping sets a column and its cast are two keys, also if the cast changes nothing.
     return Cast(found, kind, try_)
+
+
+def _is_whole(argument: Expression) -> bool:
+    """Whether there is nothing to round: no float, or one in the statement without a fraction."""
+    if not pa.types.is_floating(argument.type):
+        return True
+    value = argument.value.as_py() if isinstance(argument, Literal) else 0.5
+    return value is None or float(value).is_integer()
 
 
 def _among_sets(node: exp.Expr) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.naming import unique_names
 from bamquery.plan import types
 from bamquery.plan.nodes import Field
 from bamquery.plan.statements import Summarize
 from bamquery.sql import syntax
 from bamquery.sql.binder_query import bind_query
 from bamquery.sql.catalog import Catalog
-from bamquery.sql.scope import unique_names
 
 
 def bind_summarize(tree: syntax.Summarize, sql: str, catalog: Catalog) -> Summarize:

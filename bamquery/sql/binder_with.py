@@ -8,14 +8,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from bamquery.errors import BamQueryError
-from bamquery.naming import fold
+from bamquery.naming import fold, unique_names
 from bamquery.plan.expressions import ColumnRef, referenced_columns
 from bamquery.plan.nodes import Plan, Project
 from bamquery.plan.rewriting import children, expressions_of
 from bamquery.sql.binder_recursion import bind_recursive, names_itself
 from bamquery.sql.environment import Environment, NamedQuery
 from bamquery.sql.failures import placed
-from bamquery.sql.scope import unique_names
 
 BindQuery = Callable[[exp.Expr, Environment], Plan]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from bamquery.naming import fold, suggestion
+from bamquery.naming import fold, suggestion, unique_names
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field
 
@@ -138,20 +138,6 @@ class Scope:
 
 def _named(columns: Sequence[ColumnRef], name: str) -> ColumnRef | None:
     return next((column for column in columns if fold(column.name) == fold(name)), None)
-
-
-def unique_names(names: Sequence[str]) -> list[str]:
-    """The names, with `_1`, `_2`, ... after those that are there already, as DuckDB does."""
-    taken: set[str] = set()
-    result = []
-    for name in names:
-        unique, number = name, 0
-        while fold(unique) in taken:
-            number += 1
-            unique = f"{name}_{number}"
-        taken.add(fold(unique))
-        result.append(unique)
-    return result
 
 
 class SelectAliases:

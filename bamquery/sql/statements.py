@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import CatalogError, SqlError
+from bamquery.naming import unique_names
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Field, Plan, Project
 from bamquery.plan.statements import (
@@ -40,7 +41,7 @@ from bamquery.sql.coercion import coerce
 from bamquery.sql.failures import each, placed
 from bamquery.sql.parameters import Parameters, fill
 from bamquery.sql.parser import parse
-from bamquery.sql.scope import Scope, unique_names
+from bamquery.sql.scope import Scope
 
 
 def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> Iterator[Statement]:

@@ -22,7 +22,7 @@ from bamquery.engine.cpu.kernels import (
     valid,
     values_of,
 )
-from bamquery.engine.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
+from bamquery.engine.time_units import FRACTIONS, LARGEST_DAY, TIME_PARTS, UNITS_PER_SECOND, units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.type_names import type_name
 
@@ -98,9 +98,8 @@ def _epoch(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _add_days(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     date, days = arguments
     later = np.add(operand(date), operand(days), dtype=np.int64)
-    limits = np.iinfo(np.int32)
     validity = valid(date, days)
-    outside = (later < limits.min) | (later > limits.max)
+    outside = abs(later) > LARGEST_DAY
     if validity is not None:
         outside &= booleans_of(validity)
     if outside.any():

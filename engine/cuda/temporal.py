@@ -16,7 +16,7 @@ from bamquery.engine.cuda.failures import fail_call
 from bamquery.engine.cuda.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of, viewed
 from bamquery.engine.cuda.types import device_type
-from bamquery.engine.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
+from bamquery.engine.time_units import FRACTIONS, LARGEST_DAY, TIME_PARTS, UNITS_PER_SECOND, units_per_day
 from bamquery.plan.types import integer_range
 
 
@@ -97,7 +97,7 @@ def _by_number(
 
 def _add_days(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     later = _values(kernels, arguments, 0) + _values(kernels, arguments, 1)
-    failed = later.outside(*integer_range(pa.int32()))
+    failed = later.outside(-LARGEST_DAY, LARGEST_DAY)
     if kernels.any_true(failed):
         fail_call(kernels, "add_days", arguments, kind, failed)
     return as_dates_or_times(kernels, later, kind)

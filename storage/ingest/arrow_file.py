@@ -64,7 +64,7 @@ class ArrowFilePart:
         del types
         # Arrow takes no columns to mean all; one is enough to learn how many rows there are.
         wanted = sorted(set(columns)) or [0]
-        names = [self.schema.names[i] for i in columns]
+        places = [wanted.index(i) for i in columns]
         number, first_row = -1, 1
         try:
             for batch, found, size in (
@@ -74,7 +74,7 @@ class ArrowFilePart:
                     number, first_row = found, 1
                 # Nothing may look into a batch before this, not even to ask for its size.
                 self._validate(batch, number)
-                yield Chunk(batch.select(names), f"record batch {number}", first_row, size)
+                yield Chunk(batch.select(places), f"record batch {number}", first_row, size)
                 first_row += batch.num_rows
         except READ_ERRORS as error:
             place = f"after record batch {number}" if number >= 0 else "record batch 0"

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.errors import IngestError
+from bamquery.storage.ingest.extension_values import plain
 from bamquery.storage.ingest.failures import reason
+from bamquery.storage.ingest.infinite_moments import first_infinite
 from bamquery.storage.ingest.source import Chunk, Part
 from bamquery.storage.types import DataType
 from bamquery.type_names import type_name
@@ -30,12 +32,13 @@ def convert_chunk(
     """The chunk's rows under `target`: column i is column `positions[i]` of the chunk, or nulls.
 
     Raises:
-        IngestError: a value has no equal in the target's type, or a string is not UTF-8; names part, row and
-            column.
+        IngestError: a value has no equal in the target's type, is infinite as only DuckDB's dates are, or a
+            string that is not UTF-8; names part, row and column.
     """
     try:
-        # Parquet and streams may hold strings that are not UTF-8; in a CSV file they were looked at before.
-        return _convert(chunk.batch, positions, target, check_strings=not part.is_text)
+        # Parquet and streams may hold strings that are not UTF-8, and infinite dates; in a CSV file they were
+        # looked at before.
+        return _convert(chunk.batch, positions, target, check=not part.is_text)
     except _MisfitError as misfit:
         place = f"row {chunk.first_row + misfit.row}" + (f" of {chunk.place}" if chunk.place else "")
         subject = "" if part.path else f"{part.name}: "
@@ -61,7 +64,7 @@ def convert_batch(
     if batch.schema.equals(target) and list(positions) == list(range(len(target))):
         return batch
     try:
-        return _convert(batch, positions, target, missing, check_strings=False)
+        return _convert(batch, positions, target, missing, check=False)
     except _MisfitError as misfit:
         raise IngestError(f"{name}: row {first_row + misfit.row}, {misfit}") from misfit
 
@@ -72,18 +75,42 @@ def convert_array(array: Array, type_: DataType) -> Array:
     Raises:
         pa.ArrowException, ValueError: some value cannot be had in that type.
     """
+    if isinstance(array, pa.DictionaryArray) and pa.types.is_dictionary(type_):
+        return _convert_dictionary(array, type_)
     if array.type == type_:
         return array
     if isinstance(array, pa.ExtensionArray):
-        return convert_array(array.storage, type_)
+        return convert_array(plain(array), type_)
     if pa.types.is_run_end_encoded(array.type):
         return convert_array(pc.call_function("run_end_decode", [array]), type_)
-    if isinstance(array, pa.DictionaryArray) and not pa.types.is_dictionary(type_):
-        return convert_array(array.dictionary_decode(), type_)
+    if isinstance(array, pa.DictionaryArray):
+        return convert_array(_decoded(array), type_)
     converted = array.cast(type_)
     if _rounds(array.type, type_) and not _same_values(array, converted.cast(array.type, safe=False)):
         raise ValueError("it would be rounded")
     return converted
+
+
+def _convert_dictionary(array: Any, type_: Any) -> Array:
+    """As above. Indexes of null become null: only these are taken for null from here on."""
+    if array.type == type_ and not array.dictionary.null_count:
+        unchanged: Array = array
+        return unchanged
+    values = convert_array(array.dictionary, type_.value_type)
+    indices: Any = array.indices
+    if values.null_count:
+        present = values.is_valid()
+        places = pc.subtract(pc.cumulative_sum(present.cast(pa.int32())), 1)
+        indices = pc.take(pc.if_else(present, places, None), indices)
+        values = values.drop_null()
+    return pa.DictionaryArray.from_arrays(indices.cast(type_.index_type), values)
+
+
+def _decoded(array: Any) -> Any:
+    values = array.dictionary
+    if isinstance(values, pa.ExtensionArray):
+        values = plain(values)
+    return pc.take(values, array.indices)
 
 
 class _MisfitError(Exception):
@@ -100,7 +127,7 @@ def _convert(
     target: pa.Schema,
     missing: Mapping[str, Any] = NO_VALUES,
     *,
-    check_strings: bool,
+    check: bool,
 ) -> pa.RecordBatch:
     if not len(target):
         return batch.select([])
@@ -113,12 +140,19 @@ def _convert(
         array = batch.column(position)
         try:
             converted = convert_array(array, field.type)
-            if check_strings and _holds_strings(field.type):
+            if check and _holds_strings(field.type):
                 converted.validate(full=True)
         except _MISFITS as error:
             row = _first_misfit(array, field.type)
             found = f'column "{field.name}": {_shown(array, row)} does not fit {type_name(field.type)}'
             raise _MisfitError(row, f"{found} ({reason(error)})") from error
+        infinite = first_infinite(converted) if check else None
+        if infinite is not None:
+            raise _MisfitError(
+                infinite[0],
+                f'column "{field.name}": {type_name(field.type)} has no {infinite[1]} here, as DuckDB has: '
+                "leave the column out, or write it with a far day or NULL instead",
+            )
         arrays.append(converted)
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from bamquery.errors import IngestError, StorageError
 from bamquery.naming import fold, suggestion
+from bamquery.storage.ingest.column_names import names_in_file, names_in_object
 from bamquery.storage.ingest.convert import convert_chunk
 from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, Part
 from bamquery.storage.ingest.unify import PartSchema, unify
@@ -34,9 +35,11 @@ class UnifiedSource:
             exclude: those to leave out. A name that exactly fits leaves out that column alone, and so tells
                 apart columns whose names differ by case only.
 
+        Of columns with one name, the later ones that are kept get others, see `column_names`.
+
         Raises:
-            IngestError: a column that is named does not exist, cannot be stored, has no name or shares it; or
-                no type holds the values of two parts.
+            IngestError: a column that is named does not exist, cannot be stored or has no name; or no type
+                holds the values of two parts.
         """
         self.name = name
         self._parts = parts
@@ -101,7 +104,7 @@ def _read(part: Part, positions: Sequence[int | None], target: pa.Schema) -> Ite
 
 
 def _require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
-    known = {fold(name): name for part in parts for name in part.schema.names}
+    known = {fold(name): name for part in parts for name in [*part.schema.names, *_unique(part)]}
     for name in names:
         if fold(name) not in known:
             raise IngestError(
@@ -113,16 +116,23 @@ def _require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
 def _kept(part: Part, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
     """Positions of the columns that are neither excluded nor left unnamed by `columns`."""
     names = part.schema.names
-    excluded = {i for name in exclude for i in _named(names, name)}
-    chosen = (
-        set(range(len(names))) if columns is None else {i for name in columns for i in _named(names, name)}
-    )
+    unique = _unique(part)
+    excluded = {i for name in exclude for i in _named(names, name) or _named(unique, name)}
+    chosen = set(range(len(names)))
+    if columns is not None:
+        chosen = {i for name in columns for i in _named(names, name) or _named(unique, name)}
     return [i for i in range(len(names)) if i in chosen - excluded]
 
 
 def _named(names: Sequence[str], wanted: str) -> list[int]:
     exact = [i for i, name in enumerate(names) if name == wanted]
     return exact or [i for i, name in enumerate(names) if fold(name) == fold(wanted)]
+
+
+def _unique(part: Part, positions: Sequence[int] | None = None) -> list[str]:
+    """Names of columns, of those at `positions` if these are given, that differ in more than case."""
+    names = [part.schema.names[i] for i in positions] if positions is not None else part.schema.names
+    return names_in_object(names) if part.path is None else names_in_file(names)
 
 
 def _normalized(part: Part, positions: Sequence[int]) -> pa.Schema:
@@ -134,16 +144,12 @@ def _normalized(part: Part, positions: Sequence[int]) -> pa.Schema:
     fields = []
     refused: list[str] = []
     reasons: list[str] = []
-    seen: dict[str, str] = {}
-    for position in positions:
+    for position, name in zip(positions, _unique(part, positions), strict=True):
         field = part.schema.field(position)
         if not field.name:
             raise _error(part, f"column {position + 1} has no name: give it one, or name the columns to load")
-        if fold(field.name) in seen:
-            raise _same_name(part, seen[fold(field.name)], field.name)
-        seen[fold(field.name)] = field.name
         try:
-            fields.append(pa.field(field.name, normalize_type(field.type, field.name)))
+            fields.append(pa.field(name, normalize_type(field.type, name)))
         except StorageError as error:
             refused.append(field.name)
             reasons.append(str(error))
@@ -151,20 +157,6 @@ def _normalized(part: Part, positions: Sequence[int]) -> pa.Schema:
         names = ", ".join(f'"{name}"' for name in refused)
         raise _error(part, f"{'; '.join(reasons)}. To load the rest: exclude=[{names}]")
     return pa.schema(fields)
-
-
-def _same_name(part: Part, first: str, second: str) -> IngestError:
-    if first == second:
-        return _error(
-            part,
-            f'several columns are called "{first}": rename them in the source, or leave them out with '
-            f'exclude=["{first}"]',
-        )
-    return _error(
-        part,
-        f'columns "{first}" and "{second}" differ by case only, and SQL does not tell them apart: leave one '
-        f'out with exclude=["{second}"]',
-    )
 
 
 def _error(part: Part, message: str) -> IngestError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bamquery.errors import IngestError
@@ -54,16 +55,16 @@ class ParquetPart:
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """See `Part.read`; only the pages of these columns are read."""
         del types
-        names = [self.schema.names[i] for i in columns]
         try:
             file = self._open()
         except READ_ERRORS as error:
             raise unreadable(self.path, error) from error
         with file:
             for group in range(self._groups):
-                yield from self._read_group(file, group, names)
+                yield from self._read_group(file, group, columns)
 
-    def _read_group(self, file: pq.ParquetFile, group: int, names: list[str]) -> Iterator[Chunk]:
+    def _read_group(self, file: pq.ParquetFile, group: int, columns: Sequence[int]) -> Iterator[Chunk]:
+        names = list(dict.fromkeys(self.schema.names[i] for i in columns))
         first_row = 1
         bytes_per_row = self.bytes / max(self.rows, 1)
         try:
@@ -73,9 +74,8 @@ class ParquetPart:
                 columns=names,
             )
             for batch in batches:
-                yield Chunk(
-                    batch.select(names), f"row group {group}", first_row, int(bytes_per_row * batch.num_rows)
-                )
+                wanted = batch.select([self._place(batch, column) for column in columns])
+                yield Chunk(wanted, f"row group {group}", first_row, int(bytes_per_row * batch.num_rows))
                 first_row += batch.num_rows
         except READ_ERRORS as error:
             raise self._explain(error, group, names) from error
@@ -83,6 +83,11 @@ class ParquetPart:
             raise IngestError(
                 f"row group {group}: has {first_row - 1} rows where the footer says {expected}", self.path
             )
+
+    def _place(self, batch: pa.RecordBatch, column: int) -> int:
+        """Where a batch has a column: of those of one name all come, in the file's order among themselves."""
+        name = self.schema.names[column]
+        return int(batch.schema.get_all_field_indices(name)[self.schema.names[:column].count(name)])
 
     def _explain(self, error: Exception, group: int, names: list[str]) -> IngestError:
         """Name the column by reading each alone: Arrow says what is wrong with a page, not whose it is."""

@@ -9,15 +9,19 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError, IngestError
+from bamquery.storage.ingest.column_names import names_in_object
 from bamquery.storage.ingest.failures import READ_ERRORS, reason
 from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, readable
-from bamquery.storage.types import DataType
+from bamquery.storage.types import POLARS_OBJECT, DataType
 
 _DATASET_READAHEAD: Final = 2
 
 
 class StreamPart:
-    """Batches of one schema, from a function that starts a pass over them, given the columns wanted."""
+    """Batches of one schema, from a function that starts a pass over them, given the columns wanted.
+
+    Columns are wanted by their places, since several may have one name.
+    """
 
     path: Final = None
     is_text: Final = False
@@ -26,7 +30,7 @@ class StreamPart:
         self,
         name: str,
         schema: pa.Schema,
-        start: Callable[[list[str]], Iterator[pa.RecordBatch]],
+        start: Callable[[list[int]], Iterator[pa.RecordBatch]],
         *,
         rows: int | None = None,
         size: int | None = None,
@@ -37,7 +41,8 @@ class StreamPart:
         Args:
             name: for messages.
             schema: of the batches.
-            start: takes names of columns; its batches may have more columns than these.
+            start: takes places in the schema; its batches have these columns in this order, or any columns
+                where none is wanted: then only their numbers of rows count.
             rows: of one pass, where known.
             size: in bytes, where known as well.
             once: a second pass is an error.
@@ -61,12 +66,11 @@ class StreamPart:
                     "or collect it into a table (pyarrow: reader.read_all()) and use that"
                 )
             self._used = True
-        names = [self.schema.names[i] for i in columns]
         first_row = 1
         try:
-            for batch in self._start(names):
+            for batch in self._start(list(columns)):
                 size = (self.bytes or 0) * batch.num_rows // max(self.rows or 0, 1)
-                yield Chunk(batch.select(names), "", first_row, size)
+                yield Chunk(batch if columns else batch.select([]), "", first_row, size)
                 first_row += batch.num_rows
         except BamQueryError:
             raise
@@ -126,22 +130,32 @@ def _open_capsule(what: Any) -> StreamPart | None:
 
 
 def _reader(reader: pa.RecordBatchReader, name: str) -> StreamPart:
-    return StreamPart(name, reader.schema, lambda names: iter(reader), once=True)
+    return StreamPart(
+        name, reader.schema, lambda columns: (batch.select(columns) for batch in reader), once=True
+    )
 
 
 def _table(table: pa.Table, name: str) -> StreamPart:
-    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+    def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
         # Without columns a table forgets how many rows a batch has.
-        return iter((table.select(names) if names else table).to_batches(max_chunksize=BATCH_ROWS))
+        return iter((table.select(columns) if columns else table).to_batches(max_chunksize=BATCH_ROWS))
 
     return StreamPart(name, table.schema, start, rows=table.num_rows, size=table.get_total_buffer_size())
 
 
 def _dataset(dataset: Any) -> StreamPart:
-    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+    names = dataset.schema.names
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise IngestError(
+            f'pyarrow.Dataset: several columns are called "{twice}", and a dataset reads by names: '
+            "rename them in the source, or give its files or a pyarrow.Table"
+        )
+
+    def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
         # The default reads 16 batches ahead in each of 4 files, which has no bound in bytes.
         scanner = dataset.scanner(
-            columns=names or None,
+            columns=[names[i] for i in columns] or None,
             batch_size=BATCH_ROWS,
             batch_readahead=_DATASET_READAHEAD,
             fragment_readahead=1,
@@ -153,18 +167,28 @@ def _dataset(dataset: Any) -> StreamPart:
 
 
 def _pandas(frame: Any) -> StreamPart:
-    frame = frame.set_axis([str(name) for name in frame.columns], axis="columns")
+    names = [str(name) for name in frame.columns]
+    frame = _dense(frame.set_axis(names_in_object(names), axis="columns"))
     schema = _pandas_schema(frame)
 
-    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+    def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
         # In slices, since the conversion copies.
-        chosen = frame[names] if names else frame
-        wanted = pa.schema([schema.field(name) for name in names]) if names else schema
+        chosen = frame.iloc[:, columns] if columns else frame
+        wanted = pa.schema([schema.field(i) for i in columns]) if columns else schema
         for first in range(0, len(frame), BATCH_ROWS):
             piece = chosen.iloc[first : first + BATCH_ROWS]
             yield pa.RecordBatch.from_pandas(piece, schema=wanted, preserve_index=False)
 
-    return StreamPart("pandas.DataFrame", schema, start, rows=len(frame))
+    own = pa.schema([field.with_name(name) for field, name in zip(schema, names, strict=True)])
+    return StreamPart("pandas.DataFrame", own, start, rows=len(frame))
+
+
+def _dense(frame: Any) -> Any:
+    """The frame with sparse columns, which Arrow has not, as plain ones."""
+    plain = {
+        name: kind.subtype for name, kind in frame.dtypes.items() if _is_a(kind, "pandas", "SparseDtype")
+    }
+    return frame.astype(plain) if plain else frame
 
 
 def _pandas_schema(frame: Any) -> pa.Schema:
@@ -182,12 +206,14 @@ def _pandas_schema(frame: Any) -> pa.Schema:
 
 
 def _polars(frame: Any) -> StreamPart:
-    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
+    schema = _polars_schema(frame.clear())
+
+    def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
         # In slices, since the conversion copies strings.
-        for piece in (frame.select(names) if names else frame).iter_slices(BATCH_ROWS):
+        chosen = frame.select([schema.names[i] for i in columns]) if columns else frame
+        for piece in chosen.iter_slices(BATCH_ROWS):
             yield from piece.to_arrow().to_batches()
 
-    schema = frame.clear().to_arrow().schema
     return StreamPart("polars.DataFrame", schema, start, rows=frame.height, size=frame.estimated_size())
 
 
@@ -198,13 +224,26 @@ def _lazy_frame(frame: Any) -> StreamPart:
             "use .collect(), or write it with .sink_parquet() and load that file"
         )
 
-    def start(names: list[str]) -> Iterator[pa.RecordBatch]:
-        for piece in (frame.select(names) if names else frame).collect_batches(chunk_size=BATCH_ROWS):
+    # An empty frame of the same columns, since polars knows best which Arrow types it will make.
+    schema = _polars_schema(frame.clear().collect())
+
+    def start(columns: list[int]) -> Iterator[pa.RecordBatch]:
+        chosen = frame.select([schema.names[i] for i in columns]) if columns else frame
+        for piece in chosen.collect_batches(chunk_size=BATCH_ROWS):
             yield from piece.to_arrow().to_batches(max_chunksize=BATCH_ROWS)
 
-    # An empty frame of the same columns, since polars knows best which Arrow types it will make.
-    schema = frame.clear().collect().to_arrow().schema
     return StreamPart("polars.LazyFrame", schema, start)
+
+
+def _polars_schema(empty: Any) -> pa.Schema:
+    """Arrow's types of a frame's columns. Those of Python objects, which polars gives as pointers, say so."""
+    objects = {name for name, kind in empty.schema.items() if str(kind) == "Object"}
+    return pa.schema(
+        [
+            field.with_type(POLARS_OBJECT) if field.name in objects else field
+            for field in empty.to_arrow().schema
+        ]
+    )
 
 
 def _is_a(what: Any, package: str, name: str) -> bool:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.engine.cpu.arithmetic import integer_range
 from bamquery.engine.cpu.casts.outcome import Outcome, failing
 from bamquery.engine.cpu.kernels import Column, Kind, booleans_of, compute, convert, take
-from bamquery.engine.time_units import UNITS_PER_SECOND
+from bamquery.engine.time_units import LARGEST_DAY, UNITS_PER_SECOND
 from bamquery.plan import interval_text, parsing
 
 _ISO: Final = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?)?$"
@@ -91,8 +90,7 @@ def to_date(column: Column, kind: Kind) -> Outcome:
     try:
         return Outcome(convert(column, kind))
     except pa.ArrowInvalid:
-        limits = np.iinfo(np.int32)
-        return _stored(column, kind, parsing.date, (int(limits.min), int(limits.max)))
+        return _stored(column, kind, parsing.date, (-LARGEST_DAY, LARGEST_DAY))
 
 
 def to_time(column: Column, kind: Kind) -> Outcome:
@@ -120,7 +118,7 @@ def to_timestamp(column: Column, kind: Kind) -> Outcome:
             return None
         return int(parsing.rounded(Decimal(units) / step, 0))
 
-    return _stored(column, kind, parse, (-(2**63) + 1, 2**63 - 1))
+    return _stored(column, kind, parse, (-(2**63) + 2, 2**63 - 2))
 
 
 def _stored(

@@ -1,7 +1,7 @@
 """Casts between booleans, integers, floats and decimals.
 
-Floats become integers half to even, decimals half away from zero, floats become decimals half away from
-zero after scaling in binary: as DuckDB does each.
+Floats become integers, HUGEINT too, half to even, decimals half away from zero, floats become decimals half
+away from zero after scaling in binary: as DuckDB does each.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from bamquery.engine.cpu.kernels import (
     values_of,
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero, round_decimals
+from bamquery.plan.types import HUGEINT
 
 
 def from_boolean(column: Column, kind: Kind) -> Outcome:
@@ -151,9 +152,13 @@ def _fit(column: Column, kind: Kind) -> Outcome:
 
 
 def float_to_decimal(column: Column, kind: Kind) -> Outcome:
-    """Scaled, then rounded half away from zero; fails for what has too many digits, infinity and NaN."""
+    """Scaled, then rounded half away from zero; fails for what has too many digits, infinity and NaN.
+
+    HUGEINT is rounded as integers are.
+    """
+    rounded = np.rint if kind == HUGEINT else half_away_from_zero
     with np.errstate(invalid="ignore", over="ignore"):
-        scaled = half_away_from_zero(values_of(column).astype(np.float64) * 10.0**kind.scale)
+        scaled = rounded(values_of(column).astype(np.float64) * 10.0**kind.scale)
         fits = np.abs(scaled) < 10.0**kind.precision
     failed = failing(~fits, column)
     scaled = np.where(fits, scaled, 0.0)

@@ -1,7 +1,7 @@
 """Casts between booleans, integers, floats and decimals.
 
-Floats become integers half to even, decimals half away from zero, floats become decimals half away from
-zero after scaling in binary: as DuckDB does each.
+Floats become integers, HUGEINT too, half to even, decimals half away from zero, floats become decimals half
+away from zero after scaling in binary: as DuckDB does each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from bamquery.engine.cuda.casts.outcome import Outcome
 from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, INT128, UINT64, Kernels, Side, viewed
 from bamquery.engine.cuda.rounding import half_away_from_zero, is_finite
 from bamquery.engine.cuda.types import device_type
-from bamquery.plan.types import integer_range
+from bamquery.plan.types import HUGEINT, integer_range
 
 _DOUBLE: Any = pa.float64()
 _EXACT_DIGITS = 18
@@ -148,10 +148,16 @@ def _fit(kernels: Kernels, whole: plc.Column, scale: int, digits: int, kind: Any
 
 
 def float_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
-    """Scaled, then rounded half away from zero; fails for what has too many digits, infinity and NaN."""
+    """Scaled, then rounded half away from zero; fails for what has too many digits, infinity and NaN.
+
+    HUGEINT is rounded as integers are.
+    """
     unit = kernels.number(10.0**kind.scale, _DOUBLE)
     scaled = kernels.binary(BinaryOperator.MUL, kernels.convert(column, FLOAT64), unit, FLOAT64)
-    scaled = half_away_from_zero(kernels, scaled)
+    if kind == HUGEINT:
+        scaled = kernels.unary(UnaryOperator.RINT, scaled)
+    else:
+        scaled = half_away_from_zero(kernels, scaled)
     magnitude = kernels.unary(UnaryOperator.ABS, scaled)
     fits = kernels.test(BinaryOperator.LESS, magnitude, kernels.number(10.0**kind.precision, _DOUBLE))
     stored = _zero_unless(kernels, fits, scaled)

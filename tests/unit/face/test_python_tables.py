@@ -141,3 +141,14 @@ def test_a_stream_is_read_once(connection):
     assert connection.sql("SELECT count(*) FROM stream").fetchall() == [(3,)]
     with pytest.raises(IngestError, match="only once"):
         connection.sql("SELECT count(*) FROM stream").fetchall()
+
+
+def test_null_among_a_dictionarys_values_is_one_key():
+    rows = pa.table({"a": pa.DictionaryArray.from_arrays([0, 1, None, 1], pa.array(["x", None]))})
+    with bamquery.connect(device="cpu") as con:
+        con.register("rows", rows)
+        assert con.sql("SELECT a, count(*) FROM rows GROUP BY a ORDER BY a").fetchall() == [
+            ("x", 1),
+            (None, 3),
+        ]
+        assert con.sql("SELECT x.a FROM rows x JOIN rows y ON x.a = y.a").fetchall() == [("x",)]

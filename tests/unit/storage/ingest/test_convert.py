@@ -44,9 +44,32 @@ def test_nan_goes_to_a_narrower_float():
     assert str(convert_array(pa.array([float("nan"), 1.0]), pa.float32())[0]) == "nan"
 
 
-def test_extension_types_are_their_storage():
-    array = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)], pa.binary(16)))
-    assert convert_array(array, pa.large_binary()).to_pylist() == [bytes(16)]
+DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string()])
+def test_indexes_of_null_become_null(type_):
+    indexes = pa.array([0, 1, None, 2, 3], pa.int32())
+    array = pa.DictionaryArray.from_arrays(indexes, pa.array(["x", None, "y", None], type_))
+    for piece in (array, array.slice(1)):
+        converted = convert_array(piece, DICTIONARY)
+        assert converted.type == DICTIONARY
+        assert converted.dictionary.to_pylist() == ["x", "y"]
+        assert converted.indices.to_pylist() == [0, None, None, 1, None][len(array) - len(piece) :]
+
+
+def test_dictionaries_without_null_stay_as_they_are():
+    array = pa.array(["a", None, "a"], pa.large_string()).dictionary_encode()
+    assert convert_array(array, DICTIONARY) is array
+
+
+def test_dictionaries_of_extensions_and_of_dictionaries():
+    keys = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([bytes(16)], pa.binary(16)))
+    nested = pa.DictionaryArray.from_arrays([0, 0], pa.array(["q"]))
+    for values, text in ((keys, "00000000-0000-0000-0000-000000000000"), (nested, "q")):
+        array = pa.DictionaryArray.from_arrays([0, None], values)
+        assert convert_array(array, DICTIONARY).to_pylist() == [text, None]
+        assert convert_array(array, pa.large_string()).to_pylist() == [text, None]
 
 
 @pytest.mark.parametrize(

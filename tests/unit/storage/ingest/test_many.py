@@ -1,9 +1,11 @@
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.many import UnifiedSource
+from bamquery.storage.ingest.opening import open_source
 
 
 @pytest.fixture
@@ -72,17 +74,27 @@ def test_nested_columns_are_refused_all_at_once(source):
 @pytest.mark.parametrize("names", [["fee", "Fee"], ["FEE", "x", "fee"]])
 def test_names_that_differ_by_case_only(source, rows_of, names):
     table = pa.table([[i] for i in range(len(names))], names=names)
-    with pytest.raises(
-        IngestError, match=f'columns "{names[0]}" and "{names[-1]}" differ by case only.*exclude='
-    ):
-        source(table)
+    assert source(table).schema.names == [*names[:-1], f"{names[-1]}_1"]
     assert rows_of(source(table, exclude=[names[-1]])).column_names == names[:-1]
     assert rows_of(source(table, columns=[names[-1]])).column_names == names[-1:]
 
 
-def test_names_that_are_the_same_or_missing(source):
-    with pytest.raises(IngestError, match=r'0\.parquet: several columns are called "a": rename'):
-        source(pa.table([[1], [2]], names=["a", "a"]))
+def test_names_that_are_the_same(source, rows_of):
+    table = pa.table([[1], [2], [3], [4]], names=["a", "a_1", "a", "b"])
+    assert rows_of(source(table)).to_pydict() == {"a": [1], "a_1": [2], "a_2": [3], "b": [4]}
+    assert rows_of(source(table), ["b", "a_2"]).to_pydict() == {"b": [4], "a_2": [3]}
+    assert rows_of(source(table, exclude=["a_2"])).to_pydict() == {"a": [1], "a_1": [2], "b": [4]}
+    assert rows_of(source(table, exclude=["a"])).to_pydict() == {"a_1": [2], "b": [4]}
+
+
+def test_names_that_are_the_same_in_a_file(tmp_path, rows_of):
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table([[1], [2], [3], [4]], names=["a", "a_1", "a", "b"]), path)
+    assert rows_of(open_source(path)).to_pydict() == {"a": [1], "a_1": [2], "a_1_1": [3], "b": [4]}
+    assert rows_of(open_source(path), ["b", "a_1_1"]).to_pydict() == {"b": [4], "a_1_1": [3]}
+
+
+def test_names_that_are_missing(source):
     with pytest.raises(IngestError, match=r"0\.parquet: column 2 has no name"):
         source(pa.table([[1], [2]], names=["a", ""]))
 

@@ -215,3 +215,38 @@ def test_only_one_of_two_threads_gets_a_stream():
 def test_what_cannot_be_loaded(what, message):
     with pytest.raises(IngestError, match=message):
         open_source(what)
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pl.LazyFrame])
+def test_python_objects_of_polars_are_refused(make, rows_of):
+    frame = make({"a": pl.Series([object()], dtype=pl.Object), "b": [1]})
+    with pytest.raises(IngestError, match='column "a" holds Python objects'):
+        open_source(frame)
+    assert rows_of(open_source(frame, exclude=["a"])).to_pydict() == {"b": [1]}
+
+
+def test_sparse_columns_of_pandas(rows_of):
+    text = pd.array(["x", "y"], dtype=pd.SparseDtype(object))
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray([0, 1]), "b": text, "c": [1.5, 2.5]})
+    assert rows_of(open_source(frame)).to_pydict() == {"a": [0, 1], "b": ["x", "y"], "c": [1.5, 2.5]}
+
+
+def test_periods_of_pandas_are_refused():
+    frame = pd.DataFrame({"a": pd.period_range("2024", periods=2, freq="M")})
+    with pytest.raises(IngestError, match=r'column "a" has periods of pandas.*to_timestamp'):
+        open_source(frame)
+
+
+@pytest.mark.parametrize("kind", ["Table", "reader", "pandas"])
+def test_columns_of_one_name(kind, rows_of):
+    table = pa.Table.from_arrays([[1], [2], [3]], names=["a", "A", "a"])
+    what = {"Table": table, "reader": table.to_reader()}.get(kind)
+    source = open_source(table.to_pandas() if what is None else what)
+    assert rows_of(source, ["a_2", "a"]).to_pydict() == {"a_2": [3], "a": [1]}
+    assert source.schema.names == ["a", "A_1", "a_2"]
+
+
+def test_a_dataset_reads_by_names():
+    table = pa.Table.from_arrays([[1], [2]], names=["a", "a"])
+    with pytest.raises(IngestError, match='several columns are called "a"'):
+        open_source(ds.dataset(table))

@@ -141,3 +141,19 @@ def test_a_stream_is_read_once(connection):
     assert connection.sql("SELECT count(*) FROM stream").fetchall() == [(3,)]
     with pytest.raises(IngestError, match="only once"):
         connection.sql("SELECT count(*) FROM stream").fetchall()
+
+
+@pytest.mark.parametrize("again", ["select sum(i) from mine", "select i from mine limit 1"])
+def test_a_reader_is_read_by_one_statement_only(connection, again):
+    mine = everywhere.to_reader()
+    connection.sql("explain select sum(i) from mine")  # which reads nothing
+    assert connection.sql("select sum(i) from mine").fetchall() == [(6,)]
+    with pytest.raises(IngestError, match="can be read only once, and it was"):
+        connection.sql(again).fetchall()
+    connection.register("named", mine)
+    with pytest.raises(IngestError, match="can be read only once, and it was"):
+        connection.sql("from named").fetchall()
+    with bamquery.connect(device="cpu") as other, pytest.raises(IngestError, match="only once"):
+        other.load("t", mine)
+    mine = everywhere.to_reader()
+    assert connection.sql("select sum(i) from mine").fetchall() == [(6,)]

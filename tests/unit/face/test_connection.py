@@ -225,7 +225,7 @@ def test_closing_stops_what_runs() -> None:
             pass
 
 
-def test_a_closed_connection_says_so():
+def test_so_do_its_methods_and_rows_in_part_taken():
     con = bamquery.connect(device="cpu")
     relation = con.sql("SELECT * FROM (VALUES (1), (2)) t(i)")
     assert relation.fetchone() == (1,)
@@ -259,6 +259,6 @@ def test_a_nested_json_file_is_named(tmp_path):
     file.write_text("[" * 100_000)
     with (
         bamquery.connect(device="cpu") as con,
-        pytest.raises(SqlError, match=r"deep\.json.*nested too deeply"),
+        pytest.raises(SqlError, match=r"deep.json: object 1: is nested"),
     ):
         con.sql(f"FROM '{file}'")

@@ -63,6 +63,8 @@ def is_number(kind: pa.DataType) -> bool:
 
 def printable(text: str, width: int) -> str:
     """At most `width` characters on one line: control characters escaped, the rest cut off."""
+    if len(text) <= width and text.isprintable():
+        return text
     # Twice the width is enough to escape, however long the value is.
     cut = text[: 2 * width]
     escaped = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in cut)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from types import FrameType, MappingProxyType
 from typing import Any, Final
 
 from bamquery import __version__
@@ -18,6 +19,8 @@ FAILED: Final = 1
 """A statement failed, or `check` found damage."""
 USAGE: Final = 2
 """The arguments make no sense; argparse exits with the same."""
+SIGNALLED: Final = 128
+"""And a signal's number: ended by SIGTERM or SIGHUP, as shells report it."""
 INTERRUPTED: Final = 130
 """Ctrl-C: 128 and the signal's number, as shells report it."""
 BROKEN_PIPE: Final = 141
@@ -38,34 +41,41 @@ other commands:
 
 A database that is called like one of them is opened as ./taxi.
 
-exit status: 0 done, 1 a statement failed, 2 wrong arguments, 130 Ctrl-C
+exit status: 0 done, 1 a statement failed, 2 wrong arguments, 130 Ctrl-C,
+128 and its number a signal
 """
 
 
 def run() -> None:
     """Entry point of the `bamquery` command."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup had it ignored
+            signal.signal(number, _end)
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command with these arguments; returns the exit status."""
+    if sys.stdout is None:  # as Python has it where the descriptor is closed
+        _complain("standard output is closed")
+        return FAILED
     try:
         subcommand = _SUBCOMMANDS.get(arguments[0]) if arguments else None
         status = subcommand(arguments[1:]) if subcommand else query(arguments)
         sys.stdout.flush()
         return status
     except BamQueryError as error:
-        print(f"bamquery: {error}", file=sys.stderr)  # noqa: T201
+        _complain(str(error))
         return USAGE if isinstance(error, SettingError) else FAILED
     except KeyboardInterrupt:
-        print("bamquery: interrupted", file=sys.stderr)  # noqa: T201
+        _complain("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         _give_up_output()
         return BROKEN_PIPE
     except OSError as error:  # of standard output: those of databases and files are BamQueryErrors
         _give_up_output()
-        print(f"bamquery: cannot write the output: {error.strerror or error}", file=sys.stderr)  # noqa: T201
+        _complain(f"cannot write the output: {error.strerror or error}")
         return FAILED
 
 
@@ -74,6 +84,8 @@ def query(arguments: Sequence[str]) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     settings = dict(_setting(parser, text) for text in options.settings)
+    if options.commands is None and sys.stdin is None:
+        parser.error('standard input is closed: pass SQL with -c "..."')
     if options.commands is None and sys.stdin.isatty():
         parser.error('there is no interactive shell yet: pass SQL with -c "..." or on standard input')
     texts = options.commands if options.commands is not None else [_standard_input()]
@@ -198,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError("it takes a whole number from 1 on")
     return int(text)
 
@@ -208,6 +220,17 @@ def _setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, Any]:
     if not equals or not name:
         parser.error(f"--set takes name=value, not {text!r}")
     return name.strip(), value.strip()
+
+
+def _complain(message: str) -> None:
+    if sys.stderr is not None:  # print() would take standard output then
+        print(f"bamquery: {message}", file=sys.stderr)  # noqa: T201
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """A signal to end: by an exception, so that what is temporary is removed on the way."""
+    del frame
+    raise SystemExit(SIGNALLED + number)
 
 
 def _give_up_output() -> None:

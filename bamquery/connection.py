@@ -19,6 +19,7 @@ from bamquery.relation import Relation
 from bamquery.session import Cancellation, Session
 from bamquery.sql.binder_defaults import default_values
 from bamquery.sql.parameters import Parameters
+from bamquery.sql.text import sql_text
 from bamquery.statements import run_statement
 from bamquery.storage.check import CheckReport
 from bamquery.storage.database import Database
@@ -88,7 +89,9 @@ class Connection:
         """Run statements one by one, each when its answer is asked for; see `sql`."""
         # Not a generator itself: whose variables count is known only while it is called.
         return self._statements(
-            text, params, self._session.catalog(self._registered, caller_tables(self._session))
+            sql_text(text, "text"),
+            params,
+            self._session.catalog(self._registered, caller_tables(self._session)),
         )
 
     def _statements(
@@ -110,12 +113,14 @@ class Connection:
         Raises:
             IngestError: it is none of these, or has columns that no type holds.
         """
-        source = python_source(self._session, name, what)
+        self._session.require_open()
+        source = python_source(self._session, _name(name), what)
         self._registered = {**self._unregistered(name), name: source}
 
     def unregister(self, name: str) -> None:
         """Undo `register`; a name that is not registered is no error."""
-        self._registered = self._unregistered(name)
+        self._session.require_open()
+        self._registered = self._unregistered(_name(name))
 
     def _unregistered(self, name: str) -> dict[str, Source]:
         return {other: source for other, source in self._registered.items() if fold(other) != fold(name)}
@@ -138,7 +143,7 @@ class Connection:
         Raises:
             CatalogError: there is no such table; suggests the nearest name.
         """
-        source = self._session.catalog(self._registered).table(name)
+        source = self._session.catalog(self._registered).table(_name(name))
         return Relation(self._session, inline(Scan(source, tuple(range(len(source.schema))))))
 
     def load(
@@ -168,6 +173,7 @@ class Connection:
             ConflictError: another writer changed the table meanwhile.
         """
         database = self._session.database
+        _name(name)
         if if_exists not in ("error", "append", "replace"):
             raise ValueError(f'if_exists is "error", "append" or "replace", not {if_exists!r}')
         bar = progress_bar(self.settings)
@@ -188,7 +194,7 @@ class Connection:
     def optimize(self, name: str, cluster_by: Sequence[str] = ()) -> OptimizeReport:
         """Merge a table's small fragments; with `cluster_by`, sort its rows by these columns."""
         limit = self._session.settings.effective_memory_limit
-        return self._session.database.table(name).optimize(cluster_by, limit)
+        return self._session.database.table(_name(name)).optimize(cluster_by, limit)
 
     def vacuum(self) -> VacuumReport:
         """Remove versions of tables that are neither the latest nor in use, and what crashes left behind."""
@@ -211,6 +217,7 @@ class Connection:
         Raises:
             SettingError: there is no such setting, or it cannot take the value.
         """
+        self._session.require_open()
         self._session.set(name, value)
 
     # Its end.
@@ -224,6 +231,7 @@ class Connection:
         self._session.close()
 
     def __enter__(self) -> Connection:
+        self._session.require_open()
         return self
 
     def __exit__(
@@ -234,3 +242,9 @@ class Connection:
     def __repr__(self) -> str:
         state = " (closed)" if self._session.closed else ""
         return f"<bamquery.Connection to {self._session.path}{state}>"
+
+
+def _name(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"name is a str, not {type(name).__name__}")
+    return name

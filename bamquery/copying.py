@@ -17,7 +17,7 @@ from pyarrow import ipc, parquet
 from bamquery.cells import is_number, texts
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.profile import QueryProfile
-from bamquery.formats import json_values, plain_batches, plain_schema
+from bamquery.formats import json_values, parquet_schema, plain_batches, plain_schema
 from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
@@ -48,11 +48,13 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
     """Run the plan and write its rows; the file is there once all of it is. Returns how many rows.
 
     Raises:
-        StorageError: the file cannot be written. BamQueryError: the query failed; there is no file then, or
-            still the one that was there.
+        StorageError: the file cannot be written. BamQueryError: the query failed, or Parquet has no
+            such type; there is no file then, or still the one that was there.
     """
     options = dict(statement.options)
     path = Path(statement.path).expanduser()
+    if statement.format == "parquet":
+        parquet_schema(pa.schema([pa.field(field.name, field.type) for field in plan.fields]))
     with session.run(plan) as result, whole_file(path) as file:
         rows = _WRITERS[statement.format](result, result.schema, file, {"path": path, **options})
     return rows, result.profile
@@ -160,7 +162,7 @@ def _is_plain_json(kind: pa.DataType) -> bool:
 
 
 def _write_parquet(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
-    target = plain_schema(schema)
+    target = parquet_schema(schema)
     compression = options.get("compression", "zstd")
     codec: Any = {"uncompressed": "none", "lz4_raw": "lz4"}.get(compression, compression)
     size = options.get("row_group_size")

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from typing import Final
 
 import pyarrow as pa
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+from rich.cells import cell_len, set_cell_size
 
 from bamquery.cells import is_number, printable, texts
 from bamquery.engine.units import plural
@@ -21,6 +17,7 @@ CELL_WIDTH: Final = 40
 DEFAULT_WIDTH: Final = 120
 """Columns of a line where there is no terminal to ask."""
 
+_NARROWEST: Final = 20
 _BORDERS: Final = 3  # between two columns, and a share of the edges
 
 
@@ -37,25 +34,34 @@ def render(rows: pa.Table, width: int = DEFAULT_WIDTH, *, colour: bool = False) 
     if sum(widths) + _BORDERS * len(widths) + 1 > width:
         titles, cells, widths = _contents(rows, CELL_WIDTH)
     shown = _fitting(widths, width)
-    table = Table(box=box.ROUNDED, header_style="")
+    names: list[list[str]] = []
+    bodies: list[list[str]] = []
+    sizes: list[int] = []
     for position in shown:
         if position is None:
-            table.add_column("…")
-        else:
-            title, kind = titles[position]
-            right = is_number(rows.schema.field(position).type)
-            header = Text(f"{title}\n").append(kind, style="dim")
-            table.add_column(header, justify="right" if right else "left", no_wrap=True)
-    for row in range(rows.num_rows):
-        table.add_row(*(_cell("…") if p is None else _cell(cells[p][row]) for p in shown))
-    out = io.StringIO()
-    console = Console(file=out, width=max(width, 20), force_terminal=colour, legacy_windows=False)
-    console.print(table)
-    lines = out.getvalue().splitlines()
+            names.append([" ", "…"])
+            bodies.append(["…"] * rows.num_rows)
+            sizes.append(1)
+            continue
+        # One column is shown however narrow the terminal is.
+        room = max(width, _NARROWEST) - _BORDERS * len(shown) - 1 - (len(shown) - 1)
+        size = widths[position] if len(shown) > 2 else max(min(widths[position], room), 1)
+        put = _right if is_number(rows.schema.field(position).type) else _left
+        name, kind = titles[position]
+        names.append([put(name, size), _dim(put(kind, size), colour)])
+        null = _dim(put("NULL", size), colour)
+        bodies.append([null if cell is None else put(cell, size) for cell in cells[position]])
+        sizes.append(size)
+    rules = ["─" * (size + 2) for size in sizes]
+    lines = [f"╭{'┬'.join(rules)}╮"]
+    lines += [f"│ {' │ '.join(header)} │" for header in zip(*names, strict=True)]
+    lines.append(f"├{'┼'.join(rules)}┤")
+    lines += [f"│ {' │ '.join(row)} │" for row in zip(*bodies, strict=True)]
+    lines.append(f"╰{'┴'.join(rules)}╯")
     left_out = rows.num_columns - sum(position is not None for position in shown)
     if left_out:
         lines.append(f"{left_out} of {plural(rows.num_columns, 'column')} left out")
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)
 
 
 def _contents(rows: pa.Table, most: int) -> tuple[list[tuple[str, str]], list[list[str | None]], list[int]]:
@@ -70,14 +76,32 @@ def _contents(rows: pa.Table, most: int) -> tuple[list[tuple[str, str]], list[li
         for column in rows.columns
     ]
     widths = [
-        max(len(name), len(kind), *(len("NULL" if cell is None else cell) for cell in column), 0)
+        max(_cells(name), len(kind), max((4 if cell is None else _cells(cell) for cell in column), default=0))
         for (name, kind), column in zip(titles, cells, strict=True)
     ]
     return titles, cells, widths
 
 
-def _cell(text: str | None) -> Text:
-    return Text("NULL", style="dim") if text is None else Text(text)
+def _cells(text: str) -> int:
+    """How many columns of a terminal it takes: letters of East Asia take two."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def _left(text: str, size: int) -> str:
+    return text.ljust(size) if text.isascii() and len(text) <= size else set_cell_size(_cut(text, size), size)
+
+
+def _right(text: str, size: int) -> str:
+    cut = _cut(text, size)
+    return " " * (size - _cells(cut)) + cut
+
+
+def _cut(text: str, size: int) -> str:
+    return text if _cells(text) <= size else set_cell_size(text, size - 1).rstrip() + "…"
+
+
+def _dim(text: str, colour: bool) -> str:
+    return f"\x1b[2m{text}\x1b[0m" if colour else text
 
 
 def _fitting(widths: list[int], width: int) -> list[int | None]:

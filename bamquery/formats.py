@@ -16,6 +16,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
 from bamquery.cells import is_number, texts
+from bamquery.errors import BamQueryError
 from bamquery.naming import unique_names
 
 _LEAST_PLAIN: Final = 1e-6
@@ -70,8 +71,12 @@ def write_markdown(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: Bi
 
 
 def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryIO) -> int:
-    """A Parquet file, compressed with zstd."""
-    target = plain_schema(schema)
+    """A Parquet file, compressed with zstd.
+
+    Raises:
+        BamQueryError: Parquet has no such type; nothing was run.
+    """
+    target = parquet_schema(schema)
     with parquet.ParquetWriter(out, target, compression="zstd") as writer:
         return _write_batches(batches, target, writer.write_batch)
 
@@ -121,6 +126,21 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Without dictionaries, which may differ from batch to batch, and with every name once."""
     names = unique_names(schema.names)
     return pa.schema([pa.field(n, _decoded(f.type)) for n, f in zip(names, schema, strict=True)])
+
+
+def parquet_schema(schema: pa.Schema) -> pa.Schema:
+    """The plain schema, if a Parquet file can have it.
+
+    Raises:
+        BamQueryError: a column is an INTERVAL; says which.
+    """
+    for field in schema:
+        if pa.types.is_interval(field.type):
+            raise BamQueryError(
+                f'column "{field.name}" is an INTERVAL, and Parquet files are written without: '
+                "cast it to VARCHAR"
+            )
+    return plain_schema(schema)
 
 
 def _decoded(kind: pa.DataType) -> pa.DataType:

@@ -24,6 +24,9 @@ from bamquery.whole_file import whole_file
 class Output(Protocol):
     """Takes answers one after the other."""
 
+    written: bool
+    """Whether there is anything in it."""
+
     def write(self, relation: Relation, started: float) -> None:
         """Run it and write its rows; `started` is when its statement was begun, on `time.perf_counter`."""
         ...
@@ -34,19 +37,24 @@ def open_output(kind: str, path: str | None, max_rows: int) -> Iterator[Output]:
     """An output of a format, to a file or to standard output. A file is there once all of it is.
 
     Raises:
-        BamQueryError: a binary format would go to a terminal. StorageError: the file cannot be written.
+        BamQueryError: a binary format would go to a terminal, or there was nothing for the file, which is
+            then as it was. StorageError: the file cannot be written.
     """
     binary = kind in ("parquet", "arrow")
     if path is None and binary and sys.stdout.isatty():
         raise BamQueryError(f"{kind} is not for terminals: name a file with --output, or redirect")
     with _stream(path) as stream:
+        output: Output
         if kind == "table":
-            yield TableOutput(stream, max_rows, terminal=path is None and sys.stdout.isatty())
+            output = TableOutput(stream, max_rows, terminal=path is None and sys.stdout.isatty())
         elif binary:
             arrow = write_arrow_stream if path is None else write_arrow_file
-            yield SingleOutput(kind, write_parquet if kind == "parquet" else arrow, stream)
+            output = SingleOutput(kind, write_parquet if kind == "parquet" else arrow, stream)
         else:
-            yield TextOutput(TEXT_FORMATS[kind], stream)
+            output = TextOutput(TEXT_FORMATS[kind], stream)
+        yield output
+        if path is not None and not output.written:
+            raise BamQueryError(f"there was no answer to write to {path}; the statements are done")
 
 
 class TableOutput:
@@ -56,10 +64,12 @@ class TableOutput:
         self._stream = stream
         self._max_rows = max_rows
         self._width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns if terminal else DEFAULT_WIDTH
+        self.written = False
         self._colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def write(self, relation: Relation, started: float) -> None:
         """See `Output`."""
+        self.written = True
         if relation.message:
             seconds = human_seconds(time.perf_counter() - started)
             self._print(relation.message + ("" if relation.is_answer else f" ({seconds})"))
@@ -73,7 +83,8 @@ class TableOutput:
         self._print(f"{plural(total, 'row')}{first} ({seconds})")
 
     def _print(self, text: str) -> None:
-        self._stream.write(text.encode() + b"\n")
+        # A file's name may be no UTF-8.
+        self._stream.write(text.encode(errors="replace") + b"\n")
         self._stream.flush()
 
 
@@ -83,10 +94,12 @@ class TextOutput:
     def __init__(self, writer: Writer, stream: BinaryIO) -> None:
         self._writer = writer
         self._stream = stream
+        self.written = False
 
     def write(self, relation: Relation, started: float) -> None:
         """See `Output`."""
         if relation.is_answer:
+            self.written = True
             with relation.execute() as result:
                 self._writer(result, result.schema, self._stream)
             self._stream.flush()
@@ -99,7 +112,7 @@ class SingleOutput:
         self._kind = kind
         self._writer = writer
         self._stream = stream
-        self._written = False
+        self.written = False
 
     def write(self, relation: Relation, started: float) -> None:
         """See `Output`.
@@ -109,11 +122,11 @@ class SingleOutput:
         """
         if not relation.is_answer:
             return
-        if self._written:
+        if self.written:
             raise BamQueryError(
                 f"{self._kind} holds one answer, and there is a second one: ask for one at a time"
             )
-        self._written = True
+        self.written = True
         with relation.execute() as result:
             self._writer(result, result.schema, self._stream)
 

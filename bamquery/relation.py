@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -19,11 +20,12 @@ from bamquery.extras import require
 from bamquery.gpu_results import cudf_frame, device_arrays, require_gpu
 from bamquery.plan.nodes import Limit, Plan
 from bamquery.plan.statements import Query
+from bamquery.relation_text import aggregate_text, filter_text, order_text, project_text
 from bamquery.result import Result
 from bamquery.session import Session
 from bamquery.sql.statements import bind
 from bamquery.type_names import type_name
-from bamquery.values import python_rows
+from bamquery.values import python_rows, require_polars_types
 from bamquery.views import View, inline
 
 if TYPE_CHECKING:
@@ -94,30 +96,27 @@ class Relation:
 
     def filter(self, condition: str) -> Relation:
         """Rows for which an SQL condition is true: `filter("trip_distance >= 30")`."""
-        return self._select("SELECT * FROM relation WHERE (", condition, ")")
+        return self._over(filter_text(condition))
 
     def project(self, *expressions: str) -> Relation:
         """Columns computed from these: `project("total_amount / trip_distance AS per_mile", "extra")`."""
-        return self._select("SELECT", _listed(expressions), "FROM relation")
+        return self._over(project_text(expressions))
 
     def aggregate(self, *expressions: str, by: str | Sequence[str] = ()) -> Relation:
         """One row a group, or one row in all: `aggregate("avg(tolls_amount)", by="payment_type")`.
 
         The columns of `by` come first.
         """
-        keys = [by] if isinstance(by, str) else list(by)
-        group = ["GROUP BY", _listed(keys)] if keys else []
-        return self._select("SELECT", _listed([*keys, *expressions]), "FROM relation", *group)
+        return self._over(aggregate_text(expressions, [by] if isinstance(by, str) else by))
 
     def order(self, *keys: str) -> Relation:
         """Rows in order: `order("pickup_at DESC", "fare_amount")`."""
-        return self._select("SELECT * FROM relation ORDER BY", _listed(keys))
+        return self._over(order_text(keys))
 
     def limit(self, count: int, offset: int = 0) -> Relation:
         """At most `count` rows, after skipping `offset`."""
-        if count < 0 or offset < 0:
-            raise ValueError("count and offset cannot be negative")
-        return Relation(self._session, Limit(self._plan, count, offset))
+        limit = Limit(self._plan, _whole(count, "count"), _whole(offset, "offset"))
+        return Relation(self._session, limit)
 
     def plan_of(self, session: Session) -> Plan:
         """What it runs, for a statement of its connection that names it.
@@ -163,9 +162,11 @@ class Relation:
         """All rows, in polars' types.
 
         Raises:
-            BamQueryError: polars is not installed.
+            BamQueryError: polars is not installed, or has no such type, or two columns have one name.
         """
-        frame: polars.DataFrame = require("polars", "to_polars()").from_arrow(self.to_arrow())
+        library = require("polars", "to_polars()")
+        require_polars_types(self._plan.fields)
+        frame: polars.DataFrame = library.from_arrow(self.to_arrow())
         return frame
 
     def to_cudf(self) -> cudf.DataFrame:
@@ -212,6 +213,7 @@ class Relation:
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as tuples of Python values; those that are left where `fetchone` has been called."""
+        self._session.require_open()
         with self._lock:
             cursor, self._cursor = self._cursor, None
             return list(_rows(self.execute()) if cursor is None else cursor)
@@ -223,11 +225,13 @@ class Relation:
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         """The next `size` rows, fewer at the end; none after the last one, once: then it begins again."""
+        self._session.require_open()
+        most = _whole(size, "size")
         with self._lock:
             if self._cursor is None:
                 self._cursor = _rows(self.execute())
-            rows = list(islice(self._cursor, size))
-            if not rows and size:
+            rows = list(islice(self._cursor, most))
+            if not rows and most:
                 self._cursor = None
             return rows
 
@@ -270,14 +274,11 @@ class Relation:
             return f"<Relation ({', '.join(self.columns)}): {error}>"
         return preview(rows, PREVIEW_ROWS)
 
-    def _select(self, *lines: str) -> Relation:
-        # A line each, so that a comment at the end of one does not hide the next.
-        text = "\n".join(lines)
+    def _over(self, text: str) -> Relation:
         catalog = self._session.catalog({"relation": View("relation", self._plan)})
-        statements = list(bind(text, catalog))
-        if len(statements) != 1 or not isinstance(statements[0], Query):
-            raise SqlError("this takes expressions, not statements", text)
-        return Relation(self._session, inline(statements[0].plan))
+        (statement,) = bind(text, catalog)
+        assert isinstance(statement, Query)
+        return Relation(self._session, inline(statement.plan))
 
 
 # Not methods: generators that knew their relation would keep it, and the versions it holds, from being freed.
@@ -293,5 +294,11 @@ def _rows(result: Result) -> Iterator[tuple[Any, ...]]:
         yield from python_rows(batch)
 
 
-def _listed(expressions: Sequence[str]) -> str:
-    return "\n, ".join(expressions)
+def _whole(value: object, argument: str) -> int:
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{argument} is a whole number, not {type(value).__name__}") from None
+    if number < 0:
+        raise ValueError(f"{argument} cannot be negative")
+    return number

@@ -69,9 +69,17 @@ class Session:
         Raises:
             BamQueryError: the connection is closed.
         """
+        self.require_open()
+        return self._database
+
+    def require_open(self) -> None:
+        """Refuse what is of no use any more.
+
+        Raises:
+            BamQueryError: the connection is closed.
+        """
         if self._closed:
             raise BamQueryError("the connection is closed: bamquery.connect() makes a new one")
-        return self._database
 
     @property
     def path(self) -> Path:
@@ -110,7 +118,7 @@ class Session:
         Raises:
             UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
-        assert self.database is not None  # raises where it is closed
+        self.require_open()
         settings = self._settings
         device, notes = open_device(settings.device, settings.gpu_memory_limit)
 

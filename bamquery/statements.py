@@ -49,8 +49,9 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
         case statements.Insert():
             return _insert(session, statement)
         case statements.DropTable(name=name, if_exists=if_exists):
-            if not if_exists or existing(session.database, name):
-                session.database.drop_table(name)
+            if if_exists and not existing(session.database, name):
+                return _done(session, f'there is no table "{name}"')
+            session.database.drop_table(name)
             return _done(session, f'dropped table "{name}"')
         case statements.Describe(fields=fields, notes=notes):
             return _describe(session, fields, notes)

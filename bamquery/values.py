@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -11,7 +12,8 @@ import pyarrow.compute as pc
 
 from bamquery.engine.cpu.casts.to_text import from_date, from_timestamp
 from bamquery.engine.time_units import units_per_day
-from bamquery.errors import ExecutionError
+from bamquery.errors import BamQueryError, ExecutionError
+from bamquery.plan.nodes import Field
 
 _DAYS_PER_MONTH: Final = 30
 
@@ -30,6 +32,25 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         _python_column(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)
     ]
     return zip(*columns, strict=True)
+
+
+def require_polars_types(fields: Sequence[Field]) -> None:
+    """Refuse, before anything is read, what no polars frame can hold.
+
+    Raises:
+        BamQueryError: an INTERVAL, or two columns of one name; says which.
+    """
+    for field in fields:
+        if pa.types.is_interval(field.type):
+            raise BamQueryError(
+                f'column "{field.name}" is an INTERVAL, which polars has no type for: '
+                "cast it to VARCHAR, or take to_arrow()"
+            )
+    for name, times in Counter(field.name for field in fields).items():
+        if times > 1:
+            raise BamQueryError(
+                f'{times} columns are called "{name}", and polars takes a name once: name them with AS'
+            )
 
 
 def _python_column(name: str, column: pa.Array[Any]) -> list[Any]:

@@ -68,6 +68,7 @@ def _load(options: argparse.Namespace) -> int:
     from bamquery.queries.loader import FileReport, load  # noqa: PLC0415
     from bamquery.queries.zones import load_zones  # noqa: PLC0415
     from bamquery.storage.database import Database  # noqa: PLC0415
+    from bamquery.storage.ingest.paths import expand  # noqa: PLC0415
 
     console = Console(highlight=False)
 
@@ -84,6 +85,10 @@ def _load(options: argparse.Namespace) -> int:
             rest = "are in the file of rejects" if options.rejects else "--rejects FILE writes them all"
             console.print(Text(f"  … {rest}", style="dim"))
 
+    # Before the database: a path that is wrong leaves no new, empty one behind.
+    expand(options.files)
+    if options.zones is not None:
+        expand(options.zones)
     with Database.open(options.database) as database:
         report = load(
             database, options.files, table=options.table, replace=options.replace, rejects=options.rejects

@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import shutil
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from bamquery.naming import fold, suggestion
 from bamquery.storage import table_name
 from bamquery.storage.check import CheckReport, check_database
 from bamquery.storage.evolution import ColumnRule
-from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
+from bamquery.storage.filesystem import POSIX, FileSystem
 from bamquery.storage.locks import TOKEN_BITS, LockFile
 from bamquery.storage.manifest import Manifest, Operation, read_small_file
 from bamquery.storage.mapped_files import MAPPED_FILES
@@ -32,6 +31,7 @@ from bamquery.storage.stored_view import StoredView
 from bamquery.storage.table import Table
 from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, table_folders
 from bamquery.storage.table_writer import TableWriter
+from bamquery.storage.temporary import make_temporary
 from bamquery.storage.transaction import Transaction
 from bamquery.storage.types import require_stored_schema
 from bamquery.storage.vacuum import VacuumReport, remove_dead_folder, vacuum_database
@@ -50,14 +50,15 @@ class Database:
     A context manager; thread-safe.
     """
 
-    def __init__(self, path: Path, filesystem: FileSystem, *, temporary: bool = False) -> None:
-        """Use `Database.open`."""
+    def __init__(self, path: Path, filesystem: FileSystem, *, held: LockFile | None = None) -> None:
+        """Use `Database.open`; `held` is the lock of a temporary one."""
         self.path = path
         self._filesystem = filesystem
         self._caches: dict[Path, FragmentCache] = {}
         self._lock = threading.Lock()
         self._closed = False
-        self._remove = weakref.finalize(self, _remove_tree, path, os.getpid()) if temporary else None
+        self._held = held
+        self._remove = weakref.finalize(self, _remove_tree, path, os.getpid()) if held is not None else None
 
     @classmethod
     def open(cls, path: str | Path, filesystem: FileSystem = POSIX, *, create: bool = True) -> Database:
@@ -70,13 +71,10 @@ class Database:
                 or there is none and `create` is false.
         """
         if str(path) == ":memory:":
-            try:
-                folder = Path(tempfile.mkdtemp(prefix="bamquery-"))
-            except OSError as error:
-                raise storage_error(error, Path(tempfile.gettempdir()), "make a folder") from error
-            database = cls(folder, filesystem, temporary=True)
-            _create(folder, filesystem)
-            return database
+            folder, held = make_temporary(lambda folder: _create(folder, filesystem), MARKER)
+            return cls(folder, filesystem, held=held)
+        if not str(path):
+            raise StorageError("the path is empty: name the database's folder, or . for this one")
         folder = Path(path).absolute()
         if folder.exists() and not folder.is_dir():
             raise StorageError("a file, not a database: name a folder", folder)
@@ -311,6 +309,8 @@ class Database:
         MAPPED_FILES.forget(self.path)
         if self._remove is not None:
             self._remove()
+        if self._held is not None:
+            self._held.close()
 
     def __enter__(self) -> Database:
         return self

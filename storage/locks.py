@@ -9,7 +9,7 @@ without a deadline. Bytes of a table's `lock` file:
     WRITERS + token      shared by the writer whose files begin with that token
 
 and byte 0 of the database's marker file: shared while a table's folders are being made, exclusive while
-those of a dropped table are removed.
+those of a dropped table are removed; and its byte 1, shared by whoever has a temporary database open.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ MAX_VERSION: Final = (1 << 61) - 1
 VACUUM: Final = 1 << 61
 WRITERS: Final = 1 << 62
 TOKEN_BITS: Final = 60
+IN_USE: Final = 1
+"""The byte of a temporary database's marker."""
 WAIT_SECONDS: Final = 10.0
 """How long a lock that others hold briefly is waited for."""
 

@@ -99,7 +99,7 @@ def _ordered_columns(
     """What is meant by ALL, a position or a name; nothing for an expression."""
     if isinstance(node, exp.Var) and node.this == "ALL":
         return columns
-    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdigit():
+    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdecimal():
         position = int(node.this)
         if not 1 <= position <= len(columns):
             raise ValueError(f"ORDER BY {position} is not one of the {len(columns)} columns selected")

@@ -122,7 +122,7 @@ def character(value: exp.Expr | None) -> str:
 def count(value: exp.Expr | None) -> int:
     """A whole number."""
     found = _word(_unwrapped(value))
-    if not found.isdigit():
+    if not found.isdecimal():
         raise ValueError("it takes a whole number")
     return int(found)
 

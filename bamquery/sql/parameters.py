@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from bamquery.errors import SqlError
 from bamquery.sql.failures import each, placed
+from bamquery.sql.text import require_whole
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -147,6 +148,11 @@ def _bytes(value: bytes) -> exp.Expr:
     return _typed("".join(f"\\x{byte:02X}" for byte in value), "BLOB")
 
 
+def _text(value: str) -> exp.Expr:
+    require_whole(value)
+    return exp.Literal.string(value)
+
+
 def _typed(text: str, kind: str) -> exp.Expr:
     return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind, dialect="duckdb"))
 
@@ -155,7 +161,7 @@ _CONVERT: Final[Mapping[type[Any], Callable[[Any], exp.Expr]]] = MappingProxyTyp
     {
         int: _integer,
         float: _float,
-        str: exp.Literal.string,
+        str: _text,
         Decimal: _decimal,
         datetime.datetime: _datetime,  # before date, of which it is a kind
         datetime.date: lambda value: _typed(value.isoformat(), "DATE"),

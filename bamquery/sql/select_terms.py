@@ -16,7 +16,7 @@ def ordinal(node: exp.Expr) -> int | None:
     """The number of a term that is one, or None."""
     if isinstance(node, exp.Neg) and (below := ordinal(node.this)) is not None:
         return -below
-    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdigit():
+    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdecimal():
         return int(node.this)
     return None
 

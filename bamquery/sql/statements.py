@@ -148,7 +148,9 @@ def _show(tree: exp.Show, sql: str, catalog: Catalog) -> ShowTables:
 
 def _explain(tree: syntax.Explain, sql: str, catalog: Catalog) -> Explain:
     below = tree.this
-    if not isinstance(below, (exp.Query, exp.Values, exp.Create, exp.Insert)):
+    makes = isinstance(below, exp.Create)
+    has_plan = not makes or (below.args["kind"] == "TABLE" and below.args.get("expression") is not None)
+    if not isinstance(below, (exp.Query, exp.Values, exp.Create, exp.Insert)) or not has_plan:
         with placed(sql, below):
             raise ValueError("EXPLAIN is for SELECT, CREATE TABLE AS and INSERT")
     statement: Any = _bind(below, sql, catalog)
@@ -184,7 +186,7 @@ def _setting(node: exp.Expr) -> bool | int | float | str | None:
             text = str(node.this)
             if node.args["is_string"]:
                 return text
-            return int(text) if text.isdigit() else float(text)
+            return int(text) if text.isdecimal() else float(text)
         case exp.Paren(this=inner):  # a parameter's value
             return _setting(inner)
         case exp.Boolean():

@@ -322,7 +322,7 @@ def _checked(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 
 def _device_name(text: str) -> str:
     name, _, number = text.partition(":")
-    if text in ("auto", "cpu") or (name == "cuda" and number.isdigit()):
+    if text in ("auto", "cpu") or (name == "cuda" and number.isdecimal()):
         return text
     raise argparse.ArgumentTypeError(f"{text!r}: it takes auto, cpu or cuda:0")
 
@@ -332,7 +332,7 @@ def _parse_threads(text: str) -> int:
 
 
 def _parse_seed(text: str) -> int:
-    if not text.isdigit() or int(text) >= 1 << 63:
+    if not text.isdecimal() or int(text) >= 1 << 63:
         raise ValueError("it takes a whole number from 0 on")
     return int(text)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.errors import IngestError
-from bamquery.naming import fold
+from bamquery.storage.ingest.column_names import names_in_file
 
 _DELIMITERS: Final = (",", "\t", ";", "|")
 _SAMPLE_RECORDS: Final = 200
@@ -106,7 +106,7 @@ def sniff(
     return Dialect(
         delimiter=found,
         newline=b"\r" if b"\n" not in head and b"\r" in head else b"\n",
-        names=tuple(_told_apart(filled)),
+        names=tuple(names_in_file(filled)),
         unnamed=next((i for i, name in enumerate(reversed(names)) if name), 0) if is_header else 0,
         start=start + header_bytes if is_header else start,
         first_line=1 + len(comments) + (header_lines if is_header else 0),
@@ -133,18 +133,6 @@ def _header_names(header: list[str], fields: int, path: Path) -> list[str]:
                 "line 1: the header is not UTF-8: convert the file (iconv -f LATIN1 -t UTF-8)", path
             )
     return names + [""] * (fields - len(names))
-
-
-def _told_apart(names: list[str]) -> Iterator[str]:
-    """Each name once, in any case: those that come again get numbers, as DuckDB counts them."""
-    again: dict[str, int] = {}
-    for name in names:
-        unique = name
-        while (known := fold(unique)) in again:
-            again[known] += 1
-            unique += f"_{again[known]}"
-        again[known] = 0
-        yield unique
 
 
 def _marked_lines(lines: list[bytes]) -> int:

@@ -23,8 +23,15 @@ class NamedPart:
         """Add the column.
 
         Raises:
-            IngestError: the file has one of that name.
+            IngestError: the file has one of that name, or its own name is no text.
         """
+        try:
+            part.name.encode()
+        except UnicodeEncodeError as error:
+            raise IngestError(
+                f'its name is not UTF-8, which column "{FILENAME}" is: rename the file, or do without',
+                part.path,
+            ) from error
         self._part = part
         self.name = part.name
         self.path: Path | None = part.path

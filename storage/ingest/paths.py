@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bamquery.errors import IngestError
@@ -65,9 +65,14 @@ def _expand_one(text: str) -> list[Path]:
 
 def _folder_hint(folder: Path) -> str:
     """The pattern for the format that most of the folder's files seem to have."""
-    suffixes = Counter(file.suffix for file in folder.iterdir() if file.suffix in _LIKELY_SUFFIXES)
+    suffixes = Counter(file.suffix for file in _visible(folder) if file.suffix in _LIKELY_SUFFIXES)
     suffix = suffixes.most_common(1)[0][0] if suffixes else ".parquet"
     return f'is a folder: name its files with a pattern such as "{folder / f"*{suffix}"}"'
+
+
+def _visible(folder: Path) -> Iterator[Path]:
+    """What no one hid: the others are drafts of files that are being written, for one."""
+    return (entry for entry in folder.iterdir() if not entry.name.startswith("."))
 
 
 def _nearest_hint(path: Path) -> str:
@@ -78,7 +83,7 @@ def _nearest_hint(path: Path) -> str:
     if not folder.is_dir():
         return f": there is no folder {folder}"
     try:
-        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+        names = sorted(entry.name for entry in _visible(folder) if entry.is_file())
     except OSError:
         return ""
     if not names:

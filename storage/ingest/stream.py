@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -15,6 +16,9 @@ from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, readable
 from bamquery.storage.types import POLARS_OBJECT, DataType
 
 _DATASET_READAHEAD: Final = 2
+_SPENT: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+"""Readers that a pass was begun over: pyarrow's give no rows in a second one, and no error either."""
+_SPENT_LOCK: Final = threading.Lock()
 
 
 class StreamPart:
@@ -34,9 +38,9 @@ class StreamPart:
         *,
         rows: int | None = None,
         size: int | None = None,
-        once: bool = False,
+        once: pa.RecordBatchReader | None = None,
     ) -> None:
-        """`start` is called for every pass, or if `once`, for a single one.
+        """`start` is called for every pass, or where there is `once`, for a single one.
 
         Args:
             name: for messages.
@@ -45,7 +49,7 @@ class StreamPart:
                 where none is wanted: then only their numbers of rows count.
             rows: of one pass, where known.
             size: in bytes, where known as well.
-            once: a second pass is an error.
+            once: the reader of which a second pass is an error, in whichever statement.
         """
         self.name = name
         self.schema = readable(schema)
@@ -53,19 +57,12 @@ class StreamPart:
         self.bytes = size
         self._start = start
         self._once = once
-        self._used = False
-        self._lock = threading.Lock()
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """See `Part.read`."""
         del types
-        with self._lock:
-            if self._once and self._used:
-                raise IngestError(
-                    f"{self.name}: a stream can be read only once, and it was: make a new one, "
-                    "or collect it into a table (pyarrow: reader.read_all()) and use that"
-                )
-            self._used = True
+        if self._once is not None:
+            _spend(self._once, self.name)
         first_row = 1
         try:
             for batch in self._start(list(columns)):
@@ -131,8 +128,18 @@ def _open_capsule(what: Any) -> StreamPart | None:
 
 def _reader(reader: pa.RecordBatchReader, name: str) -> StreamPart:
     return StreamPart(
-        name, reader.schema, lambda columns: (batch.select(columns) for batch in reader), once=True
+        name, reader.schema, lambda columns: (batch.select(columns) for batch in reader), once=reader
     )
+
+
+def _spend(reader: pa.RecordBatchReader, name: str) -> None:
+    with _SPENT_LOCK:
+        if reader in _SPENT:
+            raise IngestError(
+                f"{name}: a stream can be read only once, and it was: make a new one, "
+                "or collect it into a table (pyarrow: reader.read_all()) and use that"
+            )
+        _SPENT.add(reader)
 
 
 def _table(table: pa.Table, name: str) -> StreamPart:

@@ -140,6 +140,69 @@ def test_an_output_is_there_once_it_is_complete(run: Run, filled: Path, tmp_path
     )
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "table"])
+def test_an_output_stays_where_there_is_no_answer(run: Run, tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "out"
+    target.write_text("what was there")
+    sql = "" if kind == "table" else "CREATE TABLE q AS SELECT 1 AS x"
+    done = run("--format", kind, "--output", target, "-c", sql)
+    assert (done.returncode, os.listdir(tmp_path)) == (1, ["out"])
+    assert "there was no answer to write" in done.stderr
+    assert target.read_text() == "what was there"
+
+
+def test_an_interval_is_refused_for_parquet(run: Run, tmp_path: Path) -> None:
+    for sql in (f"COPY (SELECT INTERVAL 1 DAY AS i) TO '{tmp_path}/i.parquet'", "SELECT INTERVAL 1 DAY AS i"):
+        done = run("--format", "parquet", "--output", tmp_path / "o.parquet", "-c", sql)
+        assert 'column "i" is an INTERVAL' in done.stderr
+        assert os.listdir(tmp_path) == []
+
+
+def test_the_mark_of_utf8_is_no_part_of_the_text(run: Run) -> None:
+    assert run("--format", "csv", text="\ufeffSELECT 1 AS x").stdout == "x\n1\n"
+
+
+def test_an_empty_path_is_no_database(run: Run) -> None:
+    for arguments in (["", "-c", "SELECT 1"], ["check", ""]):
+        done = run(*arguments)
+        assert (done.returncode, "the path is empty" in done.stderr) == (1, True)
+
+
+def test_a_wrong_path_leaves_no_database(run: Run, tmp_path: Path) -> None:
+    assert run("taxi", "load", tmp_path / "l.bq", tmp_path / "nope.parquet").returncode == 1
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(("closed", "status"), [(">&-", 1), ("<&-", 2)])
+def test_closed_streams(closed: str, status: int) -> None:
+    sql = "-c 'SELECT 1'" if status == 1 else ""
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m bamquery {sql} {closed}', sys.executable], capture_output=True, text=True
+    )
+    assert done.returncode == status
+    assert "is closed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        command([]), stdin=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}
+    ) as process:
+        assert process.stdin is not None
+        rows = ", ".join(f"({i})" for i in range(100))
+        process.stdin.write(
+            f"CREATE TABLE t AS SELECT i FROM (VALUES {rows}) v(i); SELECT count(*) FROM "
+            "t a, t b, t c, t d, t e, t f WHERE a.i + b.i > c.i + d.i + e.i * f.i".encode()
+        )
+        process.stdin.close()
+        while not list(tmp_path.glob("*/tables/*/fragments/*")):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 143
+    assert os.listdir(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
@@ -148,6 +211,8 @@ def test_an_output_is_there_once_it_is_complete(run: Run, filled: Path, tmp_path
         ("SELECT CAST('x' AS INTEGER)", "x"),
         ("DROP TABLE missing", "missing"),
         ("SET threads = 0", "threads"),
+        ("SELECT '\udcff'", "the text is not UTF-8: it has the byte 0xff"),
+        ("EXPLAIN ANALYZE CREATE VIEW v AS SELECT 1", "EXPLAIN is for"),
     ],
 )
 def test_errors_are_messages_not_tracebacks(run: Run, filled: Path, sql: str, message: str) -> None:
@@ -170,6 +235,7 @@ def test_errors_are_messages_not_tracebacks(run: Run, filled: Path, sql: str, me
         ["--set", "treads=3", "-c", "SELECT 1"],
         ["--device", "cuda:0", "-c", "SELECT 1"],
         ["--max-rows", "0", "-c", "SELECT 1"],
+        ["--max-rows", "²", "-c", "SELECT 1"],
         ["bench", "nothing"],
         ["check"],
     ],

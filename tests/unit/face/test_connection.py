@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import bamquery
+from bamquery.errors import BamQueryError, SqlError
 
 
 def test_a_folder_keeps_what_was_committed(tmp_path: Path) -> None:
@@ -222,3 +223,42 @@ def test_closing_stops_what_runs() -> None:
     with pytest.raises(bamquery.CancelledError):
         for _ in result:
             pass
+
+
+def test_so_do_its_methods_and_rows_in_part_taken():
+    con = bamquery.connect(device="cpu")
+    relation = con.sql("SELECT * FROM (VALUES (1), (2)) t(i)")
+    assert relation.fetchone() == (1,)
+    con.close()
+    calls = [
+        relation.fetchone,
+        relation.fetchall,
+        lambda: con.set("threads", 1),
+        lambda: con.register("r", relation),
+        con.__enter__,
+    ]
+    for call in calls:
+        with pytest.raises(BamQueryError, match="the connection is closed"):
+            call()
+
+
+def test_statements_and_names_are_strings():
+    with bamquery.connect(device="cpu") as con:
+        for text in (None, b"SELECT 1"):
+            with pytest.raises(TypeError, match="text is SQL in a str"):
+                con.sql(text)
+        with pytest.raises(TypeError, match="name is a str, not int"):
+            con.table(5)
+        with pytest.raises(SqlError, match="a parameter's text is not Unicode"):
+            con.sql("SELECT ?", ["\udcff"])
+        assert con.sql("DROP TABLE IF EXISTS nope").message == 'there is no table "nope"'
+
+
+def test_a_nested_json_file_is_named(tmp_path):
+    file = tmp_path / "deep.json"
+    file.write_text("[" * 100_000)
+    with (
+        bamquery.connect(device="cpu") as con,
+        pytest.raises(SqlError, match=r"deep.json: object 1: is nested"),
+    ):
+        con.sql(f"FROM '{file}'")

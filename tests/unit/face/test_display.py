@@ -67,3 +67,9 @@ def test_no_line_is_wider_than_allowed(names: list[str], rows: int, width: int) 
 )
 def test_preview(rows: int, says: str) -> None:
     assert preview(pa.table({"a": list(range(rows))}), 2).splitlines()[-1] == says
+
+
+def test_letters_of_two_columns_are_counted_as_such() -> None:
+    lines = render(pa.table({"漢字": ["漢字漢字", "x"]})).splitlines()
+    assert lines[3:6] == ["├──────────┤", "│ 漢字漢字 │", "│ x        │"]
+    assert "漢字漢…" in render(pa.table({"s": ["漢字" * 9]}), width=12)

@@ -152,3 +152,19 @@ def test_null_among_a_dictionarys_values_is_one_key():
             (None, 3),
         ]
         assert con.sql("SELECT x.a FROM rows x JOIN rows y ON x.a = y.a").fetchall() == [("x",)]
+
+
+@pytest.mark.parametrize("again", ["select sum(i) from mine", "select i from mine limit 1"])
+def test_a_reader_is_read_by_one_statement_only(connection, again):
+    mine = everywhere.to_reader()
+    connection.sql("explain select sum(i) from mine")  # which reads nothing
+    assert connection.sql("select sum(i) from mine").fetchall() == [(6,)]
+    with pytest.raises(IngestError, match="can be read only once, and it was"):
+        connection.sql(again).fetchall()
+    connection.register("named", mine)
+    with pytest.raises(IngestError, match="can be read only once, and it was"):
+        connection.sql("from named").fetchall()
+    with bamquery.connect(device="cpu") as other, pytest.raises(IngestError, match="only once"):
+        other.load("t", mine)
+    mine = everywhere.to_reader()
+    assert connection.sql("select sum(i) from mine").fetchall() == [(6,)]

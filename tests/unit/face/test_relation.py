@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import bamquery
+from bamquery.errors import BamQueryError, SqlError
 from tests import oracle
 from tests.stored import numbers
 from tests.unit.face.conftest import ROWS
@@ -249,3 +250,33 @@ def test_a_preview_does_not_run_it_all(con: bamquery.Connection) -> None:
 def test_a_preview_of_what_fails_is_the_error(con: bamquery.Connection) -> None:
     con.load("t", pa.table({"s": ["x"]}))
     assert "Relation (n)" in repr(con.sql("SELECT CAST(s AS INTEGER) AS n FROM t"))
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda r: r.limit(1.5), TypeError, "count is a whole number"),
+        (lambda r: r.fetchmany(-1), ValueError, "size cannot be negative"),
+        (lambda r: r.filter(5), TypeError, "condition is SQL in a str"),
+        (lambda r: r.filter(""), SqlError, "condition is empty"),
+        (lambda r: r.filter("i > 1) OR (1 = 1"), SqlError, "condition is one expression"),
+        (lambda r: r.filter("i > 1, 2"), SqlError, "condition is one expression"),
+        (lambda r: r.filter("SELECT true"), SqlError, "condition is one expression"),
+        (lambda r: r.project(), TypeError, "name at least one"),
+        (lambda r: r.order("i LIMIT 1"), SqlError, "this takes expressions"),
+        (lambda r: r.aggregate("sum(i)", by="i HAVING true"), SqlError, "syntax error"),
+        (lambda r: r.aggregate("sum(i)", by=5), TypeError, "by is SQL in a str or a list"),
+        (lambda r: r.project("INTERVAL 1 DAY AS d").to_polars(), BamQueryError, 'column "d" is an INTERVAL'),
+        (lambda r: r.project("i", "i").to_polars(), BamQueryError, '2 columns are called "i"'),
+    ],
+)
+def test_arguments_that_make_no_sense(call, kind, message):
+    with bamquery.connect(device="cpu") as con, pytest.raises(kind, match=message):
+        call(con.sql("SELECT * FROM (VALUES (1), (2)) t(i)"))
+
+
+def test_conditions_in_parentheses_are_conditions():
+    with bamquery.connect(device="cpu") as con:
+        rows = con.sql("SELECT * FROM (VALUES (1), (2), (3)) t(i)")
+        assert rows.filter("(i > 2) OR (i = 1)").fetchall() == [(1,), (3,)]
+        assert rows.filter("(SELECT true) -- why").fetchall() == [(1,), (2,), (3,)]

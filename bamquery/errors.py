@@ -75,7 +75,7 @@ def placed_at(place: str) -> Iterator[None]:
     try:
         yield
     except ExecutionError as error:
-        if not place:
+        if not place or isinstance(error, MemoryLimitError):
             raise
         raise ExecutionError(f"{error}{place}") from None
 

@@ -10,6 +10,7 @@ from sqlglot import exp
 from bamquery.naming import fold, suggestion
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field
+from bamquery.unreadable import unreadable
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,18 @@ class Scope:
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:
-        """The column of that name, of a table if one is given, or None; `ValueError` for one of several."""
+        """The column of that name, of a table if one is given, or None.
+
+        Raises:
+            ValueError: it is one of several, or cannot be read.
+        """
+        found = self._found(name, table)
+        reason = None if found is None else unreadable(found.type)
+        if reason is not None:
+            raise ValueError(reason)
+        return found
+
+    def _found(self, name: str, table: str) -> ColumnRef | None:
         if table:
             return _named(self._table(table).columns, name)
         found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]

@@ -21,7 +21,7 @@ from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.text_bounds import bounded
-from bamquery.errors import BamQueryError, MemoryLimitError
+from bamquery.errors import BamQueryError, MemoryLimitError, within_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
 
@@ -52,12 +52,14 @@ class Result:
         where that is known.
 
         Raises:
+            SqlError: the plan is too deep.
             UnsupportedError: the device cannot run it; all reasons at once.
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
-        self.operator: Operator[Any] = lower(
-            optimize(fold(plan)) if optimized is None else optimized, device, settings
-        )
+        with within_depth():
+            self.operator: Operator[Any] = lower(
+                optimize(fold(plan)) if optimized is None else optimized, device, settings
+            )
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
         self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
@@ -125,7 +127,7 @@ def _run(
         while True:
             started = time.perf_counter()
             try:
-                with bounded(context.texts):
+                with within_depth(), bounded(context.texts):
                     frame = next(frames, None)
                 if frame is None:
                     return

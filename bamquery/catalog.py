@@ -154,4 +154,4 @@ class StatementCatalog:
         self._has_others = True
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
-        return FileSource(open_source(what, format=file_format, options=options))
+        return FileSource(open_source(what, format=file_format, options=options, by_need=True))

@@ -75,9 +75,21 @@ def placed_at(place: str) -> Iterator[None]:
     try:
         yield
     except ExecutionError as error:
-        if not place:
+        if not place or isinstance(error, MemoryLimitError):
             raise
         raise ExecutionError(f"{error}{place}") from None
+
+
+@contextmanager
+def within_depth() -> Iterator[None]:
+    """Let a plan that is too deep to be walked by recursion be an `SqlError`."""
+    try:
+        yield
+    except RecursionError:
+        raise SqlError(
+            "the statement has too many joins or queries within each other (about 80 work): put a part of it "
+            "into a table by CREATE TABLE ... AS, and join that"
+        ) from None
 
 
 class MemoryLimitError(BamQueryError):

@@ -27,12 +27,12 @@ def python_source(session: Session, name: str, what: Any) -> Source:
     """What a statement reads where it names the object.
 
     Raises:
-        IngestError: it is no table, or has columns that no type holds.
+        IngestError: it is no table.
         SqlError: it is a relation of another connection.
     """
     if isinstance(what, Relation):
         return View(name, what.plan_of(session))
-    return FileSource(open_source(what))
+    return FileSource(open_source(what, by_need=True))
 
 
 def caller_tables(session: Session) -> Callable[[str], Source | None]:

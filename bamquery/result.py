@@ -20,7 +20,8 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError
+from bamquery.engine.text_bounds import bounded
+from bamquery.errors import BamQueryError, MemoryLimitError, within_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
 
@@ -51,12 +52,14 @@ class Result:
         where that is known.
 
         Raises:
+            SqlError: the plan is too deep.
             UnsupportedError: the device cannot run it; all reasons at once.
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
-        self.operator: Operator[Any] = lower(
-            optimize(fold(plan)) if optimized is None else optimized, device, settings
-        )
+        with within_depth():
+            self.operator: Operator[Any] = lower(
+                optimize(fold(plan)) if optimized is None else optimized, device, settings
+            )
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
         self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
@@ -124,16 +127,28 @@ def _run(
         while True:
             started = time.perf_counter()
             try:
-                frame = next(frames, None)
+                with within_depth(), bounded(context.texts):
+                    frame = next(frames, None)
                 if frame is None:
                     return
                 rows = context.device.row_count(frame)
                 answer = convert(frame) if rows else None
+            except MemoryError as error:
+                raise _out_of_memory(error, context) from error
             finally:
                 profile.seconds += time.perf_counter() - started
                 profile.peak_memory = context.memory.peak
             if rows:
                 yield answer
+
+
+def _out_of_memory(error: MemoryError, context: ExecutionContext[Any]) -> MemoryLimitError:
+    said = f" ({error})" if str(error) else ""
+    return MemoryLimitError(
+        f"the system has no more memory for this process{said}; memory_limit is {context.memory.limit:,} "
+        "bytes. Lower it with SET memory_limit = '...' so that more goes to files, SET threads = 1, or make "
+        "the query hold less"
+    )
 
 
 def _to_arrow(device: Device[Any], fields: Sequence[Field], frame: Any) -> pa.RecordBatch:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from bamquery.catalog import StatementCatalog
 from bamquery.engine.folding import depends_on_time, fold, moments_read
 from bamquery.engine.sources import StoredTable
+from bamquery.errors import within_depth
 from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.optimizer import optimize
 from bamquery.plan.rewriting import transform_plan
@@ -91,6 +92,7 @@ class StatementCache:
         yield from others
         yield from statements
 
+    @within_depth()
     def _keep(self, text: str, plan: Plan, tables: dict[str, StoredTable]) -> None:
         if len(text) > _LONGEST_TEXT:
             return
@@ -105,6 +107,7 @@ class StatementCache:
             while len(self._known) > _MOST_QUERIES:
                 self._known.popitem(last=False)
 
+    @within_depth()
     def _find(self, text: str, catalog: StatementCatalog) -> Query | None:
         with self._lock:
             known = self._known.get(text)

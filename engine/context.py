@@ -13,6 +13,7 @@ from typing import Generic
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import MemoryBudget, keep_freed
 from bamquery.engine.settings import Settings
+from bamquery.engine.text_bounds import TextBounds, set_text_bounds
 from bamquery.errors import CancelledError
 
 
@@ -35,6 +36,7 @@ class ExecutionContext(Generic[Frame]):
     spill_folder: Path | None = None
     alone: bool = False
     memory: MemoryBudget = field(init=False)
+    texts: TextBounds = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
@@ -42,7 +44,9 @@ class ExecutionContext(Generic[Frame]):
         if self.device.name == "cpu":
             keep_freed()
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
-        self.pool = ThreadPoolExecutor(self.settings.effective_threads, thread_name_prefix="bamquery")
+        threads = self.settings.effective_threads
+        self.texts = TextBounds.of_query(self.memory.limit, threads, self.check_cancelled)
+        self.pool = ThreadPoolExecutor(threads, "bamquery", set_text_bounds, (self.texts,))
 
     @property
     def threads(self) -> int:

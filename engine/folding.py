@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.expressions import evaluate
 from bamquery.engine.cpu.refusals import expression_refusals
+from bamquery.engine.text_bounds import TextBounds, bounded
 from bamquery.errors import ExecutionError
 from bamquery.plan import evaluation
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
@@ -24,6 +25,8 @@ from bamquery.plan.rewriting import children as below
 from bamquery.plan.rewriting import expressions_of, rewrite_everywhere
 
 _ROW: Any = pa.record_batch([pa.array([0])], names=["row"])
+_SMALL: Final = TextBounds(most=1 << 20)
+"""A plan holds no larger texts."""
 
 
 def fold(plan: Plan) -> Plan:
@@ -82,7 +85,8 @@ def _constant(expression: Expression) -> Literal | None:
     if pa.types.is_dictionary(expression.type) or expression_refusals(expression):
         return None
     try:
-        value: Any = evaluate(expression, _ROW)
+        with bounded(_SMALL):
+            value: Any = evaluate(expression, _ROW)
     except ExecutionError:
         return None
     return Literal(value[0] if isinstance(value, pa.Array) else value)

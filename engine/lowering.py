@@ -37,6 +37,7 @@ from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import children
 from bamquery.plan.types import is_interval
+from bamquery.unreadable import unreadable
 
 
 def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
@@ -55,6 +56,10 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
 def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
     """Why the device cannot run the plan."""
     for field in plan.fields:
+        reason = unreadable(field.type)
+        if reason is not None:
+            yield reason
+            continue
         for reason in device.type_refusals(field.type):
             yield f"{reason} (column {field.name})"
     if isinstance(plan, nodes.Window):

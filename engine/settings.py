@@ -60,8 +60,8 @@ class Settings:
     """Whether scans read less by what operators above them learn while they run."""
     strategy: str = "auto"
     """How columns are read: `stream`, `vectors`, `blocks`, or `auto` by cost."""
-    verify_checksums: bool = True
-    """Whether vectors that are read whole are checked against their CRC-32C."""
+    verify_checksums: bool | str = True
+    """Whether vectors that are read whole are compared with their CRC-32C; `all`: no others are read."""
     allow_cpu: bool = False
     """Whether queries that a GPU refuses run on the CPU instead."""
     progress: bool | None = None
@@ -95,6 +95,16 @@ class Settings:
         for name, value in values.items():
             settings = settings.with_value(name, value)
         return settings
+
+    @property
+    def verifies(self) -> bool:
+        """Whether checksums of what is read whole are compared."""
+        return self.verify_checksums is not False
+
+    @property
+    def verifies_all(self) -> bool:
+        """Whether nothing is read that cannot be compared."""
+        return self.verify_checksums == "all"
 
     @property
     def effective_threads(self) -> int:
@@ -155,6 +165,15 @@ def _parse_boolean(value: object) -> bool:
     raise ValueError("it takes true or false")
 
 
+def _parse_verification(value: object) -> bool | str:
+    if str(value).lower() == "all":
+        return "all"
+    try:
+        return _parse_boolean(value)
+    except ValueError:
+        raise ValueError("it takes true, false or all") from None
+
+
 def _parse_device(value: object) -> str:
     text = str(value).lower()
     if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", text):
@@ -184,7 +203,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "dynamic_filters": _parse_boolean,
         "allow_cpu": _parse_boolean,
         "strategy": _one_of("auto", "stream", "vectors", "blocks"),
-        "verify_checksums": _parse_boolean,
+        "verify_checksums": _parse_verification,
         "progress": _parse_boolean,
     }
 )

@@ -10,6 +10,7 @@ from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef
 from bamquery.sql.failures import placed
 from bamquery.sql.scope import Scope
+from bamquery.unreadable import unreadable
 
 
 def star_columns(
@@ -44,7 +45,15 @@ def star_columns(
     with placed(sql, node):
         if not columns:
             raise ValueError("* EXCLUDE leaves no column")
+        _require_readable(columns)
     if note is not None:
         for column in columns:
             note(column, node)
     return columns
+
+
+def _require_readable(columns: Sequence[ColumnRef]) -> None:
+    reasons = {column.name: reason for column in columns if (reason := unreadable(column.type)) is not None}
+    if reasons:
+        names = ", ".join(f'"{name}"' for name in reasons)
+        raise ValueError(f"{'; '.join(reasons.values())}. Leave out what cannot be read: * EXCLUDE ({names})")

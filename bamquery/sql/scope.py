@@ -10,6 +10,7 @@ from sqlglot import exp
 from bamquery.naming import fold, suggestion, unique_names
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field
+from bamquery.unreadable import unreadable
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,18 @@ class Scope:
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:
-        """The column of that name, of a table if one is given, or None; `ValueError` for one of several."""
+        """The column of that name, of a table if one is given, or None.
+
+        Raises:
+            ValueError: it is one of several, or cannot be read.
+        """
+        found = self._found(name, table)
+        reason = None if found is None else unreadable(found.type)
+        if reason is not None:
+            raise ValueError(reason)
+        return found
+
+    def _found(self, name: str, table: str) -> ColumnRef | None:
         if table:
             columns = self._table(table).columns
             return _named(columns, name) or next((c for c in columns if self._is_synonym(c, name)), None)

@@ -28,6 +28,7 @@ from bamquery.engine.cpu.kernels import booleans_of, nulls
 from bamquery.engine.cpu.sorting import sort_batch
 from bamquery.engine.cpu.windows.compute import window_columns
 from bamquery.engine.device import RestOfPartition
+from bamquery.engine.text_bounds import LargeTextError
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
 from bamquery.plan.windows import WindowCall
@@ -126,7 +127,10 @@ class CpuDevice:
         """Rows for which the predicate is true."""
         if not frame.num_rows:
             return frame
-        mask = evaluate(predicate, frame)
+        try:
+            mask = evaluate(predicate, frame)
+        except LargeTextError:
+            (mask,) = evaluate_columns([predicate], frame)
         if isinstance(mask, pa.Scalar):
             return frame if mask.as_py() else frame.slice(0, 0)
         if isinstance(mask, pa.BooleanArray) and mask.true_count == frame.num_rows:

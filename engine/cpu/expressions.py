@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 from typing import cast as typed
 
 import pyarrow as pa
 
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.cpu.conditions import FORMS
-from bamquery.engine.cpu.frames import decoded
+from bamquery.engine.cpu.frames import concatenate_columns, decoded
 from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
 from bamquery.engine.cpu.literal_sets import LONG, literal_set
 from bamquery.engine.cpu.member_sets import among
 from bamquery.engine.cpu.once import once
 from bamquery.engine.cpu.small_expressions import is_nested, nested
+from bamquery.engine.cpu.text_sizes import text_bytes
+from bamquery.engine.text_bounds import LargeTextError, require_room, text_bounds
 from bamquery.errors import ExecutionError, placed_at
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
+
+_MEASURED: Final = 1 << 20
+"""Bytes of texts from which on it is asked how much copies of them take."""
 
 
 def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
@@ -26,11 +31,50 @@ def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -
 
     Raises:
         ExecutionError: a value cannot be computed.
+        LargeTextError: the columns have more text than a thread may make.
     """
     if not batch.num_rows:
         return [nulls(0, expression.type) for expression in expressions]
+    try:
+        return _at_once(expressions, batch)
+    except LargeTextError:
+        if batch.num_rows == 1:
+            raise
+    return _in_pieces(expressions, batch)
+
+
+def _at_once(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
     with once():
-        return [column_of(evaluate(expression, batch), batch.num_rows) for expression in expressions]
+        return [_on_all_rows(evaluate(expression, batch), batch.num_rows) for expression in expressions]
+
+
+def _on_all_rows(datum: Datum, rows: int) -> Column:
+    if isinstance(datum, pa.Scalar):
+        require_room("a constant", text_bytes(datum, rows), rows)
+    return column_of(datum, rows)
+
+
+def _in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
+    """The columns where texts on the way to them are too large to be there for all rows at once."""
+    bounds = text_bounds()
+    found: list[list[Column]] = []
+    start, count, size = 0, batch.num_rows // 2, 0
+    while start < batch.num_rows:
+        bounds.check()
+        piece = batch.slice(start, count)
+        try:
+            columns = _at_once(expressions, piece)
+        except LargeTextError:
+            if piece.num_rows == 1:
+                raise
+            count = piece.num_rows // 2
+            continue
+        found.append(columns)
+        start += piece.num_rows
+        size += sum(column.nbytes for column in columns)
+        if size > bounds.most and start < batch.num_rows:
+            raise LargeTextError(f"texts of {batch.num_rows:,} rows take more than {bounds.most:,} bytes")
+    return [concatenate_columns(columns) for columns in zip(*found, strict=True)]
 
 
 def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
@@ -106,6 +150,14 @@ def _over_dictionary(
     """Each dictionary value once; rows decide only where a value fails, since no row may use it."""
     try:
         values: list[Datum] = [*arguments[:place], column.dictionary, *arguments[place + 1 :]]
-        return take(_apply(name, values, kind), column.indices)
+        found = _apply(name, values, kind)
+        require_room(f"{name}()", _taken_bytes(found, len(column)), len(column))
+        return take(found, column.indices)
     except ExecutionError:
         return _apply(name, arguments, kind)
+
+
+def _taken_bytes(values: Column, rows: int) -> int:
+    """Bytes of the texts that rows take, of which many may be the same; 0 where that is surely little."""
+    own = text_bytes(values, len(values))
+    return own * rows // len(values) if own > _MEASURED else 0

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from bamquery.engine.cpu.kernels import Column, Datum, Implementation, compute, constant, convert, where
 from bamquery.engine.cpu.rows import per_value, value_of, with_constants
+from bamquery.engine.cpu.text_sizes import rewritten_size, within_room
 from bamquery.errors import ExecutionError
 
 _NEVER: Final = r"\z\A."
@@ -197,7 +198,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "regexp_matches": with_constants([1, 2], _matches),
         "regexp_full_match": with_constants([1, 2], _full_match),
-        "regexp_replace": with_constants([1, 2, 3], _replace),
+        "regexp_replace": within_room("regexp_replace", with_constants([1, 2, 3], _replace), rewritten_size),
         "regexp_extract": with_constants([1, 2, 3], _extract),
         "regexp_escape": per_value(_regexp_escape),
         "like_escape": with_constants([1, 2], _like_escape),

@@ -22,6 +22,7 @@ from bamquery.engine.cpu.kernels import (
     where,
 )
 from bamquery.engine.cpu.rows import with_constants
+from bamquery.engine.cpu.text_sizes import concatenated_size, within_room
 
 SPACES: Final = (
     "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
@@ -122,7 +123,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "lower": lambda arguments, kind: compute("utf8_lower", arguments[0]),
         "upper": lambda arguments, kind: compute("utf8_upper", arguments[0]),
         "length": _length,
-        "concat": _concat,
+        "concat": within_room("concat", _concat, concatenated_size),
         "like": with_constants([1], _like),
         "ilike": with_constants([1], _ilike),
         "starts_with": with_constants([1], _matching("starts_with"), str.startswith),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,14 +18,17 @@ from bamquery.engine.cpu.kernels import (
     compute,
     constant,
     convert,
-    operand,
 )
 from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
 from bamquery.engine.cpu.strings import SPACES, substring
-from bamquery.errors import ExecutionError
-
-_MOST_BYTES: Final = 2**32
-"""Of one text that repeat() or a padding makes."""
+from bamquery.engine.cpu.text_sizes import (
+    concatenated_size,
+    joined_size,
+    padded_size,
+    repeated_size,
+    replaced_size,
+    within_room,
+)
 
 
 def _is_ascii(column: Datum) -> bool:
@@ -110,12 +112,6 @@ def _repeated(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         constant(0, pa.int64()),
         options=pc.ElementWiseAggregateOptions(skip_nulls=False),
     )
-    sizes = compute("binary_length", column)
-    largest = float(
-        np.max(np.asarray(operand(counts), np.float64) * np.asarray(operand(sizes), np.float64), initial=0.0)
-    )
-    if largest > _MOST_BYTES:
-        raise ExecutionError(f"repeat() would make a text of more than {_MOST_BYTES:,} bytes")
     return compute("binary_repeat", column, counts)
 
 
@@ -206,10 +202,10 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "left": with_constants([1], _left),
         "right": with_constants([1], _right),
         "substring_at": with_constants([1, 2], _substring_at),
-        "lpad": per_value(_padded("lpad", before=True)),
-        "rpad": per_value(_padded("rpad", before=False)),
-        "replace": with_constants([1, 2], _replaced, _replaced_one),
-        "repeat": _repeated,
+        "lpad": within_room("lpad", per_value(_padded("lpad", before=True)), padded_size),
+        "rpad": within_room("rpad", per_value(_padded("rpad", before=False)), padded_size),
+        "replace": within_room("replace", with_constants([1, 2], _replaced, _replaced_one), replaced_size),
+        "repeat": within_room("repeat", _repeated, repeated_size),
         "reverse": _reversed,
         "position": with_constants([1], _position, _position_one),
         "split_part": per_value(_split_part),
@@ -217,8 +213,8 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "ascii": per_value(_code_point(0)),
         "unicode": per_value(_code_point(-1)),
         "chr": per_value(_character),
-        "overlay": per_value(_overlaid),
-        "concat_ws": _concat_ws,
+        "overlay": within_room("overlay", per_value(_overlaid), concatenated_size),
+        "concat_ws": within_room("concat_ws", _concat_ws, joined_size),
         "strlen": _byte_count(1),
         "bit_length": _byte_count(8),
     }

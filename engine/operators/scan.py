@@ -276,7 +276,7 @@ def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Seq
         rows_total=table.snapshot.rows,
         reader="direct" if settings.reader == "direct" else "mapped",
         block_size=settings.block_size,
-        verify=settings.verify_checksums,
+        verify=settings.verifies,
         zone_maps=settings.zone_maps,
         strategy=settings.strategy,
     )

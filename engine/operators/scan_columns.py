@@ -178,6 +178,8 @@ class ColumnReads(Generic[Frame]):
 
 def forced_strategy(settings: Settings) -> Strategy | None:
     """How columns are to be read once rows have been filtered; None: by cost."""
+    if settings.verifies_all and settings.strategy != "stream":
+        return Strategy.FETCH_VECTORS  # blocks have no checksums
     return None if settings.strategy == "auto" else Strategy(settings.strategy)
 
 

@@ -80,7 +80,7 @@ class FragmentReaders(Generic[Frame]):
                 volume = DeviceProfile.measure(fragment.path, blocks.kind)
                 with self._profile.lock:
                     self._profile.volume = asdict(volume)
-                reader = FragmentReader(fragment, blocks, self._settings.verify_checksums)
+                reader = FragmentReader(fragment, blocks, self._settings.verifies)
                 opened = OpenFragment(self._device.column_reader(reader), blocks, volume)
                 self._open[fragment.id] = opened
             return opened

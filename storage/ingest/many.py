@@ -13,6 +13,7 @@ from bamquery.storage.ingest.convert import convert_chunk
 from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, Part
 from bamquery.storage.ingest.unify import PartSchema, unify
 from bamquery.storage.types import normalize_type
+from bamquery.unreadable import UnreadableType
 
 
 class UnifiedSource:
@@ -25,6 +26,7 @@ class UnifiedSource:
         *,
         columns: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
+        by_need: bool = False,
     ) -> None:
         """Unify the parts' schemas.
 
@@ -34,6 +36,8 @@ class UnifiedSource:
             columns: those to have, in this order; None for all.
             exclude: those to leave out. A name that exactly fits leaves out that column alone, and so tells
                 apart columns whose names differ by case only.
+            by_need: whether columns of types that cannot be stored are refused only when they are read; in
+                the schema they have an `UnreadableType`.
 
         Of columns with one name, the later ones that are kept get others, see `column_names`.
 
@@ -45,6 +49,12 @@ class UnifiedSource:
         self._parts = parts
         _require_known([*exclude, *(columns or ())], parts)
         kept = [_kept(part, columns, exclude) for part in parts]
+        refused = _unreadable(parts, kept) if by_need else {}
+        places = _names(parts, kept)
+        kept = [
+            [i for i in own if fold(part.schema.names[i]) not in refused]
+            for part, own in zip(parts, kept, strict=True)
+        ]
         unified = unify(
             [
                 PartSchema(part.name, _normalized(part, positions), part.is_text)
@@ -58,6 +68,11 @@ class UnifiedSource:
             tuple(None if i is None else positions[i] for i in mapping)
             for mapping, positions in zip(unified.mapping, kept, strict=True)
         ]
+        for folded, place in places.items():
+            if folded in refused:
+                name, reason = refused[folded]
+                self.schema = self.schema.insert(place, pa.field(name, UnreadableType(reason)))
+                self._mapping = [(*m[:place], None, *m[place:]) for m in self._mapping]
         self.bytes_read = 0
         if columns is not None:
             chosen = {fold(name) for name in self.schema.names}
@@ -83,6 +98,9 @@ class UnifiedSource:
         """See `IngestSource`."""
         chosen = range(len(self.schema)) if columns is None else [_position(self.schema, c) for c in columns]
         target = pa.schema([self.schema.field(i) for i in chosen])
+        for field in target:
+            if isinstance(field.type, UnreadableType):
+                raise IngestError(f"{self.name}: {field.type.reason}")
         self.bytes_read = 0
         for part, mapping in zip(self._parts, self._mapping, strict=True):
             for chunk in _read(part, [mapping[i] for i in chosen], target):
@@ -122,6 +140,25 @@ def _kept(part: Part, columns: Sequence[str] | None, exclude: Sequence[str]) -> 
     if columns is not None:
         chosen = {i for name in columns for i in _named(names, name) or _named(unique, name)}
     return [i for i in range(len(names)) if i in chosen - excluded]
+
+
+def _names(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, int]:
+    """The kept columns of all parts, folded, in the order in which they first appear, and their places."""
+    names = (part.schema.names[i] for part, own in zip(parts, kept, strict=True) for i in own)
+    return {name: place for place, name in enumerate(dict.fromkeys(map(fold, names)))}
+
+
+def _unreadable(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
+    """By folded name the columns whose types cannot be stored in one part or another: spelling and reason."""
+    found: dict[str, tuple[str, str]] = {}
+    for part, own in zip(parts, kept, strict=True):
+        for field in map(part.schema.field, own):
+            try:
+                normalize_type(field.type, field.name)
+            except StorageError as error:
+                # What follows is how to load the file.
+                found.setdefault(fold(field.name), (field.name, str(error).rpartition(": ")[0]))
+    return found
 
 
 def _named(names: Sequence[str], wanted: str) -> list[int]:

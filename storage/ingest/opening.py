@@ -35,6 +35,7 @@ def open_source(
     exclude: Sequence[str] = (),
     progress: Progress | None = None,
     options: FileOptions = NO_OPTIONS,
+    by_need: bool = False,
 ) -> IngestSource:
     """Open something that has rows.
 
@@ -49,6 +50,7 @@ def open_source(
         exclude: those to leave out.
         progress: where to show how far the look through a large CSV file is.
         options: what else is known of files.
+        by_need: whether columns of types that cannot be stored are refused only when they are read.
 
     Raises:
         IngestError: it does not exist, is damaged, has columns that cannot be stored, or its files do not go
@@ -61,7 +63,7 @@ def open_source(
         if format is not None:
             raise IngestError("format is for files only")
         part = open_object(what)
-        return UnifiedSource(part.name, [part], columns=columns, exclude=exclude)
+        return UnifiedSource(part.name, [part], columns=columns, exclude=exclude, by_need=by_need)
     files = expand(what)
     if isinstance(what, (str, os.PathLike)):
         name = os.fspath(what)
@@ -73,7 +75,7 @@ def open_source(
         first.name_nothing()
     if options.filename:
         parts = [NamedPart(part) for part in parts]
-    return UnifiedSource(name, parts, columns=columns, exclude=exclude)
+    return UnifiedSource(name, parts, columns=columns, exclude=exclude, by_need=by_need)
 
 
 def _is_paths(what: Any) -> bool:

@@ -63,7 +63,7 @@ class ScanState(ScanClock):
         settings = work.context.settings
         self.forced: Final = forced_strategy(settings)
         self.direct: Final = settings.reader == "direct"
-        self.verifies: Final = settings.verify_checksums
+        self.verifies: Final = settings.verifies
         self.block_bytes, lba_bytes = self._block_sizes()
         threads = controller_threads(available_cores())
         self._block_shape = block_rings(self.block_bytes, lba_bytes, self.direct, threads)

@@ -294,6 +294,26 @@ def test_damage_is_an_error_never_an_answer(tmp_path: Path, strategy: str) -> No
         assert profile.verified == "no"
 
 
+@pytest.mark.parametrize("column", ["position", "holes"])
+def test_all_bytes_are_compared(tmp_path: Path, column: str) -> None:
+    """Few rows, whose values would come by blocks, of which one is damaged."""
+    table = numbers(200_000)
+    least = pc.min(table["noise"])
+    row = pc.index(table["noise"], least).as_py()
+    rare = compare(table, "noise", "less", least.as_py() + 1e-9)
+    with stored(tmp_path / "db", table) as snapshot:
+        fragment = snapshot.fragments[0]
+        extent = fragment.layout.columns[fragment.column_index(column)].values
+        _, profile = run_scan(snapshot, (column,), [rare], verify_checksums="all")
+        assert profile.verified == "yes"
+        damage(fragment.path, extent.offset + 8 * row)
+        _, profile = run_scan(snapshot, (column,), [rare], strategy="blocks")
+        assert profile.verified == "partly"
+        for strategy in ("auto", "stream", "vectors", "blocks"):
+            with pytest.raises(CorruptionError, match=fragment.id):
+                run_scan(snapshot, (column,), [rare], strategy=strategy, verify_checksums="all")
+
+
 def test_a_file_that_was_cut_off(tmp_path: Path) -> None:
     table = numbers(20_000)
     with stored(tmp_path / "db", table) as snapshot:

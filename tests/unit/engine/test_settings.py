@@ -23,6 +23,7 @@ from bamquery.errors import SettingError
         ("zone_maps", True, True),
         ("strategy", "blocks", "blocks"),
         ("verify_checksums", 0, False),
+        ("verify_checksums", "ALL", "all"),
         ("progress", "true", True),
         ("device", "CPU", "cpu"),
         ("device", "cuda", "cuda:0"),

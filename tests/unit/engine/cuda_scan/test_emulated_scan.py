@@ -101,6 +101,13 @@ def test_streams_go_through_queue_pairs_where_files_cannot_be_pinned(
     assert any("cannot pin" in note for note in profile.notes)
 
 
+@pytest.mark.parametrize("strategy", ["auto", "blocks"])
+def test_nothing_that_cannot_be_compared(device: Any, pieces: Snapshot, strategy: str) -> None:
+    predicate = compare(pieces, "pick", "less", 0.001)
+    settings = {"strategy": strategy, "verify_checksums": "all"}
+    assert check(device, pieces, OUTPUTS, [predicate], **settings).verified == "yes"
+
+
 @pytest.mark.parametrize("strategy", ["stream", "vectors"])
 def test_strings_go_through_queue_pairs_where_files_cannot_be_pinned(
     device: Any, gpu: FakeGpu, table: Snapshot, strategy: str

@@ -1,0 +1,125 @@
+"""Bytes that functions of texts would make, known before they do: so no batch of rows takes all memory.
+
+What is asked is an upper bound where the size itself would need another pass over the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.kernels import Column, Datum, Implementation, column_of, compute, operand
+from bamquery.engine.cpu.rows import row_count
+from bamquery.engine.text_bounds import require_room
+
+Size: TypeAlias = Callable[[Sequence[Datum]], "float | np.floating[Any]"]
+"""Of arguments, at least one of them an array: bytes of the result."""
+
+_CHARACTER: Final = 4
+"""Bytes of a code point at most."""
+
+
+def within_room(name: str, kernel: Implementation, size: Size) -> Implementation:
+    """The kernel, which is not called where its texts would take too much memory."""
+
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        require_room(f"{name}()", int(size(arguments)), row_count(arguments))
+        return kernel(arguments, kind)
+
+    return apply
+
+
+def text_bytes(datum: Datum, rows: int) -> int:
+    """Bytes of a column's texts, or of a constant on all rows; 0 where it has none."""
+    if isinstance(datum, pa.Scalar):
+        return text_bytes(column_of(datum, 1), 1) * rows if _is_text(datum.type) else 0
+    if not _is_text(datum.type) or not len(datum):
+        return 0
+    offsets = np.frombuffer(memoryview(datum.buffers()[1]), np.int64)  # type: ignore[arg-type]
+    return int(offsets[datum.offset + len(datum)] - offsets[datum.offset])
+
+
+def joined_size(arguments: Sequence[Datum]) -> float:
+    """All texts, end to end, the first of them between the others, too, where it is a separator."""
+    rows = row_count(arguments)
+    between = text_bytes(arguments[0], rows) * max(len(arguments) - 2, 0)
+    return between + sum(text_bytes(argument, rows) for argument in arguments)
+
+
+def concatenated_size(arguments: Sequence[Datum]) -> float:
+    """All texts, end to end."""
+    rows = row_count(arguments)
+    return sum(text_bytes(argument, rows) for argument in arguments)
+
+
+def repeated_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Each text so many times."""
+    return _sum(_sizes(arguments[0]) * np.maximum(_numbers(arguments[1]), 0.0), arguments)
+
+
+def padded_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Each text as long as is asked, of characters as large as there are."""
+    rows = row_count(arguments)
+    width: float = _CHARACTER
+    padding = arguments[2]
+    if isinstance(padding, pa.Scalar) and padding.is_valid:
+        text = padding.as_py()
+        width = max((len(character.encode()) for character in text), default=0)
+    lengths = _sum(np.maximum(_numbers(arguments[1]), 0.0), arguments)
+    return lengths * width + text_bytes(arguments[0], rows)
+
+
+def replaced_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Each text with as many parts replaced as may be in it; in one text they are counted."""
+    text, old, new = arguments
+    rows = row_count(arguments)
+    own = text_bytes(text, rows)
+    if isinstance(old, pa.Scalar) and isinstance(new, pa.Scalar):
+        removed, added = text_bytes(old, 1), text_bytes(new, 1)
+        if added <= removed or not removed:
+            return own
+        if rows > 1:
+            return own * added / removed
+    if rows == 1:
+        texts: list[str | None] = [column_of(argument, 1)[0].as_py() for argument in arguments]
+        whole, part, other = texts
+        if whole is None or not part or other is None:
+            return own
+        return own + whole.count(part) * len(other.encode())
+    return _sum(_sizes(text) * np.maximum(_sizes(new) / np.maximum(_sizes(old), 1.0), 1.0), arguments)
+
+
+def rewritten_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Each text with the replacement at every place; of one text, what that makes is not known before."""
+    rows = row_count(arguments)
+    own = text_bytes(arguments[0], rows)
+    if rows == 1:
+        return own
+    return own + _sum((_sizes(arguments[0]) + 1.0) * _sizes(arguments[2]), arguments)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+
+
+def _sizes(datum: Datum) -> NDArray[Any]:
+    """Bytes of each text, 0 for null; of a constant one number."""
+    if isinstance(datum, pa.Scalar):
+        return np.asarray(float(text_bytes(datum, 1)))
+    return _numbers(compute("binary_length", datum))
+
+
+def _numbers(datum: Datum) -> NDArray[Any]:
+    """The values, 0 for null."""
+    values = np.asarray(operand(datum), np.float64)
+    if isinstance(datum, pa.Array) and datum.null_count:
+        return np.where(datum.is_valid().to_numpy(zero_copy_only=False), values, 0.0)
+    return values
+
+
+def _sum(sizes: NDArray[Any], arguments: Sequence[Datum]) -> np.floating[Any]:
+    return np.float64(np.broadcast_to(sizes, (row_count(arguments),)).sum())

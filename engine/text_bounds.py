@@ -1,0 +1,100 @@
+"""How much text an expression may make at once: a thread's share of `memory_limit` while a query runs.
+
+A function can make far more bytes than its arguments have, so the limits of operators, which count what is
+there, come too late. Functions ask here before they make it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from bamquery.errors import ExecutionError, MemoryLimitError
+
+_PIECE: Final = 64 << 20
+"""Bytes of one column of texts, of some rows, beyond which it is made of fewer rows at once."""
+_LEAST: Final = 16 << 20
+"""Bytes that a thread may make under any limit."""
+_MOST: Final = 1 << 32
+"""Bytes of one text, whatever the limit."""
+
+
+class LargeTextError(ExecutionError, MemoryLimitError):
+    """Texts that would take too much memory: of fewer rows, or of those that need them, they may not.
+
+    Of one row nothing helps but a higher `memory_limit`.
+    """
+
+
+@dataclass(frozen=True)
+class TextBounds:
+    """What a thread may make at once, and what it asks between two pieces.
+
+    Attributes:
+        piece: bytes of a column that is made of some rows.
+        most: bytes of a text, and of the columns that are the answer.
+        limit: the setting `memory_limit` they come from, in bytes; None: outside of a query.
+        check: raises where the query was cancelled.
+    """
+
+    piece: int = _PIECE
+    most: int = _MOST
+    limit: int | None = None
+    check: Callable[[], None] = lambda: None
+
+    @classmethod
+    def of_query(cls, limit: int, threads: int, check: Callable[[], None]) -> TextBounds:
+        """For each of a query's threads; two more answers are waiting or on their way."""
+        most = min(max(limit // (threads + 2), _LEAST), _MOST)
+        return cls(min(_PIECE, most), most, limit, check)
+
+
+class _Current(threading.local):
+    bounds: TextBounds = TextBounds()
+
+
+_current = _Current()
+
+
+def text_bounds() -> TextBounds:
+    """Those of this thread."""
+    return _current.bounds
+
+
+def set_text_bounds(bounds: TextBounds) -> None:
+    """For a thread that works for one query only."""
+    _current.bounds = bounds
+
+
+@contextmanager
+def bounded(bounds: TextBounds) -> Iterator[None]:
+    """Those of this thread until the end."""
+    before = _current.bounds
+    _current.bounds = bounds
+    try:
+        yield
+    finally:
+        _current.bounds = before
+
+
+def require_room(what: str, size: int, rows: int) -> None:
+    """Ask before `size` bytes of texts are made for `rows` rows.
+
+    Raises:
+        LargeTextError: it is more than a piece, or for one row more than fits.
+    """
+    bounds = _current.bounds
+    if size <= (bounds.piece if rows > 1 else bounds.most):
+        return
+    made = f"{what} would make {size:,} bytes"
+    if rows > 1:
+        raise LargeTextError(f"{made} for {rows:,} rows at once")
+    if bounds.limit is None or bounds.most == _MOST:
+        raise LargeTextError(f"{made}, and a text has at most {_MOST:,}")
+    raise LargeTextError(
+        f"{made}, and the part of memory_limit ({bounds.limit:,}) for the texts of one thread is "
+        f"{bounds.most:,}. Raise it with SET memory_limit = '...'"
+    )

@@ -1,0 +1,117 @@
+"""Texts that functions make: how much at once, and what happens to more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import bamquery
+from bamquery.engine import text_bounds
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.text_bounds import LargeTextError, TextBounds, bounded, require_room
+from bamquery.errors import CancelledError, MemoryLimitError
+from bamquery.plan.expressions import Call, ColumnRef, Literal
+
+ROWS = 1000
+TEXT = pa.large_string()
+
+
+def repeated(times: int) -> Call:
+    return Call("repeat", (ColumnRef(0, "s", TEXT), Literal(pa.scalar(times, pa.int64()))), TEXT)
+
+
+def batch() -> pa.RecordBatch:
+    return pa.record_batch({"s": pa.array([f"{i:03}" for i in range(ROWS)], TEXT)})
+
+
+def connection(tmp_path: Path) -> Any:
+    con = bamquery.connect(tmp_path / "db", threads=2, memory_limit="64 MiB")
+    con.load("t", pa.table({"i": range(ROWS), "s": [f"{i:03}" for i in range(ROWS)]}))
+    return con
+
+
+def test_what_is_made_on_the_way_is_made_by_pieces() -> None:
+    seen: list[int] = []
+    length = Call("length", (repeated(10_000),), pa.int64())
+    with bounded(TextBounds(piece=1 << 20, most=1 << 25, check=lambda: seen.append(1))):
+        found = CpuDevice().evaluate([length], batch())
+        assert found.column(0).to_pylist() == [30_000] * ROWS
+        pieces = len(seen)
+        longer = Call("greater", (length, Literal(pa.scalar(5, pa.int64()))), pa.bool_())
+        assert CpuDevice().filter(batch(), longer).num_rows == ROWS
+    assert pieces > 25
+
+
+def test_answers_are_bounded_too() -> None:
+    with bounded(TextBounds(piece=1 << 20, most=1 << 21)), pytest.raises(LargeTextError):
+        CpuDevice().evaluate([repeated(10_000)], batch())
+
+
+def test_pieces_ask_whether_to_go_on() -> None:
+    def cancelled() -> None:
+        raise CancelledError("stop")
+
+    length = Call("length", (repeated(10_000),), pa.int64())
+    with bounded(TextBounds(piece=1 << 20, check=cancelled)), pytest.raises(CancelledError):
+        CpuDevice().evaluate([length], batch())
+
+
+def test_bounds_of_a_query() -> None:
+    bounds = TextBounds.of_query(1 << 30, 2, lambda: None)
+    assert (bounds.piece, bounds.most) == (64 << 20, 256 << 20)
+    with bounded(bounds):
+        require_room("repeat()", 64 << 20, 2)
+        require_room("repeat()", 256 << 20, 1)
+        with pytest.raises(LargeTextError):
+            require_room("repeat()", (64 << 20) + 1, 2)
+        with pytest.raises(LargeTextError, match=r"repeat.* would make 268,435,457 bytes.* memory_limit"):
+            require_room("repeat()", (256 << 20) + 1, 1)
+    assert text_bounds.text_bounds() == TextBounds()
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT sum(length(r)) FROM (SELECT repeat(s, 30000) AS r FROM t)", 90_000_000),
+        ("SELECT max(repeat(s, 30000)) = repeat('999', 30000) FROM t", True),
+        ("SELECT count(*) FROM t WHERE repeat(s, 30000) LIKE '%99'", 10),
+        ("SELECT sum(length(rpad(s, 60000, 'xy'))) FROM t", 60_000_000),
+        ("SELECT sum(length(lpad(s, 60000, i::VARCHAR))) FROM t", 60_000_000),
+        ("SELECT sum(length(replace(repeat(s, 10), '0', repeat('y', 90000)))) FROM t", 270_027_000),
+        ("SELECT sum(length(s || repeat('x', 100000))) FROM t", 100_003_000),
+        ("SELECT sum(length(concat_ws(repeat('-', 50000), s, s, i))) FROM t", 100_008_890),
+        ("SELECT count(*) FROM (SELECT repeat('x', 100000) AS r, s FROM t) WHERE r < s", 0),
+        ("SELECT sum(length(CASE WHEN i = 3 THEN repeat(s, 1000000) ELSE s END)) FROM t", 3_002_997),
+    ],
+)
+def test_queries_under_a_small_limit(tmp_path: Path, query: str, answer: object) -> None:
+    with connection(tmp_path) as con:
+        assert con.sql(query).fetchall() == [(answer,)]
+
+
+def test_rows_keep_their_order_by_pieces(tmp_path: Path) -> None:
+    with connection(tmp_path) as con:
+        rows = con.sql("SELECT i, repeat(s, 30000) AS r FROM t").to_arrow()
+    assert rows["i"].to_pylist() == list(range(ROWS))
+    assert rows["r"][ROWS - 1].as_py() == "999" * 30_000
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT repeat(s, 10000000) FROM t", "SELECT length(rpad(s, 30000000, 'x')) FROM t"]
+)
+def test_one_text_that_is_too_large(tmp_path: Path, query: str) -> None:
+    with connection(tmp_path) as con, pytest.raises(MemoryLimitError, match=r"would make .* memory_limit"):
+        con.sql(query).fetchall()
+
+
+def test_a_system_without_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def evaluate(*given: object) -> None:
+        raise pa.ArrowMemoryError("malloc of size 64 failed")
+
+    with connection(tmp_path) as con:
+        monkeypatch.setattr(CpuDevice, "evaluate", evaluate)
+        with pytest.raises(MemoryLimitError, match=r"no more memory .*malloc of size 64 failed"):
+            con.sql("SELECT i + 1 FROM t").fetchall()

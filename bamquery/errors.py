@@ -80,6 +80,15 @@ def placed_at(place: str) -> Iterator[None]:
         raise ExecutionError(f"{error}{place}") from None
 
 
+@contextmanager
+def nesting_checked(sql: str = "") -> Iterator[None]:
+    """Turn a `RecursionError` raised inside, where trees are walked, into a `SqlError` of the statement."""
+    try:
+        yield
+    except RecursionError:
+        raise SqlError("the statement is nested too deeply", sql) from None
+
+
 class MemoryLimitError(BamQueryError):
     """An operator needed more than the setting it names allows."""
 

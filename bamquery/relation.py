@@ -14,7 +14,7 @@ from bamquery.driver.toolchain import INSTALL
 from bamquery.engine.device import Device
 from bamquery.engine.explain import explain_plan, explain_profile
 from bamquery.engine.profile import QueryProfile
-from bamquery.errors import BamQueryError, SqlError
+from bamquery.errors import BamQueryError, SqlError, nesting_checked
 from bamquery.extras import require
 from bamquery.gpu_results import cudf_frame, device_arrays, require_gpu
 from bamquery.plan.nodes import Limit, Plan
@@ -249,6 +249,7 @@ class Relation:
             raise BamQueryError("this relation has not been run yet: take its rows first, then its profile")
         return self._profile
 
+    @nesting_checked()
     def explain(self, *, analyze: bool = False) -> str:
         """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
         if not analyze:
@@ -270,6 +271,7 @@ class Relation:
             return f"<Relation ({', '.join(self.columns)}): {error}>"
         return preview(rows, PREVIEW_ROWS)
 
+    @nesting_checked()
     def _select(self, *lines: str) -> Relation:
         # A line each, so that a comment at the end of one does not hide the next.
         text = "\n".join(lines)

@@ -20,7 +20,7 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError
+from bamquery.errors import BamQueryError, nesting_checked
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
 
@@ -120,7 +120,7 @@ def _run(
     convert: Callable[[Any], Any],
 ) -> Generator[Any, None, None]:
     # Not a method: a generator that knew its result would keep it, and the tables it reads, from being freed.
-    with context, closing(operator.frames(context)) as frames:
+    with nesting_checked(), context, closing(operator.frames(context)) as frames:
         while True:
             started = time.perf_counter()
             try:

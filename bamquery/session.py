@@ -12,7 +12,7 @@ from bamquery.catalog import StatementCatalog
 from bamquery.engine.device import Device
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError, UnsupportedError
+from bamquery.errors import BamQueryError, UnsupportedError, nesting_checked
 from bamquery.plan.nodes import Plan, Source
 from bamquery.result import Result
 from bamquery.statement_cache import StatementCache
@@ -110,6 +110,10 @@ class Session:
         Raises:
             UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
+        with nesting_checked():
+            return self._run(plan, optimized)
+
+    def _run(self, plan: Plan, optimized: Plan | None) -> Result:
         assert self.database is not None  # raises where it is closed
         settings = self._settings
         device, notes = open_device(settings.device, settings.gpu_memory_limit)

@@ -59,7 +59,7 @@ def parse(sql: str) -> list[exp.Expr]:
         # sqlglot stumbles over some texts that are not SQL.
         raise SqlError("syntax error: this cannot be made sense of", sql) from error
     except RecursionError:
-        raise SqlError("The statement is nested too deeply.", sql) from None
+        raise SqlError("the statement is nested too deeply", sql) from None
 
 
 def _is_compiled(file: str | None) -> bool:

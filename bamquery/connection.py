@@ -10,7 +10,7 @@ from typing import Any, Literal
 from bamquery.catalog import StatementCatalog
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
-from bamquery.errors import SqlError
+from bamquery.errors import SqlError, within_depth
 from bamquery.naming import fold
 from bamquery.plan.nodes import Scan, Source
 from bamquery.progress import progress_bar
@@ -97,10 +97,11 @@ class Connection:
     def _statements(
         self, text: str, params: Parameters | None, catalog: StatementCatalog
     ) -> Iterator[Relation]:
-        for statement in self._session.statements.bind(text, catalog, params):
-            yield run_statement(self._session, statement)
-            # The next one sees what this one did.
-            catalog.next_statement()
+        with within_depth(text):
+            for statement in self._session.statements.bind(text, catalog, params):
+                yield run_statement(self._session, statement)
+                # The next one sees what this one did.
+                catalog.next_statement()
 
     def register(self, name: str, what: Any) -> None:
         """Let statements name a Python object as if it were a table; it hides a table of that name.

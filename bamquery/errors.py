@@ -81,14 +81,15 @@ def placed_at(place: str) -> Iterator[None]:
 
 
 @contextmanager
-def within_depth() -> Iterator[None]:
-    """Let a plan that is too deep to be walked by recursion be an `SqlError`."""
+def within_depth(sql: str = "") -> Iterator[None]:
+    """Let trees and plans that are too deep to be walked by recursion be an `SqlError` of the statement."""
     try:
         yield
     except RecursionError:
         raise SqlError(
-            "the statement has too many joins or queries within each other (about 80 work): put a part of it "
-            "into a table by CREATE TABLE ... AS, and join that"
+            "the statement is nested too deeply, or has too many joins (about 80 work): put a part of it "
+            "into a table by CREATE TABLE ... AS",
+            sql,
         ) from None
 
 

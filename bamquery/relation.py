@@ -15,7 +15,7 @@ from bamquery.driver.toolchain import INSTALL
 from bamquery.engine.device import Device
 from bamquery.engine.explain import explain_plan, explain_profile
 from bamquery.engine.profile import QueryProfile
-from bamquery.errors import BamQueryError, SqlError
+from bamquery.errors import BamQueryError, SqlError, within_depth
 from bamquery.extras import require
 from bamquery.gpu_results import cudf_frame, device_arrays, require_gpu
 from bamquery.plan.nodes import Limit, Plan
@@ -253,6 +253,7 @@ class Relation:
             raise BamQueryError("this relation has not been run yet: take its rows first, then its profile")
         return self._profile
 
+    @within_depth()
     def explain(self, *, analyze: bool = False) -> str:
         """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
         if not analyze:
@@ -274,6 +275,7 @@ class Relation:
             return f"<Relation ({', '.join(self.columns)}): {error}>"
         return preview(rows, PREVIEW_ROWS)
 
+    @within_depth()
     def _over(self, text: str) -> Relation:
         catalog = self._session.catalog({"relation": View("relation", self._plan)})
         (statement,) = bind(text, catalog)

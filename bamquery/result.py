@@ -123,11 +123,11 @@ def _run(
     convert: Callable[[Any], Any],
 ) -> Generator[Any, None, None]:
     # Not a method: a generator that knew its result would keep it, and the tables it reads, from being freed.
-    with context, closing(operator.frames(context)) as frames:
+    with within_depth(), context, closing(operator.frames(context)) as frames:
         while True:
             started = time.perf_counter()
             try:
-                with within_depth(), bounded(context.texts):
+                with bounded(context.texts):
                     frame = next(frames, None)
                 if frame is None:
                     return

@@ -12,7 +12,7 @@ from bamquery.catalog import StatementCatalog
 from bamquery.engine.device import Device
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError, UnsupportedError
+from bamquery.errors import BamQueryError, UnsupportedError, within_depth
 from bamquery.plan.nodes import Plan, Source
 from bamquery.result import Result
 from bamquery.statement_cache import StatementCache
@@ -119,6 +119,10 @@ class Session:
             UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
         self.require_open()
+        with within_depth():
+            return self._run(plan, optimized)
+
+    def _run(self, plan: Plan, optimized: Plan | None) -> Result:
         settings = self._settings
         device, notes = open_device(settings.device, settings.gpu_memory_limit)
 

@@ -47,7 +47,10 @@ Parts = tuple[int, int, int]
 
 
 def read(text: str) -> Parts | None:
-    """What a text says, or None where it says no interval."""
+    """What a text says, or None where it says no interval.
+
+    A number without a unit counts seconds, and is all of the text; a time of day ends it.
+    """
     rest = text.strip(_BLANKS)
     if rest.startswith("@"):
         rest = rest[1:]
@@ -59,13 +62,14 @@ def read(text: str) -> Parts | None:
             continue
         if (clock := _CLOCK.match(rest, place)) is not None:
             micros = _clock(clock)
-            if micros is None:
+            if micros is None or clock.end() < len(rest):
                 return None
             totals["microseconds"] += micros
             seen, place = True, clock.end()
             continue
         amount = _AMOUNT.match(rest, place)
-        if amount is None or not _add(totals, amount):
+        alone = not seen and amount is not None and amount.end() == len(rest)
+        if amount is None or not (amount[4] or alone) or not _add(totals, amount):
             return None
         seen, place = True, amount.end()
     months, days, micros = (sign * total for total in totals.values())

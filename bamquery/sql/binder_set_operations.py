@@ -46,8 +46,20 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> tup
     Raises:
         SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
     """
-    left, right = each(bind, [node.this, node.expression], sql)
-    other_names = _names(right)
+    chain = _chain(node)
+    first, *others = each(bind, [chain[0].this, *(link.expression for link in chain)], sql)
+    plan = first
+    for place, (link, operand) in enumerate(zip(chain, others, strict=True)):
+        left, right = _alike(link, plan, operand, sql)
+        if place and left is plan and _is_distinct_union(link) and _is_distinct_union(chain[place - 1]):
+            assert isinstance(left, Aggregate)
+            left = left.child  # what is distinct in the end need not be so before
+        plan = _combined(link, left, right)
+    return plan, _names(others[-1])
+
+
+def _alike(node: exp.SetOperation, left: Plan, right: Plan, sql: str) -> tuple[Plan, Plan]:
+    """Both sides with columns that correspond, of common types."""
     with placed(sql, node):
         if node.args.get("by_name"):
             left, right = _aligned_by_name(left, right)
@@ -56,8 +68,27 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> tup
                 f"{_word(node)} needs as many columns on both sides: there are {len(left.fields)} "
                 f"and {len(right.fields)}"
             )
-        left, right = _of_common_types(left, right)
-    return _combined(node, left, right), other_names
+        return _of_common_types(left, right)
+
+
+def _chain(node: exp.SetOperation) -> list[exp.SetOperation]:
+    """The operation, and those before it that are its first operand, and so on: first ones first.
+
+    They are bound one after the other, not one within the other, since such chains get long.
+    """
+    chain = [node]
+    while isinstance(chain[-1].this, exp.SetOperation) and not _arranges(chain[-1].this):
+        chain.append(chain[-1].this)
+    return chain[::-1]
+
+
+def _arranges(node: exp.SetOperation) -> bool:
+    """Whether it has clauses of its own, which no operand has without parentheses."""
+    return any(node.args.get(name) for name in ("with_", "order", "limit", "offset"))
+
+
+def _is_distinct_union(node: exp.SetOperation) -> bool:
+    return isinstance(node, exp.Union) and bool(node.args.get("distinct"))
 
 
 def _combined(node: exp.SetOperation, left: Plan, right: Plan) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from bamquery.errors import SqlError
+from bamquery.plan import interval_text
 from bamquery.sql.failures import each, placed
 from bamquery.sql.text import require_whole
 
@@ -19,6 +21,7 @@ Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 _MARK: Final = "parameter"
 _MOST_DIGITS: Final = 38
+_NULLS: Final = ("NaTType", "NAType")  # of pandas, which need not be there
 
 
 def fill(trees: Sequence[exp.Expr], sql: str, parameters: Parameters | None) -> None:
@@ -93,7 +96,7 @@ def _literal(value: Any) -> exp.Expr:
     Raises:
         ValueError: no type of SQL holds it.
     """
-    if value is None:
+    if value is None or type(value).__name__ in _NULLS:
         return exp.Null()
     if isinstance(value, bool):
         return exp.Boolean(this=value)
@@ -103,8 +106,30 @@ def _literal(value: Any) -> exp.Expr:
         if isinstance(value, kind):
             return convert(value)
     if type(value).__module__.split(".")[0] == "numpy" and getattr(value, "shape", None) == ():
-        return _literal(value.item())
-    raise ValueError(f"a parameter cannot be of Python's type {type(value).__name__}")
+        return _of_numpy(value)
+    raise _unknown(value)
+
+
+def _unknown(value: Any, way_out: str = "") -> ValueError:
+    return ValueError(f"a parameter cannot be of Python's type {type(value).__name__}{way_out}")
+
+
+def _of_numpy(value: Any) -> exp.Expr:
+    """The Python value of a scalar of numpy's, whose units may be finer, or longer, than Python's."""
+    found, kind = value.item(), value.dtype.kind
+    if isinstance(found, type(value)):
+        raise _unknown(value)
+    if kind == "M" and isinstance(found, int):
+        if value.dtype.name != "datetime64[ns]":
+            raise ValueError(
+                f"a parameter cannot be a {value.dtype.name} that Python's datetime does not hold"
+            )
+        return _typed(str(value).replace("T", " "), "TIMESTAMP_NS")
+    if kind == "m" and isinstance(found, int):
+        raise ValueError(
+            f"a parameter cannot be a {value.dtype.name}: astype('timedelta64[us]') makes one that can"
+        )
+    return _literal(found)
 
 
 def _integer(value: int) -> exp.Expr:
@@ -115,7 +140,7 @@ def _integer(value: int) -> exp.Expr:
 
 
 def _float(value: float) -> exp.Expr:
-    text = "nan" if math.isnan(value) else repr(value)
+    text = "nan" if math.isnan(value) else repr(float(value))  # numpy's are floats that show their type
     return _typed(text, "DOUBLE")
 
 
@@ -144,8 +169,19 @@ def _time(value: datetime.time) -> exp.Expr:
     return _typed(value.isoformat(), "TIME")
 
 
-def _bytes(value: bytes) -> exp.Expr:
-    return _typed("".join(f"\\x{byte:02X}" for byte in value), "BLOB")
+def _timedelta(value: datetime.timedelta) -> exp.Expr:
+    if getattr(value, "nanoseconds", 0):
+        raise ValueError("a parameter cannot be a Timedelta with nanoseconds: round('us') makes one that can")
+    micros = value.seconds * 10**6 + value.microseconds
+    return _typed(interval_text.write(0, value.days, micros), "INTERVAL")
+
+
+def _bytes(value: bytes | bytearray | memoryview) -> exp.Expr:
+    return _typed("".join(f"\\x{byte:02X}" for byte in bytes(value)), "BLOB")
+
+
+def _uuid(value: uuid.UUID) -> exp.Expr:
+    raise _unknown(value, ", there is no type for it: pass str() of it")
 
 
 def _text(value: str) -> exp.Expr:
@@ -166,6 +202,10 @@ _CONVERT: Final[Mapping[type[Any], Callable[[Any], exp.Expr]]] = MappingProxyTyp
         datetime.datetime: _datetime,  # before date, of which it is a kind
         datetime.date: lambda value: _typed(value.isoformat(), "DATE"),
         datetime.time: _time,
+        datetime.timedelta: _timedelta,
         bytes: _bytes,
+        bytearray: _bytes,
+        memoryview: _bytes,
+        uuid.UUID: _uuid,
     }
 )

@@ -11,6 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from bamquery.errors import BamQueryError, Reason, SqlError
+from bamquery.sql.number_scanner import NumberError, NumberTokenizer
 from bamquery.sql.placing_parser import PlacedError
 from bamquery.sql.positions import line_and_column
 from bamquery.sql.strict_parser import StrictParser
@@ -19,7 +20,7 @@ from bamquery.sql.strict_parser import StrictParser
 class _Dialect(DuckDB):
     """DuckDB, but no statement is taken as a mere string."""
 
-    class Tokenizer(DuckDB.Tokenizer):
+    class Tokenizer(NumberTokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
         # In `?::INTEGER` a parameter is cast; no operator of DuckDB begins so.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
@@ -47,6 +48,9 @@ def parse(sql: str) -> list[exp.Expr]:
         # A comment after the last semicolon comes as a tree of its own.
         return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except TokenError as error:
+        if isinstance(error.__cause__, NumberError):
+            place = line_and_column(sql, error.__cause__.offset)
+            raise SqlError(Reason(f"syntax error: {error.__cause__}", *place), sql) from error
         place = line_and_column(sql, len(sql.rstrip()))
         raise SqlError(Reason("syntax error: a quote or comment is not closed", *place), sql) from error
     except PlacedError as error:
@@ -55,7 +59,7 @@ def parse(sql: str) -> list[exp.Expr]:
         # sqlglot stumbles over some texts that are not SQL.
         raise SqlError("syntax error: this cannot be made sense of", sql) from error
     except RecursionError:
-        raise SqlError("The statement is nested too deeply.", sql) from None
+        raise SqlError("the statement is nested too deeply", sql) from None
 
 
 def _is_compiled(file: str | None) -> bool:

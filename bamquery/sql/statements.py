@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.errors import CatalogError, SqlError
+from bamquery.errors import CatalogError, within_depth
 from bamquery.naming import unique_names
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Field, Plan, Project
@@ -57,17 +57,16 @@ def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> It
         UnsupportedError: constructs that BamQuery does not run; all of them.
     """
     trees = parse(sql)
-    fill(trees, sql, parameters)
-    each(lambda tree: support.check(tree, sql), trees, sql)
+    with within_depth(sql):
+        fill(trees, sql, parameters)
+        each(lambda tree: support.check(tree, sql), trees, sql)
     return _bound(trees, sql, catalog)
 
 
 def _bound(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
     for tree in trees:
-        try:
+        with within_depth(sql):
             statement = _bind(tree, sql, catalog)
-        except RecursionError:
-            raise SqlError("the statement is nested too deeply", sql) from None
         yield statement
 
 

@@ -37,6 +37,17 @@ def _closed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return closed
 
 
+def _position(parser: Any) -> Any:
+    """What follows `position(`: a IN b, but for the name in quotes, which is a function like any other."""
+    if parser._tokens[parser._index - 2].token_type == TokenType.IDENTIFIER:
+        arguments = parser._parse_csv(parser._parse_disjunction)
+        return parser.expression(exp.Anonymous(this="position", expressions=arguments))
+    part = parser._parse_bitwise()
+    if part is None or not parser._match(TokenType.IN):
+        parser.raise_error("Expecting POSITION(part IN text)")
+    return parser.expression(exp.StrPosition(this=parser._parse_bitwise(), substr=part))
+
+
 class StrictParser(PlacingParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
@@ -60,7 +71,7 @@ class StrictParser(PlacingParser):
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: _closed(parser)
-        for name, parser in DuckDBParser.FUNCTION_PARSERS.items()
+        for name, parser in {**DuckDBParser.FUNCTION_PARSERS, "POSITION": _position}.items()
         if name in _FUNCTIONS_WITH_SYNTAX
     }
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import bamquery
 from bamquery.errors import SqlError
 from bamquery.sql.statements import bind
 from tests.golden.cases import FOLDER, GoldenFile
@@ -18,6 +19,8 @@ STATEMENTS = [
     for sql, _ in GoldenFile(FOLDER / f"{name}.txt").cases
 ]
 WORDS = sorted({word for sql in STATEMENTS for word in sql.split()})
+
+_STEPS = "".join(f", c{i} AS (SELECT DISTINCT a + 1 AS a FROM c{i - 1})" for i in range(1, 400))
 
 
 @st.composite
@@ -88,6 +91,30 @@ def test_deep_enough() -> None:
     for item in ("(" * 30 + "id" + ")" * 30, "abs(" * 30 + "id" + ")" * 30, " + ".join(["id"] * 150)):
         list(bind(f"SELECT {item} FROM trips", catalog()))
     list(bind("SELECT 1 FROM trips WHERE " + " OR ".join(["id = 1 AND paid"] * 5_000), catalog()))
+
+
+def test_long_unions() -> None:
+    for word in ("UNION", "UNION ALL"):
+        (row,) = (
+            bamquery.connect(device="cpu")
+            .sql(f"SELECT count(*) FROM ({f' {word} '.join(f'SELECT {i % 7} AS a' for i in range(1000))})")
+            .fetchall()
+        )
+        assert row == (7 if word == "UNION" else 1000,)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *(f" {word} ".join(["SELECT 1 AS a"] * 130) for word in ("EXCEPT", "INTERSECT ALL", "UNION BY NAME")),
+        f"WITH c0 AS (SELECT 1 AS a){_STEPS} FROM c399",
+    ],
+)
+def test_too_deep_plans_are_said_to_be_so(query: str) -> None:
+    with bamquery.connect(device="cpu") as connection:
+        for sql in (query, f"EXPLAIN {query}", f"CREATE TABLE t AS {query}"):
+            with pytest.raises(SqlError, match="nested too deeply"):
+                connection.sql(sql).fetchall()
 
 
 def test_syntax_errors_are_duckdbs_too() -> None:

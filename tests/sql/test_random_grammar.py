@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tests.sql.random_compare import difference
+from tests.sql.random_grammar.blanks import without_blanks
 from tests.sql.random_run import PER_DATABASE, Database, Tally, run
 
 QUICK = range(1, 11)
@@ -44,6 +45,13 @@ def test_a_fault_of_duckdb_is_no_difference(monkeypatch: pytest.MonkeyPatch) -> 
     tally = run(3, 5)
     assert (tally.failures, tally.counts["broken"]) == ([], 5)
     assert "broken: InternalException" in tally.report()
+
+
+def test_operators_without_blanks() -> None:
+    written = "SELECT a + 1e3 - 2, 'x + y' || t, a - -3, a <= (b) FROM t WHERE c1 = '' AND \"a + b\" % 2 <> 0"
+    assert without_blanks(written) == (
+        "SELECT a+1e3-2, 'x + y'||t, a - -3, a<=(b) FROM t WHERE c1='' AND \"a + b\"%2<>0"
+    )
 
 
 NAN = float("nan")

@@ -45,6 +45,7 @@ FLOATS = (
     *("greatest({d}, {d})", "least({d}, {n})", "if({b}, {d}, {d})", "nextafter({d}, {k})", "julian({m})"),
     *("epoch({m})", "epoch({v})", "CAST({n} AS DOUBLE)", "TRY_CAST({t} AS DOUBLE)", "CAST({k} AS FLOAT)"),
     *("jaccard({t} || 'a', {t} || 'b')", "round_even({d}, 1)", "extract(epoch FROM {m})", "nullif({d}, {k})"),
+    *("(1e1 + 2)", "({d} - 15e-1 + 1)", "(2e0 - 1) * {k}", "({k} + 5e0 - 1)"),
     *("sqrt(abs({i}))", "CAST({d} AS FLOAT)", "ifnull({d}, 0.5)", "round({d}, 2)", "round({d}, -1)"),
 )
 NEAR_FLOATS = (

@@ -2,9 +2,11 @@
 
 import datetime
 import math
+import uuid
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -21,6 +23,10 @@ VALUES = [
     *(datetime.date(2020, 2, 29), datetime.date(1, 1, 1), datetime.time(1, 2, 3, 4)),
     *(datetime.datetime(2020, 1, 1, 1, 2, 3, 4), datetime.datetime(1969, 12, 31)),
     datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=2))),
+    *(datetime.timedelta(days=40, hours=30), datetime.timedelta(microseconds=-1), datetime.timedelta(0)),
+    *(bytearray(b"ab"), memoryview(b"ab"), np.float64(2.5), np.str_("a"), np.bytes_(b"a"), pd.NaT, pd.NA),
+    *(np.datetime64("2024-01-01"), np.datetime64("2024-01-01T01:02:03.5"), np.datetime64("NaT")),
+    *(pd.Timestamp("2024-01-01 01:02:03.123456"), pd.Timedelta("1 day 02:00:00.5")),
 ]
 
 
@@ -68,6 +74,30 @@ def test_columns_are_called_as_duckdb_calls_them(ours):
 def test_values_of_numpy_and_pyarrow(ours):
     values = [np.int64(5), np.float32(1.5), np.bool_(True), pa.scalar("x"), np.str_("y")]
     assert ours.sql("SELECT ?, ?, ?, ?, ?", values).fetchall() == [(5, 1.5, True, "x", "y")]
+    assert ours.sql("SELECT ?, ?", [np.uint64(2**63), np.timedelta64("NaT")]).fetchall() == [(2**63, None)]
+    exact = np.datetime64("2024-01-01T01:02:03.123456789")
+    assert ours.sql("SELECT epoch_ns(?)", [exact]).fetchall() == [(exact.astype(int),)]
+    seconds = ours.sql("SELECT epoch(?), epoch(?)", [np.timedelta64(5, "s"), np.timedelta64(2, "h")])
+    assert seconds.fetchall() == [(5.0, 7200.0)]
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (uuid.UUID(int=5), "UUID, there is no type for it: pass str"),
+        (np.longdouble(2.5), "longdouble"),
+        (np.complex64(1), "complex"),
+        (np.timedelta64(5, "ns"), r"timedelta64\[ns\]: astype"),
+        (np.datetime64(10**6, "Y"), r"datetime64\[Y\]"),
+        (pd.Timedelta(5, "ns"), "nanoseconds"),
+        (Decimal("NaN"), "the Decimal NaN"),
+        (Decimal("Infinity"), "the Decimal Infinity"),
+        (np.array([3]), "ndarray"),
+    ],
+)
+def test_values_of_no_type_are_named(ours, value, words):
+    with pytest.raises(SqlError, match=words):
+        ours.sql("SELECT ?", [value])
 
 
 def test_parameters_in_other_statements(ours, tmp_path):

@@ -50,6 +50,39 @@ def test_texts(text: str, parts: tuple[int, int, int] | None) -> None:
     assert read(text) == parts
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "2020-01-01",
+            "555-1234",
+            "1 12",
+            "1 day 1",
+            "1day1",
+            "1 1 day",
+            "1 02:00",
+            "02:00 1",
+            "1-2",
+            "1 ago",
+        ),
+        *("1 day -1", "1 day 1:00 2 hours", "1 2 3", "1 day 02:00 ago", "1.5 1 day", "1.5.5", "+1", ".5 day"),
+        *("1", "-1", "1.5", " 1 ", "@1", "@ 1", "1\t", "2.", "0", "1 day", "1day2hours", "1 day-2 hours"),
+        *("1 day1:00", "1 day 1:00", "-1:00", "1. day", "1 day ago", "1.9999999", "1e3", "", "@", "ago"),
+    ],
+)
+def test_numbers_without_units(text: str) -> None:
+    with connect() as oracle:
+        ((theirs,),) = oracle.execute("SELECT TRY_CAST(? AS INTERVAL)::VARCHAR", [text]).fetchall()
+    ours = read(text)
+    assert (None if ours is None else write(*ours)) == theirs
+
+
+def test_a_time_of_day_is_the_end() -> None:
+    # DuckDB passes over what follows one with seconds, and refuses what follows one without.
+    assert read("02:00:00 1 day") is None
+    assert read("1 day 02:00:00 ago") is None
+
+
 def test_nothing_is_a_time() -> None:
     assert write(0, 0, 0) == "00:00:00"
     assert write(-13, 1, -1) == "-1 year -1 month 1 day -00:00:00.000001"

@@ -37,7 +37,11 @@ def ours():
         yield connection
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+def _named(value):
+    return "memoryview" if isinstance(value, memoryview) else repr(value)  # which has an address in it
+
+
+@pytest.mark.parametrize("value", VALUES, ids=_named)
 def test_a_value_is_what_duckdb_makes_of_it(ours, value):
     with connect() as oracle:
         theirs = oracle.sql("SELECT ? AS x", params=[value]).to_arrow_table()

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.engine.folding import fold_expression
 from bamquery.errors import SqlError
 from bamquery.plan import types
-from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Source
 from bamquery.sql.binder_expressions import ExpressionBinder
@@ -87,7 +87,8 @@ def bind_default(node: exp.Expr, sql: str, kind: pa.DataType) -> Expression:
     """
     bound = ExpressionBinder(sql, Scope(), "DEFAULT").bind(node)
     target = types.value_type(kind)
-    value = fold(coerce(bound, target) if isinstance(bound, Literal) else explicit_cast(bound, target))
+    converted = coerce(bound, target) if isinstance(bound, Literal) else explicit_cast(bound, target)
+    value = fold_expression(converted)
     if not isinstance(value, Literal):
         raise ValueError(f"it is not a value of type {type_name(kind)} that is known beforehand")
     return value if kind == target else explicit_cast(value, kind)

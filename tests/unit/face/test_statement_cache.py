@@ -109,6 +109,11 @@ def test_variables_and_files_are_looked_at_each_time(
 def test_time_goes_on(con: bamquery.Connection) -> None:
     moments = [con.sql("SELECT max(now()) FROM t").fetchall() for _ in range(4)]
     assert len({str(moment) for moment in moments}) == 4
+    con.sql("CREATE TABLE log (a INT, at TIMESTAMPTZ DEFAULT now())")
+    for _ in range(3):
+        con.sql("INSERT INTO log (a) VALUES (1)")
+    con.load("log", pa.table({"a": [1]}), if_exists="append")
+    assert con.sql("SELECT count(DISTINCT at) FROM log").fetchall() == [(4,)]
 
 
 def test_several_statements_all_run(con: bamquery.Connection, bound: list[str]) -> None:

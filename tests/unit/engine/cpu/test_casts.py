@@ -45,7 +45,7 @@ def compare(oracle: duckdb.DuckDBPyConnection, column: pa.Array, target: pa.Data
         sql = f"replace({sql}, '-nan', 'nan')"  # there is one NaN here
     if pa.types.is_floating(column.type) and target == HUGEINT:
         # The type is that of DECIMAL(38,0), too, which rounds otherwise; here it has 38 digits.
-        sql = "CASE WHEN abs(a) <= 1e38 THEN CAST(a AS HUGEINT) END"
+        sql = "CAST(CASE WHEN abs(a) > 1e38 THEN 'infinity' ELSE a END AS HUGEINT)"
     if pa.types.is_decimal(column.type) and pa.types.is_floating(target):
         tolerance = 1e-15 if target == pa.float64() else 1e-7  # it rounds twice where digits are many
     if column.type == pa.time64("ns") and target == pa.time64("us"):

@@ -22,6 +22,8 @@ _SPILLED_GROUPS: Final = 1 << 20
 """Groups that go to files together where they are not merged before: states for all threads to split."""
 _SPLIT_GROUPS: Final = 1 << 18
 """Groups from which merging all at once takes too long to be cancelled meanwhile."""
+_SPLIT_BYTES: Final = 64 << 20
+"""Bytes from which merging all at once takes too much memory beside them: few groups with long texts."""
 _PLACES: Final = 64
 """Where groups are apart; fewer on a device that has work for all its parts with a place alone."""
 _LEAST_PLACES: Final = 4
@@ -185,28 +187,30 @@ class GroupStates(Generic[Frame]):
         return states
 
     def _merge(self) -> None:
-        if len(self._merged) > 1:
+        size = self._context.device.task_size
+        if len(self._merged) > 1 or self._merged_bytes + self._pending_bytes > _SPLIT_BYTES * size:
             self._merge_places()
         elif self._pending:
             states = [*self._merged, *self._pending]
             self._pending.clear()
             self._merged = [self._merged_state(states)]
-            size = self._context.device.task_size
             if self._merged[0].groups > _SPLIT_GROUPS * size:
                 (state,) = drained(self._merged)
-                places = max(_PLACES // size, _LEAST_PLACES)
-                self._merged = list(self._aggregation.split(state, places, _MEMORY_LEVEL, apart=True))
+                self._merged = list(
+                    self._aggregation.split(state, self._first_places, _MEMORY_LEVEL, apart=True)
+                )
         self._pending_groups = self._pending_bytes = 0
         self._merged_groups = sum(state.groups for state in self._merged)
         self._merged_bytes = sum(state.nbytes for state in self._merged)
 
+    @property
+    def _first_places(self) -> int:
+        return max(_PLACES // self._context.device.task_size, _LEAST_PLACES)
+
     def _merge_places(self) -> None:
-        count, size = len(self._merged), self._context.device.task_size
-        large = PLACE_GROUPS * size * count
-        if (
-            count == max(_PLACES // size, _LEAST_PLACES)
-            and self._merged_groups + self._pending_groups > large
-        ):
+        count = max(len(self._merged), self._first_places)
+        large = PLACE_GROUPS * self._context.device.task_size * count
+        if count == self._first_places and self._merged_groups + self._pending_groups > large:
             count *= _MORE_PLACES
 
         def split(state: GroupState) -> Sequence[GroupState]:

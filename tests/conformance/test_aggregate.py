@@ -256,15 +256,18 @@ def test_many_groups_are_merged_as_they_come(oracle: duckdb.DuckDBPyConnection, 
     )
 
 
+@pytest.mark.parametrize(("most", "of_them"), [("_SPLIT_GROUPS", 10), ("_SPLIT_BYTES", 2_000)])
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
 def test_groups_in_places(
     oracle: duckdb.DuckDBPyConnection,
     device: Device[Any],
     monkeypatch: pytest.MonkeyPatch,
     kind: pa.DataType,
+    most: str,
+    of_them: int,
 ) -> None:
-    """More groups than are merged at once: equal keys of different chunks must come together."""
-    monkeypatch.setattr(group_states, "_SPLIT_GROUPS", 10 // device.task_size)
+    """More groups, or bytes, than are merged at once: equal keys of all chunks must come together."""
+    monkeypatch.setattr(group_states, most, of_them // device.task_size)
     monkeypatch.setattr(group_states, "_PENDING_GROUPS", 50 // device.task_size)
     monkeypatch.setattr(framing, "GATHERED_ROWS", 100 // device.task_size)
     if device.name != "cpu":  # where each step of a merge, however small, is a launch

@@ -1,4 +1,4 @@
-"""GROUP BY over 100 million stored rows, in a process whose memory is measured."""
+"""GROUP BY over 100 million stored rows, and by long texts, in a process whose memory is measured."""
 
 from __future__ import annotations
 
@@ -80,3 +80,43 @@ def test_peak_memory(database: Path, key: str, groups: int) -> None:
     assert found["exact"]
     assert 0 <= found["least"] < 0.5 < found["most"] <= 1
     assert found["peak"] < LIMIT
+
+
+_LOAD_TEXTS = """
+import sys
+import bamquery
+
+with bamquery.connect(sys.argv[1], device="cpu") as connection:
+    connection.sql("CREATE TABLE t AS SELECT repeat(md5(i::VARCHAR), 1000) AS w FROM range(30000) r(i)")
+"""
+
+_GROUP_TEXTS = """
+import sys, threading, time
+import bamquery
+
+peak = 0
+
+def watch():
+    global peak
+    while True:
+        with open("/proc/self/status") as status:
+            (line,) = [line for line in status if line.startswith("RssAnon")]
+        peak = max(peak, int(line.split()[1]) * 1024)
+        time.sleep(0.005)
+
+with bamquery.connect(sys.argv[1], device="cpu") as connection:
+    connection.sql("SET memory_limit = '1GiB'")
+    connection.sql("SET threads = 2")
+    threading.Thread(target=watch, daemon=True).start()
+    sql = "SELECT count(*), max(n) FROM (SELECT w, count(*) AS n FROM t GROUP BY w)"
+    answer = connection.sql(sql).fetchall()
+assert answer == [(30000, 1)], answer
+print(peak)
+"""
+
+
+@pytest.mark.slow
+def test_groups_of_long_texts(tmp_path: Path) -> None:
+    """A gigabyte of keys in 30,000 groups: too few to be merged apart for their number."""
+    child(_LOAD_TEXTS, str(tmp_path / "db"))
+    assert int(child(_GROUP_TEXTS, str(tmp_path / "db"))) < 1.25 * (1 << 30)

@@ -262,6 +262,7 @@ def test_groups_in_places(
     oracle: duckdb.DuckDBPyConnection,
     device: Device[Any],
     monkeypatch: pytest.MonkeyPatch,
+    *,
     kind: pa.DataType,
     most: str,
     of_them: int,

@@ -95,6 +95,7 @@ class Aggregation(Protocol[Frame, State]):
 
         Raises:
             ExecutionError: a key, argument or filter cannot be computed.
+            MemoryLimitError: they are too large for so many rows at once.
         """
         ...
 

@@ -16,8 +16,11 @@ from bamquery.errors import ExecutionError, MemoryLimitError
 
 _PIECE: Final = 64 << 20
 """Bytes of one column of texts, of some rows, beyond which it is made of fewer rows at once."""
+_LEAST_PIECE: Final = 4 << 20
 _LEAST: Final = 16 << 20
-"""Bytes that a thread may make under any limit."""
+"""Bytes of one text that a thread may make under any limit."""
+_COPIES: Final = 8
+"""Times that an answer may be there until an operator is done with it."""
 _MOST: Final = 1 << 32
 """Bytes of one text, whatever the limit."""
 
@@ -35,21 +38,27 @@ class TextBounds:
 
     Attributes:
         piece: bytes of a column that is made of some rows.
-        most: bytes of a text, and of the columns that are the answer.
+        answer: bytes of the columns that are the answer for some rows.
+        most: bytes of a text.
         limit: the setting `memory_limit` they come from, in bytes; None: outside of a query.
         check: raises where the query was cancelled.
     """
 
     piece: int = _PIECE
+    answer: int = _MOST
     most: int = _MOST
     limit: int | None = None
     check: Callable[[], None] = lambda: None
 
     @classmethod
     def of_query(cls, limit: int, threads: int, check: Callable[[], None]) -> TextBounds:
-        """For each of a query's threads; two more answers are waiting or on their way."""
+        """For each of a query's threads; two more answers are waiting or on their way.
+
+        What takes an answer of many rows copies it, into groups for example: these are smaller.
+        """
         most = min(max(limit // (threads + 2), _LEAST), _MOST)
-        return cls(min(_PIECE, most), most, limit, check)
+        piece = min(max(most // _COPIES, _LEAST_PIECE), _PIECE)
+        return cls(piece, piece, most, limit, check)
 
 
 class _Current(threading.local):

@@ -10,6 +10,7 @@ from bamquery.plan.rules.compare_intervals import compare_intervals
 from bamquery.plan.rules.factor_conditions import factor_conditions
 from bamquery.plan.rules.fold_constants import fold_constants
 from bamquery.plan.rules.imply_conditions import imply_conditions
+from bamquery.plan.rules.make_texts_below import make_texts_below
 from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.merge_projects import merge_projects
@@ -41,6 +42,7 @@ RULES: Final[tuple[Rule, ...]] = (
     order_joins,
     push_down_limits,
     share_expressions,
+    make_texts_below,
     prune_columns,
 )
 

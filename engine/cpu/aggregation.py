@@ -26,7 +26,6 @@ from bamquery.engine.cpu.grouping import Grouping, group_rows
 from bamquery.engine.cpu.hashing import hash_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, column_of, constant, nulls, take
 from bamquery.engine.cpu.once import once
-from bamquery.engine.text_bounds import LargeTextError, text_bounds
 from bamquery.plan.expressions import AggregateCall, Expression
 
 
@@ -80,15 +79,8 @@ class CpuAggregation:
 
     def partial(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of one frame's rows."""
-        try:
-            with once():  # several aggregates of one column, and all of one grouping
-                return self._partial(batch)
-        except LargeTextError:
-            if batch.num_rows == 1:
-                raise
-        text_bounds().check()
-        half = batch.num_rows // 2
-        return self.merge([self.partial(batch.slice(0, half)), self.partial(batch.slice(half))])
+        with once():  # several aggregates of one column, and all of one grouping
+            return self._partial(batch)
 
     def _partial(self, batch: pa.RecordBatch) -> CpuGroups:
         grouping = group_rows(evaluate_encoded(self._keys, batch), batch.num_rows)

@@ -72,8 +72,8 @@ def _in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list
         found.append(columns)
         start += piece.num_rows
         size += sum(column.nbytes for column in columns)
-        if size > bounds.most and start < batch.num_rows:
-            raise LargeTextError(f"texts of {batch.num_rows:,} rows take more than {bounds.most:,} bytes")
+        if size > bounds.answer and start < batch.num_rows:
+            raise LargeTextError(f"texts of {batch.num_rows:,} rows take more than {bounds.answer:,} bytes")
     return [concatenate_columns(columns) for columns in zip(*found, strict=True)]
 
 

@@ -83,7 +83,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
             fits = True
             for side in (1, 0):
                 frames = stack.enter_context(closing(self.children[side].frames(context)))
-                streams.insert(0, stack.enter_context(closing(gathered(device, frames))))
+                streams.insert(0, stack.enter_context(closing(gathered(context, frames))))
                 fits = fits and self._collected(context, streams[0], kept[side], memory)
             if not fits:
                 memory.resize(0)

@@ -79,7 +79,7 @@ class AsofRuns(Generic[Frame]):
         carried: Frame | None = None  # the last row of the right side so far
         with (
             closing(self._both(left, right)) as both,
-            closing(gathered(context.device, both)) as chunks,
+            closing(gathered(context, both)) as chunks,
             closing(
                 sorted_rows(context, chunks, self._fields, self._order, memory=memory, profile=profile)
             ) as ordered,

@@ -17,9 +17,9 @@ from bamquery.engine.operators.aggregate import group_details, grouping_name, na
 from bamquery.engine.operators.framing import gathered, sliced
 from bamquery.engine.operators.group_states import GroupStates, grouped
 from bamquery.engine.operators.holistic_states import HolisticStates
+from bamquery.engine.operators.in_parts import map_in_parts
 from bamquery.engine.operators.meeting import Meeting
 from bamquery.engine.operators.operator import Operator
-from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression
 from bamquery.plan.nodes import Field
@@ -127,8 +127,8 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
             groupings.append(stack.enter_context(closing(grouping)))
         with (
             closing(self.children[0].frames(context)) as frames,
-            closing(gathered(device, frames)) as chunks,
-            closing(ordered_map(context, partial, chunks)) as partials,
+            closing(gathered(context, frames)) as chunks,
+            closing(map_in_parts(context, partial, chunks)) as partials,
         ):
             nothing = partial(device.empty(self.children[0].fields))
             for states in chain([nothing], partials):

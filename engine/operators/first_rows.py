@@ -17,6 +17,7 @@ from bamquery.engine.operators.framing import gathered
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
+from bamquery.errors import MemoryLimitError
 from bamquery.plan import types
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression
 from bamquery.plan.nodes import Field, SortKey
@@ -56,7 +57,10 @@ class FirstRows(Operator[Frame], Generic[Frame]):
                 return frame
             places = pa.record_batch([pa.array(np.arange(rows))], [_POSITION.name])
             numbered = device.join_columns([frame, device.from_arrow(places)])
-            groups = device.evaluate([self._answer], grouping.final(grouping.partial(numbered)))
+            try:
+                groups = device.evaluate([self._answer], grouping.final(grouping.partial(numbered)))
+            except MemoryLimitError:  # of so many rows at once; the grouping above takes fewer
+                return frame
             found = device.to_arrow(groups, [_POSITION]).column(0)
             first: NDArray[np.int64] = np.sort(np.asarray(found))
             if len(first) > _MANY * rows:
@@ -66,7 +70,7 @@ class FirstRows(Operator[Frame], Generic[Frame]):
 
         with (
             closing(self.children[0].frames(context)) as frames,
-            closing(gathered(device, frames)) as chunks,
+            closing(gathered(context, frames)) as chunks,
             closing(ordered_map(context, reduced, chunks)) as answers,
         ):
             yield from answers

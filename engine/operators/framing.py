@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
+from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
 from bamquery.plan.expressions import Literal
 
@@ -17,6 +18,9 @@ FRAME_ROWS: Final = 131_072
 GATHERED_ROWS: Final = 65_536
 """Rows from which a chunk is worth a task of its own; a device may want more."""
 GATHERED_BYTES: Final = 32 << 20
+_LEAST_GATHERED: Final = 1 << 20
+_FAR_TOO_LARGE: Final = 4
+"""Times that a chunk is larger than enough from which on it is cut."""
 _BLOCKS: Final = 256
 """Blocks that would fill the memory limit: small ones, so that many files are read at once."""
 _LEAST_BYTES: Final = 1024
@@ -24,15 +28,22 @@ _LEAST_BYTES: Final = 1024
 
 
 def gathered(
-    device: Device[Frame], frames: Iterable[Frame], enough: int = GATHERED_BYTES
+    context: ExecutionContext[Frame], frames: Iterable[Frame], enough: int | None = None
 ) -> Generator[Frame, None, None]:
     """The same rows in order, small frames joined and empty ones left out: a selective scan's are tiny.
 
-    `enough`: bytes from which a chunk is not small.
+    Where memory is scarce large ones are cut, too: what becomes of a chunk is as large as that.
+
+    `enough`: bytes from which a chunk is not small; None: as many as are worth a task, or as threads may
+    work on at once.
     """
+    device = context.device
+    scarce = enough is None and context.memory.share < 1
+    if enough is None:
+        enough = max(int(GATHERED_BYTES * context.memory.share), _LEAST_GATHERED)
     small: list[Frame] = []
     rows = size = 0
-    for frame in frames:
+    for frame in _cut(device, frames, enough) if scarce else frames:
         count = device.row_count(frame)
         if not count:
             continue
@@ -44,6 +55,14 @@ def gathered(
             small, rows, size = [], 0, 0
     if small:
         yield device.concatenate(small)
+
+
+def _cut(device: Device[Frame], frames: Iterable[Frame], enough: int) -> Generator[Frame, None, None]:
+    for frame in frames:
+        if device.nbytes(frame) > _FAR_TOO_LARGE * enough:
+            yield from blocks(device, frame, enough)
+        else:
+            yield frame
 
 
 def sliced(device: Device[Frame], frame: Frame) -> Generator[Frame, None, None]:

@@ -10,6 +10,7 @@ from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Aggregation, Frame, GroupState
 from bamquery.engine.memory import Reservation, release_unused
 from bamquery.engine.operators.framing import drained, gathered
+from bamquery.engine.operators.in_parts import map_in_parts
 from bamquery.engine.operators.state_parts import MOST_LEVELS, PLACE_GROUPS, StateParts
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
@@ -24,6 +25,8 @@ _SPLIT_GROUPS: Final = 1 << 18
 """Groups from which merging all at once takes too long to be cancelled meanwhile."""
 _SPLIT_BYTES: Final = 64 << 20
 """Bytes from which merging all at once takes too much memory beside them: few groups with long texts."""
+_SPLIT_PART: Final = 16
+"""Of `memory_limit`, where that is less."""
 _PLACES: Final = 64
 """Where groups are apart; fewer on a device that has work for all its parts with a place alone."""
 _LEAST_PLACES: Final = 4
@@ -70,6 +73,7 @@ class GroupStates(Generic[Frame]):
         self._taken_groups = 0  # since states went to files last
         self._parts: StateParts[Frame] | None = None
         self._merges = True
+        self._split_bytes = min(_SPLIT_BYTES * context.device.task_size, context.memory.limit // _SPLIT_PART)
 
     def add(self, state: GroupState) -> None:
         """Take the state of the next rows.
@@ -188,7 +192,7 @@ class GroupStates(Generic[Frame]):
 
     def _merge(self) -> None:
         size = self._context.device.task_size
-        if len(self._merged) > 1 or self._merged_bytes + self._pending_bytes > _SPLIT_BYTES * size:
+        if len(self._merged) > 1 or self._merged_bytes + self._pending_bytes > self._split_bytes:
             self._merge_places()
         elif self._pending:
             states = [*self._merged, *self._pending]
@@ -260,8 +264,8 @@ def grouped(
     with closing((kind or GroupStates)(context, aggregation, memory, profile)) as states:
         empty = True
         with (
-            closing(gathered(context.device, rows)) as chunks,
-            closing(ordered_map(context, aggregation.partial, chunks)) as partials,
+            closing(gathered(context, rows)) as chunks,
+            closing(map_in_parts(context, aggregation.partial, chunks)) as partials,
         ):
             for state in partials:
                 states.add(state)

@@ -164,7 +164,7 @@ class Join(Operator[Frame], Generic[Frame]):
                 return
             builds = [some_row(context, build)]
         else:
-            with closing(gathered(device, build)) as chunks:
+            with closing(gathered(context, build)) as chunks:
                 frames, beyond = collected(context, chunks, memory)
                 if beyond is not None:
                     # Nothing will be made of them: what is left of the memory is for the list of their keys.
@@ -354,7 +354,7 @@ class Join(Operator[Frame], Generic[Frame]):
             columns = len(left.fields)
             nothing = device.empty(spilled(right.fields))
             blocks = BlockJoin(context, self._kind, self._condition, probed, nothing=nothing, columns=columns)
-            with closing(held.frames()) as rows, closing(gathered(device, rows)) as chunks:
+            with closing(held.frames()) as rows, closing(gathered(context, rows)) as chunks:
                 joined = blocks.joined(chunks, memory, device.empty(spilled(left.fields)))
                 with closing(joined) as answers:
                     yield from answers
@@ -391,7 +391,7 @@ class Join(Operator[Frame], Generic[Frame]):
             return chain([device.concatenate(list(islice(made, PARTS)))], made)
 
         with (
-            closing(gathered(device, frames)) as chunks,
+            closing(gathered(context, frames)) as chunks,
             closing(ordered_map(context, begun, chunks)) as answers,
         ):
             for answer in answers:

@@ -137,7 +137,7 @@ class BlockJoin(Generic[Frame]):
     def _numbered(self) -> Generator[tuple[int, Frame], None, None]:
         """The left side, each frame with the number of its first row."""
         start = 0
-        with closing(self._probed.frames()) as frames, closing(gathered(self._device, frames)) as chunks:
+        with closing(self._probed.frames()) as frames, closing(gathered(self._context, frames)) as chunks:
             for frame in chunks:
                 self._context.check_cancelled()
                 yield start, frame

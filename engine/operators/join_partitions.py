@@ -53,7 +53,7 @@ class Partitions(Generic[Frame]):
             return device.partition(frame, device.evaluate(self._keys, frame), PARTS, self._level)
 
         with (
-            closing(gathered(device, frames)) as chunks,
+            closing(gathered(self._context, frames)) as chunks,
             closing(ordered_map(self._context, split, chunks)) as pieces,
         ):
             for parts in pieces:

@@ -108,7 +108,7 @@ class Reservoir(Generic[Frame]):
                     chosen.append(own[positions])
                     yield self._device.take(frame, positions)
 
-        held = list(gathered(self._device, taken()))
+        held = list(gathered(self._context, taken()))
         ends = np.cumsum([self._device.row_count(frame) for frame in held])
         self._keys = np.split(np.concatenate(chosen), ends[:-1])
         self._held = held

@@ -12,8 +12,8 @@ from bamquery.engine.operators.aggregate import group_details
 from bamquery.engine.operators.expand_sets import SET_NUMBER
 from bamquery.engine.operators.framing import gathered, sliced
 from bamquery.engine.operators.group_states import GroupStates
+from bamquery.engine.operators.in_parts import map_in_parts
 from bamquery.engine.operators.operator import Operator
-from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Field
@@ -96,8 +96,8 @@ class RollUp(Operator[Frame], Generic[Frame]):
                 groups.add(state)
             with (
                 closing(self.children[0].frames(context)) as rows,
-                closing(gathered(device, rows)) as chunks,
-                closing(ordered_map(context, partial, chunks)) as partials,
+                closing(gathered(context, rows)) as chunks,
+                closing(map_in_parts(context, partial, chunks)) as partials,
             ):
                 for states in partials:
                     for state in states:

@@ -140,7 +140,7 @@ class SeenRows(Generic[Frame]):
 
         with (
             closing(self._older_like(keys)) as older,
-            closing(gathered(device, older)) as chunks,
+            closing(gathered(self._context, older)) as chunks,
             closing(ordered_map(self._context, places, chunks)) as found,
         ):
             for positions in found:

@@ -35,7 +35,7 @@ class Sort(Operator[Frame], Generic[Frame]):
         with (
             context.memory.reservation("ORDER BY") as memory,
             closing(self.children[0].frames(context)) as frames,
-            closing(gathered(context.device, frames)) as chunks,
+            closing(gathered(context, frames)) as chunks,
             closing(
                 sorted_rows(context, chunks, self.fields, self._keys, memory=memory, profile=self.profile)
             ) as ordered,

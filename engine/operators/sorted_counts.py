@@ -83,7 +83,7 @@ class SortedCounts(Generic[Frame]):
         starts: list[Numbers] = []
         groups = values = 0
         with (
-            closing(gathered(device, rows)) as chunks,
+            closing(gathered(context, rows)) as chunks,
             closing(
                 sorted_rows(context, chunks, columns, order, memory=sorting, profile=self.profile)
             ) as ordered,

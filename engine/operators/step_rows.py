@@ -67,14 +67,14 @@ class StepRows(Generic[Frame]):
         """
         if self._file is None:
             if not self._joined:
-                self._held = list(gathered(self._device, drained(self._held), self._block))
+                self._held = list(gathered(self._context, drained(self._held), self._block))
                 self._joined = True  # another reader takes the same chunks
             yield from self._held
             return
         self._write(self._file)
         with (
             closing(self._file.frames()) as frames,
-            closing(gathered(self._device, frames, self._block)) as chunks,
+            closing(gathered(self._context, frames, self._block)) as chunks,
         ):
             for chunk in chunks:
                 self._context.check_cancelled()
@@ -103,7 +103,7 @@ class StepRows(Generic[Frame]):
         release_unused()
 
     def _write(self, file: SpillFile[Frame]) -> None:
-        with closing(gathered(self._device, drained(self._held), self._block)) as chunks:
+        with closing(gathered(self._context, drained(self._held), self._block)) as chunks:
             for chunk in chunks:
                 for block in blocks(self._device, chunk, self._block):
                     self._context.check_cancelled()

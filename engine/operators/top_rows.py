@@ -81,7 +81,7 @@ class TopRows(Operator[Frame], Generic[Frame]):
             return device.sort(chunk, self._keys, wanted)
 
         if self._threshold is None:
-            chunks = gathered(device, frames)
+            chunks = gathered(context, frames)
         else:
             # As frames come: what they tell is wanted soon, and before others are read at all.
             chunks = (frame for frame in frames if device.row_count(frame))

@@ -103,7 +103,7 @@ class ValueCounts(Generic[Frame]):
         with ExitStack() as stack:
             device = self._context.device
             groupings = stack.enter_context(closing(self._states.frames()))
-            frames: Iterator[Frame] = stack.enter_context(closing(gathered(device, groupings)))
+            frames: Iterator[Frame] = stack.enter_context(closing(gathered(self._context, groupings)))
             found = None
             if self._has_mode:
                 found = GroupStates(self._context, self._most_frequent(), modes, self._profile)

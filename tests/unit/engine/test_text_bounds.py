@@ -36,7 +36,7 @@ def connection(tmp_path: Path) -> Any:
 def test_what_is_made_on_the_way_is_made_by_pieces() -> None:
     seen: list[int] = []
     length = Call("length", (repeated(10_000),), pa.int64())
-    with bounded(TextBounds(piece=1 << 20, most=1 << 25, check=lambda: seen.append(1))):
+    with bounded(TextBounds(piece=1 << 20, answer=1 << 25, check=lambda: seen.append(1))):
         found = CpuDevice().evaluate([length], batch())
         assert found.column(0).to_pylist() == [30_000] * ROWS
         pieces = len(seen)
@@ -46,7 +46,7 @@ def test_what_is_made_on_the_way_is_made_by_pieces() -> None:
 
 
 def test_answers_are_bounded_too() -> None:
-    with bounded(TextBounds(piece=1 << 20, most=1 << 21)), pytest.raises(LargeTextError):
+    with bounded(TextBounds(piece=1 << 20, answer=1 << 21)), pytest.raises(LargeTextError):
         CpuDevice().evaluate([repeated(10_000)], batch())
 
 
@@ -61,12 +61,14 @@ def test_pieces_ask_whether_to_go_on() -> None:
 
 def test_bounds_of_a_query() -> None:
     bounds = TextBounds.of_query(1 << 30, 2, lambda: None)
-    assert (bounds.piece, bounds.most) == (64 << 20, 256 << 20)
+    assert (bounds.piece, bounds.answer, bounds.most) == (32 << 20, 32 << 20, 256 << 20)
+    small = TextBounds.of_query(1 << 20, 2, lambda: None)
+    assert (small.piece, small.answer, small.most) == (4 << 20, 4 << 20, 16 << 20)
     with bounded(bounds):
-        require_room("repeat()", 64 << 20, 2)
+        require_room("repeat()", 32 << 20, 2)
         require_room("repeat()", 256 << 20, 1)
         with pytest.raises(LargeTextError):
-            require_room("repeat()", (64 << 20) + 1, 2)
+            require_room("repeat()", (32 << 20) + 1, 2)
         with pytest.raises(LargeTextError, match=r"repeat.* would make 268,435,457 bytes.* memory_limit"):
             require_room("repeat()", (256 << 20) + 1, 1)
     assert text_bounds.text_bounds() == TextBounds()
@@ -88,6 +90,47 @@ def test_bounds_of_a_query() -> None:
     ],
 )
 def test_queries_under_a_small_limit(tmp_path: Path, query: str, answer: object) -> None:
+    with connection(tmp_path) as con:
+        assert con.sql(query).fetchall() == [(answer,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT count(DISTINCT repeat(s, 30000)) FROM t", ROWS),
+        ("SELECT count(*) FROM (SELECT DISTINCT repeat(s, 30000) FROM t)", ROWS),
+        ("SELECT count(*) FROM (SELECT repeat(s, 30000) FROM t GROUP BY ROLLUP (repeat(s, 30000), i))", 2001),
+        ("SELECT sum(length(m)) FROM (SELECT first(repeat(s, 30000)) AS m FROM t GROUP BY i)", 90_000_000),
+        ("SELECT length(quantile_disc(repeat(s, 30000), 0.5)) FROM t", 90_000),
+        ("SELECT count(*) FROM (SELECT DISTINCT ON (repeat(s, 30000)) i FROM t ORDER BY ALL)", ROWS),
+        ("SELECT max(r) FROM (SELECT rank() OVER (ORDER BY repeat(s, 30000)) AS r FROM t)", ROWS),
+        (
+            "SELECT sum(length(m)) FROM (SELECT lag(repeat(s, 30000)) OVER (ORDER BY i) AS m FROM t)",
+            (ROWS - 1) * 90_000,
+        ),
+        (
+            "SELECT sum(n) FROM (SELECT count(repeat(s, 1000 * i)) FILTER (WHERE i < 50) "
+            "OVER (PARTITION BY i % 2) AS n FROM t)",
+            25_000,
+        ),
+        ("SELECT count(*) FROM t JOIN t AS u ON repeat(t.s, 30000) = repeat(u.s, 30000)", ROWS),
+        ("SELECT count(*) FROM t WHERE repeat(s, 30000) IN (SELECT repeat(s, 30000) FROM t)", ROWS),
+        (
+            "SELECT count(*) FROM t JOIN t AS u ON t.i % 500 = u.i % 500 AND repeat(t.s, 30000) < u.s || u.s",
+            500,
+        ),
+        (
+            "SELECT count(*) FROM t ASOF JOIN t AS u ON t.i % 10 = u.i % 10 "
+            "AND repeat(t.s, 30000) >= repeat(u.s, 30000)",
+            ROWS,
+        ),
+        (
+            "SELECT count(*) FROM (SELECT repeat(s, 30000) FROM t INTERSECT SELECT s FROM t)",
+            0,
+        ),
+    ],
+)
+def test_what_holds_texts_under_a_small_limit(tmp_path: Path, query: str, answer: object) -> None:
     with connection(tmp_path) as con:
         assert con.sql(query).fetchall() == [(answer,)]
 

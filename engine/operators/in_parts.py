@@ -1,0 +1,62 @@
+"""Frames of which an operator makes more than fits at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from bamquery.engine.context import ExecutionContext
+from bamquery.engine.device import Frame
+from bamquery.engine.parallel import ordered_map
+from bamquery.errors import MemoryLimitError
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _TooLarge(Generic[Frame]):
+    frame: Frame
+
+
+def map_in_parts(
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frames: Iterable[Frame]
+) -> Generator[Answer, None, None]:
+    """`function` of each frame, as `ordered_map`, in the rows' order.
+
+    Where it raises `MemoryLimitError`, of halves of that frame, and of theirs, each made only when the
+    answer before is done with.
+
+    Raises:
+        MemoryLimitError: a single row needs too much.
+        CancelledError: the query was cancelled.
+    """
+
+    def answered(frame: Frame) -> Answer | _TooLarge[Frame]:
+        try:
+            return function(frame)
+        except MemoryLimitError:
+            if context.device.row_count(frame) <= 1:
+                raise
+            return _TooLarge(frame)
+
+    def by_halves(frame: Frame) -> Generator[Answer, None, None]:
+        device = context.device
+        rows = device.row_count(frame)
+        half = rows // 2
+        for start, count in ((0, half), (half, rows - half)):
+            context.check_cancelled()
+            answer = answered(device.slice(frame, start, count))
+            if isinstance(answer, _TooLarge):
+                yield from by_halves(answer.frame)
+            else:
+                yield answer
+                context.memory.relieve()
+
+    with closing(ordered_map(context, answered, frames)) as answers:
+        for answer in answers:
+            if isinstance(answer, _TooLarge):
+                yield from by_halves(answer.frame)
+            else:
+                yield answer

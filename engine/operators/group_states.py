@@ -192,7 +192,8 @@ class GroupStates(Generic[Frame]):
 
     def _merge(self) -> None:
         size = self._context.device.task_size
-        if len(self._merged) > 1 or self._merged_bytes + self._pending_bytes > self._split_bytes:
+        large = self._merged_bytes + self._pending_bytes > self._split_bytes
+        if len(self._merged) > 1 or (large and self._aggregation.keys):
             self._merge_places()
         elif self._pending:
             states = [*self._merged, *self._pending]

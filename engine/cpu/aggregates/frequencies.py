@@ -39,6 +39,10 @@ def _frequencies(
     values: Column, counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], Column]:
     """Each distinct value of each group, in order of first appearance: the group, how often, the value."""
+    if len(counts) == 1:
+        found = group_rows([values], len(values))
+        times = np.bincount(found.codes, minlength=found.groups)
+        return np.zeros(found.groups, np.int64), times, found.keys[0]
     pairs = group_rows([from_values(codes_of(counts), pa.int64()), values], len(values))
     owners, kinds = pairs.keys
     return values_of(owners), np.bincount(pairs.codes, minlength=pairs.groups), kinds

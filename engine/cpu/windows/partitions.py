@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.grouping import group_rows
-from bamquery.engine.cpu.kernels import Column
+from bamquery.engine.cpu.grouping import canonical, group_rows
+from bamquery.engine.cpu.kernels import Column, booleans_of, compute, valid, values_of
 from bamquery.engine.device import RestOfPartition
 
 Positions = NDArray[np.int64]
@@ -111,9 +112,31 @@ def _changes(columns: Sequence[Column], rows: int) -> NDArray[np.bool_]:
     changes = np.zeros(rows, np.bool_)
     changes[:1] = True
     for column in columns:
-        codes = group_rows([column], rows).codes
-        changes[1:] |= codes[1:] != codes[:-1]
+        changes[1:] |= _changes_of(column)
     return changes
+
+
+def _changes_of(column: Column) -> NDArray[np.bool_]:
+    """Whether each value but the first is another one than the value before: nulls are equal, and NaNs."""
+    kind = column.type
+    differ: NDArray[np.bool_]
+    if pa.types.is_floating(kind):
+        bits = values_of(canonical(column)).view(f"u{kind.bit_width // 8}")
+        differ = bits[1:] != bits[:-1]
+    elif pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+        values = values_of(column)
+        differ = values[1:] != values[:-1]
+    elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
+        differ = booleans_of(compute("not_equal", column.slice(1), column.slice(0, max(len(column) - 1, 0))))
+    else:  # dictionaries among them: their places are few
+        codes = group_rows([column], len(column)).codes
+        differ = codes[1:] != codes[:-1]
+        return differ
+    present = valid(column)
+    if present is not None:
+        there = booleans_of(present)
+        differ = np.where(there[1:] & there[:-1], differ, there[1:] != there[:-1])
+    return differ
 
 
 def _numbers(starts: Positions, rows: int) -> Positions:

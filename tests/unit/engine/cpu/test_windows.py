@@ -11,11 +11,13 @@ import pytest
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cpu.grouping import group_rows
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import find_partitions
 from bamquery.engine.cpu.windows.running import by_differences, by_running, can_run
 from bamquery.engine.cpu.windows.state_tree import StateTree
 from bamquery.plan.expressions import AggregateCall, ColumnRef
+from tests.device_frames import KINDS, batch_of
 from tests.device_windows import check_parts_of_a_partition
 from tests.values import plain, same
 
@@ -109,6 +111,21 @@ def test_partitions_and_peers() -> None:
     assert found.end.tolist() == [2, 2, 4, 4, 6, 6]
     assert found.peer_start.tolist() == [0, 1, 2, 2, 4, 5]
     assert found.peer_end.tolist() == [1, 2, 4, 4, 5, 6]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("offset", [0, 3])
+def test_partitions_of_every_type(kind: pa.DataType, offset: int) -> None:
+    """Neighbours are compared; grouping, which looks at all values, says where they differ, too."""
+    rows = 60
+    repeated = pa.array(np.repeat(np.arange(rows), 1 + np.arange(rows) % 3))
+    column = batch_of(rows, [kind]).column(1).take(repeated)
+    column = pa.concat_arrays([column, pa.nulls(3, kind), column.slice(5)])
+    column = column.slice(offset)
+    codes = group_rows([column], len(column)).codes
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    found = find_partitions([column], [], len(column))
+    assert np.unique(found.start).tolist() == starts.tolist()
 
 
 def test_parts_of_a_partition() -> None:

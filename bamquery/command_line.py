@@ -90,9 +90,13 @@ def query(arguments: Sequence[str]) -> int:
         parser.error('there is no interactive shell yet: pass SQL with -c "..." or on standard input')
     texts = options.commands if options.commands is not None else [_standard_input()]
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
+    import pyarrow as pa  # noqa: PLC0415
+
     from bamquery.connection import connect  # noqa: PLC0415
     from bamquery.outputs import open_output  # noqa: PLC0415
 
+    # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
+    pa.enable_signal_handlers(False)
     if options.device is not None:
         settings["device"] = options.device
     with (

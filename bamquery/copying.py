@@ -22,6 +22,7 @@ from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
 from bamquery.session import Session
+from bamquery.sql.file_options import CSV_MARKS
 from bamquery.whole_file import whole_file
 
 _SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
@@ -41,9 +42,6 @@ class _Punctuation:
     null: str
 
 
-_PUNCTUATION: Final = ("quote", "escape", "delimiter", "null")
-
-
 def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, QueryProfile]:
     """Run the plan and write its rows; the file is there once all of it is. Returns how many rows.
 
@@ -61,9 +59,7 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
 
 
 def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
-    how = _Punctuation(
-        *(options.get(name, default) for name, default in zip(_PUNCTUATION, ('"', '"', ",", ""), strict=True))
-    )
+    how = _Punctuation(**{name: options.get(name, default) for name, default in CSV_MARKS.items()})
     names = unique_names(schema.names)
     forced = {fold(name) for name in options.get("force_quote", ())}
     quoted = ["*" in forced or fold(name) in forced for name in names]

@@ -82,7 +82,7 @@ def _boolean(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[An
     raise _not_converted(source, kind)
 
 
-def _exact(value: Any, source: pa.DataType, kind: pa.DataType, scale: int) -> Decimal:
+def _exact(value: Any, source: pa.DataType, kind: Any, scale: int) -> Decimal:
     """The value rounded to so many digits after the point: halves away from zero, but for a float to even."""
     if pa.types.is_floating(source):
         if not math.isfinite(value):
@@ -91,8 +91,8 @@ def _exact(value: Any, source: pa.DataType, kind: pa.DataType, scale: int) -> De
             return Decimal(round(value))
         with np.errstate(over="ignore"):
             scaled = float(np.float64(value) * 10.0**scale)
-        # More than any decimal's 38 digits; also what would be too long to round exactly.
-        if not abs(scaled) < 1e39:
+        # The power that a float takes, not the exact one; also what would be too long to round exactly.
+        if not abs(scaled) < 10.0**kind.precision:
             raise _out_of_range(value, kind)
         return parsing.rounded(Decimal(scaled), 0).scaleb(-scale, parsing.EXACT)
     if types.is_string(source):
@@ -193,7 +193,9 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
             raise _unreadable(value, kind)
         return from_count(units, kind)
     if pa.types.is_time64(source):
-        return from_count(min(_rescaled(value, _DIGITS[source.unit], digits), per_day - 1), kind)
+        there = _rescaled(value, _DIGITS[source.unit], digits)
+        # Rounding does not reach the end of the day, 24:00:00, which is a time of its own.
+        return from_count(min(there, per_day - 1) if digits < _DIGITS[source.unit] else there, kind)
     if pa.types.is_timestamp(source):
         return from_count(_rescaled(value, _DIGITS[source.unit], digits) % per_day, kind)
     raise _not_converted(source, kind)

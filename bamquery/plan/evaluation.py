@@ -165,6 +165,11 @@ def _negative(kind: pa.DataType, value: Any) -> Any:
     return value.copy_negate() if isinstance(value, Decimal) else -value
 
 
+def _magnitude(kind: pa.DataType, value: Any) -> Any:
+    # As above; and of -0.0 the operator makes 0.0.
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
+
+
 def _comparison(holds: Callable[[Any, Any], bool]) -> _Compute:
     def apply(arguments: Sequence[Scalar], kind: pa.DataType) -> Any:
         left, right = arguments
@@ -222,7 +227,7 @@ _FUNCTIONS: Final[Mapping[str, _Compute]] = MappingProxyType(
         "floor_divide": _strict(_whole_quotient),
         "modulo": _strict(_remainder),
         "negate": _strict(_negative),
-        "abs": _strict(lambda kind, value: _negative(kind, value) if value < 0 else value),
+        "abs": _strict(_magnitude),
         "equal": _comparison(operator.eq),
         "not_equal": _comparison(operator.ne),
         "less": _comparison(operator.lt),

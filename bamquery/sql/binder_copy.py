@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.errors import CatalogError
@@ -23,6 +24,7 @@ from bamquery.sql.binder_sources import bind_table
 from bamquery.sql.catalog import Catalog
 from bamquery.sql.failures import Faults, each, placed
 from bamquery.sql.file_options import (
+    CSV_MARKS,
     FileRequest,
     boolean,
     character,
@@ -30,7 +32,10 @@ from bamquery.sql.file_options import (
     copy_path,
     count,
     file_request,
+    integer,
     json_columns,
+    note_option,
+    one_of,
     text,
     texts,
 )
@@ -50,18 +55,8 @@ _SUFFIXES: Final = {
 _Read = Callable[[exp.Expr | None], Any]
 
 
-def _one_of(*choices: str) -> _Read:
-    def read(value: exp.Expr | None) -> str:
-        word = text(value).lower()
-        if word not in choices:
-            raise ValueError(f"it takes one of {', '.join(choices)}")
-        return word
-
-    return read
-
-
 def _columns(value: exp.Expr | None) -> tuple[str, ...]:
-    return ("*",) if isinstance(value, exp.Star) else texts(value)
+    return ("*",) if isinstance(value, exp.Star) else texts(value, "columns in parentheses, or *")
 
 
 _WRITE_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, _Read]]]] = MappingProxyType(
@@ -73,21 +68,21 @@ _WRITE_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, _Read]]]] = MappingPr
             "escape": ("escape", character),
             **dict.fromkeys(("null", "nullstr"), ("null", text)),
             "force_quote": ("force_quote", _columns),
-            "compression": ("compression", _one_of("auto", "none", "gzip", "zstd")),
+            "compression": ("compression", one_of("auto", "none", "gzip", "zstd")),
         },
         "json": {
             "array": ("array", boolean),
-            "compression": ("compression", _one_of("auto", "none", "gzip", "zstd")),
+            "compression": ("compression", one_of("auto", "none", "gzip", "zstd")),
         },
         "parquet": {
             "compression": (
                 "compression",
-                _one_of("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "uncompressed"),
+                one_of("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "uncompressed"),
             ),
-            "compression_level": ("compression_level", count),
+            "compression_level": ("compression_level", integer),
             "row_group_size": ("row_group_size", count),
         },
-        "arrow": {"compression": ("compression", _one_of("none", "zstd", "lz4"))},
+        "arrow": {"compression": ("compression", one_of("none", "zstd", "lz4"))},
     }
 )
 """By format: what the option is called in `CopyTo`, and how its value is read."""
@@ -116,6 +111,7 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
     file_format = "csv" if file_format == "tsv" else file_format
     known = _WRITE_OPTIONS[file_format]
     faults = Faults(sql)
+    seen: dict[object, str] = {}
     for name, node, value in named:
         if name.lower() == "format":
             continue
@@ -126,6 +122,7 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
                     f"Options: {', '.join(known)}"
                 )
             option, read = known[name.lower()]
+            note_option(seen, option, name.lower())
             try:
                 options[option] = read(value)
             except ValueError as error:
@@ -133,6 +130,10 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
     faults.check()
     with placed(sql, tree):
         _check_quoted(options, [field.name for field in plan.fields])
+        if file_format == "csv":
+            _check_marks({**CSV_MARKS, **options})
+        if file_format == "parquet":
+            _check_level(options.get("compression", "zstd"), options.get("compression_level"))
     return CopyTo(plan, path, file_format, tuple(sorted(options.items())))
 
 
@@ -141,6 +142,31 @@ def _check_quoted(options: Mapping[str, Any], names: list[str]) -> None:
     for name in options.get("force_quote", ()):
         if name != "*" and fold(name) not in known:
             raise ValueError(f'force_quote: there is no column "{name}".{suggestion(name, names)}')
+
+
+def _check_marks(marks: Mapping[str, str]) -> None:
+    """Refuse what makes a CSV file that nobody can read back."""
+    delimiter, null = marks["delimiter"], marks["null"]
+    for name in ("quote", "escape"):
+        if marks[name] == delimiter:
+            raise ValueError(f"delimiter and {name} are both {delimiter!r}: no reader could tell them apart")
+    named = [(name, marks[name]) for name in ("delimiter", "quote", "escape")]
+    for what, mark in (*named, ("line end", "\n"), ("line end", "\r")):
+        if mark in null:
+            raise ValueError(f"nullstr {null!r} holds the {what} {mark!r}: no reader could tell them apart")
+
+
+def _check_level(codec: Any, level: int | None) -> None:
+    """Refuse a level that the codec does not have; some take it without a word, others fail on the way."""
+    if level is None:
+        return
+    if codec == "uncompressed" or not pa.Codec.supports_compression_level(codec):
+        raise ValueError(
+            f"compression_level: {codec} has no levels: leave it out, or name another compression"
+        )
+    lowest, highest = pa.Codec.minimum_compression_level(codec), pa.Codec.maximum_compression_level(codec)
+    if not lowest <= level <= highest:
+        raise ValueError(f"compression_level: {codec} takes {lowest} to {highest}, not {level}")
 
 
 def _chosen(plan: Plan, columns: Any, table: str, sql: str) -> Plan:
@@ -162,10 +188,18 @@ def _chosen(plan: Plan, columns: Any, table: str, sql: str) -> Plan:
 
 def _format(named: Any, path: str, sql: str) -> str:
     """The format that is said, or that the path's suffix tells; CSV where it tells none."""
+    seen: dict[object, str] = {}
+    said = None
     for name, node, value in named:
         if name.lower() == "format":
             with placed(sql, node):
-                return str(_one_of(*FORMATS)(value))
+                note_option(seen, "format", "format")
+                try:
+                    said = one_of(*FORMATS)(value)
+                except ValueError as error:
+                    raise ValueError(f"format: {error}") from None
+    if said is not None:
+        return said
     parts = path.lower().rpartition("/")[2].split(".")
     suffix = parts[-2] if len(parts) > 2 and parts[-1] in ("gz", "zst") else parts[-1]
     return _SUFFIXES.get(suffix, "csv")

@@ -224,8 +224,10 @@ def _extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:
 
 
 def _substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
-    start = node.args.get("start") or exp.Literal.number(1)
-    parts = [node.this, start, *([node.args["length"]] if node.args.get("length") else [])]
+    start, length = node.args.get("start"), node.args.get("length")
+    if start is None and length is not None:
+        start = exp.Literal.number(1)  # substring(text FOR length)
+    parts = [part for part in (node.this, start, length) if part is not None]
     arguments = binder.bind_all(parts)
     with placed(binder.sql, node):
         return functions.call("substring", arguments)

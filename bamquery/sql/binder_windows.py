@@ -182,11 +182,11 @@ class WindowCollector:
         with placed(self._sql, value):
             if any(isinstance(part, ColumnRef) and part.index >= WINDOW_PLACE for part in walk(offset)):
                 raise ValueError("calls over windows cannot be nested")
-            if is_null(offset):
+            if is_null(offset) and unit != "groups":
                 raise ValueError(f"{unit.upper()} {kind.upper()} needs a number, not NULL")
             if unit == "range":
                 return _range_bound(kind, offset, order)
-            if not (types.is_numeric(offset.type) or is_string_literal(offset)):
+            if not (types.is_numeric(offset.type) or is_string_literal(offset) or is_null(offset)):
                 raise ValueError(
                     f"{unit.upper()} {kind.upper()} needs a number, not {type_name(offset.type)}"
                 )

@@ -106,21 +106,38 @@ def _meet(literal: Expression, kind: pa.DataType) -> pa.DataType:
     return kind if _fits(literal, kind) else _combine_all([kind, literal.type])
 
 
-def comparison_type(left: Expression, right: Expression) -> pa.DataType:
-    """The type in which two values are compared."""
-    for one, other in ((left, right), (right, left)):
-        if is_null(one) or is_string_literal(one):
-            return other.type
+def comparison_type(left: Expression, right: Expression, *, ordered: bool = True) -> pa.DataType:
+    """The type in which two values are compared; more types may be equal than are `ordered`."""
+    for is_loose in (is_null, is_string_literal):  # beside NULL, a string literal is VARCHAR
+        for one, other in ((left, right), (right, left)):
+            if is_loose(one):
+                return other.type
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Literal) and types.is_numeric(one.type) and _converts_exactly(one, other.type):
             return other.type
     if pa.types.is_decimal(left.type) and pa.types.is_decimal(right.type):
         return _exact_decimal(left.type, right.type)
     common = combine(left.type, right.type)
+    if common is None and not ordered:
+        common = _equality_type(left.type, right.type)
     if common is None:
         names = f"{type_name(left.type)} with {type_name(right.type)}"
         raise ValueError(f"cannot compare {names}: cast one of them")
     return common
+
+
+def _equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type in which values are equal that DuckDB neither orders nor mixes, or None."""
+    for one, other in ((left, right), (right, left)):
+        if pa.types.is_boolean(one) and pa.types.is_floating(other):
+            return other
+        if pa.types.is_boolean(one) and pa.types.is_decimal(other) and as_decimal(other).scale < _MAX_WIDTH:
+            return _combine_numbers(pa.int8(), other)
+        if pa.types.is_timestamp(one) and other == pa.timestamp("ns"):  # one of them has a zone
+            return other
+        if pa.types.is_time64(one) and other == pa.time64("ns"):
+            return other
+    return None
 
 
 def combine(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -307,9 +324,10 @@ def _product(left: Any, right: Any) -> pa.DataType:
             "cast one side to a smaller scale or to DOUBLE"
         )
     width = left.precision + right.precision
-    # DuckDB stays within 64 bits while both arguments do, and checks for overflow.
-    most = _INT64_WIDTH if max(left.precision, right.precision) <= _INT64_WIDTH else _MAX_WIDTH
-    return pa.decimal128(max(min(width, most), scale), scale)
+    # DuckDB stays within 64 bits while both arguments do and a digit before the point is left, and checks
+    # for overflow.
+    narrow = max(left.precision, right.precision) <= _INT64_WIDTH and scale < _INT64_WIDTH
+    return pa.decimal128(min(width, _INT64_WIDTH if narrow else _MAX_WIDTH), scale)
 
 
 def _combine_timestamps(left: Any, right: Any) -> pa.DataType | None:

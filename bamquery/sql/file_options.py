@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import pyarrow as pa
 from sqlglot import exp
@@ -14,7 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from bamquery.naming import fold, suggestion
 from bamquery.sql.failures import Faults, placed
 from bamquery.sql.types import from_syntax, unknown_type
-from bamquery.storage.ingest.options import FileOptions
+from bamquery.storage.ingest.options import Compression, FileOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,16 @@ class FileRequest:
 
 Named = Sequence[tuple[str, exp.Expr, exp.Expr | None]]
 """Of each option the name, the node to point at, and the value, None where it is left out."""
+
+CSV_MARKS: Final[Mapping[str, str]] = MappingProxyType(
+    {"delimiter": ",", "quote": '"', "escape": '"', "null": ""}
+)
+"""What a CSV file that COPY writes has between and around values, and for null, unless it is said."""
+
+_HIGHEST_COUNT: Final = (1 << 63) - 1
+_FEW_DIGITS: Final = 19
+"""Those of the highest count: int() refuses texts of very many."""
+_TYPES_BY_NAME: Final = "types by name, such as {'a': 'INTEGER'}"
 
 _Set = Callable[[FileRequest, Any], FileRequest]
 _Options = Mapping[str, tuple[Callable[[exp.Expr | None], Any], _Set]]
@@ -76,12 +87,14 @@ def file_request(file_format: str, named: Named, sql: str, what: str) -> FileReq
     known = {**_EVERY_FORMAT, **_BY_FORMAT[file_format]}
     request = FileRequest()
     faults = Faults(sql)
+    seen: dict[object, str] = {}
     for name, node, value in named:
         with faults.collected(), placed(sql, node):
             option = known.get(name.lower())
             if option is None:
                 hint = suggestion(name, known)
                 raise ValueError(f"{what} has no option {name.lower()}.{hint} Options: {', '.join(known)}")
+            note_option(seen, option, name.lower())
             read, put = option
             try:
                 request = put(request, read(value))
@@ -91,6 +104,20 @@ def file_request(file_format: str, named: Named, sql: str, what: str) -> FileReq
     return request
 
 
+def note_option(seen: dict[object, str], option: object, name: str) -> None:
+    """Note in `seen` that an option was given, and by which of its names.
+
+    Raises:
+        ValueError: it was given before, under this name or another.
+    """
+    first = seen.get(option)
+    seen[option] = name
+    if first == name:
+        raise ValueError(f"{name} is given twice")
+    if first is not None:
+        raise ValueError(f"{first} and {name} are one option: give one of them")
+
+
 def boolean(value: exp.Expr | None) -> bool:
     """TRUE, FALSE, their texts, 1 or 0; an option alone is TRUE."""
     value = _unwrapped(value)
@@ -98,7 +125,7 @@ def boolean(value: exp.Expr | None) -> bool:
         return True
     if isinstance(value, exp.Boolean):
         return bool(value.this)
-    text = _word(value).lower()
+    text = _word(value, "TRUE or FALSE").lower()
     if text in ("true", "1", "on"):
         return True
     if text in ("false", "0", "off"):
@@ -106,42 +133,70 @@ def boolean(value: exp.Expr | None) -> bool:
     raise ValueError("it takes TRUE or FALSE")
 
 
-def text(value: exp.Expr | None) -> str:
-    """A string, or a word without quotes."""
-    return _word(_unwrapped(value))
+def text(value: exp.Expr | None, takes: str = "a text") -> str:
+    """A string, or a word without quotes; `takes` says in the error what there has to be."""
+    return _word(_unwrapped(value), takes)
 
 
 def character(value: exp.Expr | None) -> str:
-    """A single character; a backslash and t are a tab."""
-    found = text(value).replace("\\t", "\t")
+    """A single character that ends no line; a backslash and t are a tab."""
+    found = text(value, "one ASCII character").replace("\\t", "\t")
     if len(found) != 1 or not found.isascii():
         raise ValueError("it takes one ASCII character")
+    if found in "\n\r\0":
+        raise ValueError(f"it takes one ASCII character, but not {found!r}: no reader could read the file")
     return found
 
 
 def count(value: exp.Expr | None) -> int:
-    """A whole number."""
-    found = _word(_unwrapped(value))
-    if not found.isdecimal():
-        raise ValueError("it takes a whole number")
+    """A whole number that is not below zero."""
+    found = integer(value, "a whole number not below zero")
+    if found < 0:
+        raise ValueError("it takes a whole number not below zero")
+    return found
+
+
+def integer(value: exp.Expr | None, takes: str = "a whole number") -> int:
+    """A whole number of 64 bits; `takes` as in `text`."""
+    found = text(value, takes)
+    digits = found.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError(f"it takes {takes}")
+    if len(digits) > _FEW_DIGITS or int(digits) > _HIGHEST_COUNT:
+        raise ValueError(f"it takes {takes}, of 64 bits")
     return int(found)
 
 
-def texts(value: exp.Expr | None) -> tuple[str, ...]:
-    """A string or a list of them."""
+def texts(value: exp.Expr | None, takes: str = "a text or a list of texts") -> tuple[str, ...]:
+    """A string or a list of them; `takes` as in `text`."""
     value = _unwrapped(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
-        return tuple(text(one) for one in value.expressions)
-    return (text(value),)
+        return tuple(text(one, takes) for one in value.expressions)
+    return (text(value, takes),)
 
 
-def _word(value: exp.Expr | None) -> str:
+def one_of(*choices: str) -> Callable[[exp.Expr | None], str]:
+    """What reads one of these words, in any case."""
+    takes = f"one of {', '.join(choices)}"
+
+    def read(value: exp.Expr | None) -> str:
+        word = text(value, takes).lower()
+        if word not in choices:
+            raise ValueError(f"it takes {takes}")
+        return word
+
+    return read
+
+
+def _word(value: exp.Expr | None, takes: str) -> str:
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        return f"-{value.this.name}"
     if isinstance(value, exp.Literal):
         # 'x' and x, '1' and 1 are the same to an option.
         return str(value.this) if value.args["is_string"] else value.name
     if isinstance(value, (exp.Var, exp.Column, exp.Identifier, exp.Boolean)):
         return str(value.name)
-    raise ValueError("it takes a value" if value is None else "it takes a constant")
+    raise ValueError(f"it takes {takes}")
 
 
 def _unwrapped(value: exp.Expr | None) -> exp.Expr | None:
@@ -152,10 +207,17 @@ def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
     """`{'a': 'INTEGER', …}`, or a list of types for the first columns."""
     value = _unwrapped(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
-        return tuple((i, _type(text(one))) for i, one in enumerate(value.expressions))
+        return tuple((i, _type(text(one, "types as texts"))) for i, one in enumerate(value.expressions))
     if isinstance(value, exp.Struct):
-        return tuple((pair.this.name, _type(text(pair.expression))) for pair in value.expressions)
-    raise ValueError("it takes types by name, such as {'a': 'INTEGER'}")
+        names = [pair.this.name for pair in value.expressions]
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise ValueError(f'"{name}" is given {times} types')
+        return tuple(
+            (name, _type(text(pair.expression, _TYPES_BY_NAME)))
+            for name, pair in zip(names, value.expressions, strict=True)
+        )
+    raise ValueError(f"it takes {_TYPES_BY_NAME}")
 
 
 def _type(words: str) -> pa.DataType:
@@ -163,7 +225,13 @@ def _type(words: str) -> pa.DataType:
         node: Any = exp.DataType.build(words, dialect="duckdb")
     except (ParseError, TokenError, ValueError):
         node = None
-    kind = from_syntax(node) if isinstance(node, exp.DataType) else None
+    if not isinstance(node, exp.DataType):
+        raise ValueError(unknown_type(words))
+    if node.args.get("nested") or node.this in exp.DataType.NESTED_TYPES:
+        raise ValueError(f"{words}: a nested type is not supported")
+    # Of parameters, types here have numbers only; an ENUM has texts.
+    has_numbers = all(parameter.name.isdecimal() for parameter in node.expressions)
+    kind = from_syntax(node) if has_numbers else None
     if kind is None:
         raise ValueError(unknown_type(words))
     return kind
@@ -192,6 +260,12 @@ def _option(name: str) -> _Set:
     return lambda request, value: replace(request, options=replace(request.options, **{name: value}))
 
 
+def _delimiter(request: FileRequest, value: str) -> FileRequest:
+    if value == '"':
+        raise ValueError("'\"' is the quote already, and no value could be told from the next one")
+    return replace(request, options=replace(request.options, delimiter=value))
+
+
 def _csv_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
     return replace(request, types=types, options=replace(request.options, declared=types))
 
@@ -205,7 +279,7 @@ def _csv_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType
 
 def _json_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
     if not all(isinstance(name, str) for name, _ in types):
-        raise ValueError("it takes types by name, such as {'a': 'INTEGER'}")
+        raise ValueError(f"it takes {_TYPES_BY_NAME}")
     return json_columns(request, [(str(name), kind) for name, kind in types])
 
 
@@ -251,9 +325,10 @@ _BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
             "format": (text, _json_format),
             "auto_detect": (boolean, _ignored(True)),
             "sample_size": (text, _ignored("-1")),
+            "compression": (one_of(*get_args(Compression)), _option("compression")),
         },
         "csv": {
-            **dict.fromkeys(("delim", "sep", "delimiter"), (character, _option("delimiter"))),
+            **dict.fromkeys(("delim", "sep", "delimiter"), (character, _delimiter)),
             "header": (boolean, _option("header")),
             "skip": (count, _option("skip")),
             **dict.fromkeys(("nullstr", "null"), (texts, _option("nulls"))),
@@ -264,6 +339,7 @@ _BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
             "auto_detect": (boolean, _ignored(True)),
             "quote": (text, _ignored('"')),
             "escape": (text, _ignored('"')),
+            "compression": (one_of(*get_args(Compression)), _option("compression")),
         },
     }
 )

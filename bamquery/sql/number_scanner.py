@@ -1,4 +1,4 @@
-"""Numbers in a text, read as DuckDB reads them: a sign belongs to one only right behind its `e`."""
+"""Numbers in a text, and dollar quotes, read as DuckDB reads them: a sign belongs right behind an `e`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _NUMBER: Final = re.compile(rf"{_DIGITS}(?:\.(?:{_DIGITS})?)?{_EXPONENT}", re.AS
 _BEHIND_POINT: Final = re.compile(_DIGITS + _EXPONENT, re.ASCII)  # sqlglot joins .5 later
 # What cannot go on behind a number: an exponent without digits, a second one, or a point after either.
 _NO_NUMBER: Final = re.compile(r"(?:[eE][+-]?(?!\w)|(?<=[\d.])\.|(?<=\d)[eE]\d)[\w.]*")
+_DOLLAR_QUOTE: Final = re.compile(r"\$(?:[^\W\d]\w*)?\$")
 _OPTIONS: Final = tuple(inspect.signature(TokenizerCore).parameters)
 
 
@@ -27,7 +28,13 @@ class NumberError(ValueError):
 
 
 class NumberScanner(TokenizerCore):
-    """sqlglot's tokenizer, which would take `1e3+2` for one number."""
+    """sqlglot's tokenizer, which would take `1e3+2` for one number, and `$1,$` for a quote."""
+
+    def _scan_string(self, start: str) -> bool:
+        if start == "$" and _DOLLAR_QUOTE.match(self.sql, self._start) is None:
+            self._add(self.heredoc_string_alternative)
+            return True
+        return bool(super()._scan_string(start))
 
     def _scan_number(self) -> None:
         before = self.sql[self._start - 1 : self._start]

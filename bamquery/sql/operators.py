@@ -29,6 +29,7 @@ from bamquery.type_names import type_name
 
 BOOLEAN: Final = pa.bool_()
 STRING: Final = pa.large_string()
+_EQUALITIES: Final = frozenset({"equal", "not_equal", "is_distinct_from", "is_not_distinct_from"})
 _TO_DAYS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 
 
@@ -54,7 +55,7 @@ def as_boolean(expression: Expression, what: str) -> Expression:
 def compare(function: str, left: Expression, right: Expression) -> Expression:
     """One of the comparison functions."""
     left, right = decode(left), decode(right)
-    kind = comparison_type(left, right)
+    kind = comparison_type(left, right, ordered=function not in _EQUALITIES)
     if pa.types.is_null(kind):
         kind = pa.int32()
     return Call(function, (coerce(left, kind), coerce(right, kind)), BOOLEAN)
@@ -105,6 +106,9 @@ def add(left: Expression, right: Expression) -> Expression:
     for date, days in ((left, right), (right, left)):
         if pa.types.is_date(date.type) and days.type in _TO_DAYS:
             return Call("add_days", (date, coerce(days, pa.int32())), date.type)
+    missing = _moment_with_null("add", left, right)
+    if missing is not None:
+        return missing
     moved = interval_arithmetic.arithmetic("add", left, right)
     return _arithmetic("add", left, right) if moved is None else moved
 
@@ -116,6 +120,9 @@ def subtract(left: Expression, right: Expression) -> Expression:
         return Call("add_days", (left, minus(coerce(right, pa.int32()))), left.type)
     if pa.types.is_date(left.type) and pa.types.is_date(right.type):
         return Call("days_between", (left, right), pa.int64())
+    missing = _moment_with_null("subtract", left, right)
+    if missing is not None:
+        return missing
     moved = interval_arithmetic.arithmetic("subtract", left, right)
     return _arithmetic("subtract", left, right) if moved is None else moved
 
@@ -133,10 +140,9 @@ def divide(left: Expression, right: Expression) -> Expression:
     scaled = interval_arithmetic.arithmetic("divide", left, right)
     if scaled is not None:
         return scaled
-    kind = division_type(left, right)
-    # The quotient of two FLOATs, rounded from DOUBLE, is the one that FLOAT arithmetic gives.
-    quotient = Call("divide", (coerce(left, pa.float64()), coerce(right, pa.float64())), pa.float64())
-    return quotient if kind == pa.float64() else Cast(quotient, kind)
+    if division_type(left, right) == pa.float32():
+        return _quotient_of_singles(coerce(left, pa.float32()), coerce(right, pa.float32()))
+    return Call("divide", (coerce(left, pa.float64()), coerce(right, pa.float64())), pa.float64())
 
 
 def floor_divide(left: Expression, right: Expression) -> Expression:
@@ -150,7 +156,13 @@ def floor_divide(left: Expression, right: Expression) -> Expression:
 
 def modulo(left: Expression, right: Expression) -> Expression:
     """``%`` with the sign of the dividend; null by zero."""
-    return _arithmetic("modulo", decode(left), decode(right))
+    left, right = decode(left), decode(right)
+    remainder = _arithmetic("modulo", left, right)
+    if not pa.types.is_floating(remainder.type) or any(pa.types.is_floating(e.type) for e in (left, right)):
+        return remainder
+    # Exact numbers that only DOUBLE holds, whose own remainder by zero is NaN.
+    zero = compare("equal", coerce(right, pa.float64()), literal(0.0, pa.float64()))
+    return Call("case", (zero, literal(None, remainder.type), remainder), remainder.type)
 
 
 def bitwise(function: str, left: Expression, right: Expression) -> Expression:
@@ -241,6 +253,33 @@ def _arithmetic(function: str, left: Expression, right: Expression) -> Expressio
             return literal(None, pa.int32())  # as DuckDB types it
     left_type, right_type, kind = arithmetic_types(function, left, right)
     return Call(function, (coerce(left, left_type), coerce(right, right_type)), kind)
+
+
+def _quotient_of_singles(left: Expression, right: Expression) -> Expression:
+    """The quotient of two FLOATs: infinite where FLOAT does not hold it, and by zero as IEEE 754 has it."""
+    kind = pa.float32()
+    quotient = Call("floor_divide", (left, right), kind)  # of floats it does not truncate
+    if isinstance(right, Literal) and right.value.as_py():
+        return quotient
+    # It is null by zero, where DOUBLE's quotient is infinite or NaN; a finite one may not be a FLOAT.
+    doubles = Call("divide", (coerce(left, pa.float64()), coerce(right, pa.float64())), pa.float64())
+    return Call("coalesce", (quotient, Cast(doubles, kind, try_=True)), kind)
+
+
+def _moment_with_null(function: str, left: Expression, right: Expression) -> Expression | None:
+    """A date, time or timestamp and the untyped NULL: null, of the type of the operator that DuckDB takes."""
+    if is_null(left) == is_null(right):
+        return None
+    kind: Any = left.type if is_null(right) else right.type
+    if function == "subtract" and is_null(left):
+        if pa.types.is_date(kind):
+            return literal(None, pa.int64())
+        return literal(None, types.INTERVAL) if pa.types.is_timestamp(kind) else None
+    if pa.types.is_timestamp(kind):
+        return literal(None, pa.timestamp("us", kind.tz))
+    if pa.types.is_date(kind) or (function == "subtract" and kind == pa.time64("us")):
+        return literal(None, kind)
+    return None
 
 
 def _is_integer_division(left: Expression, right: Expression) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from bamquery.errors import SqlError
+from bamquery.naming import fold
 from bamquery.plan import interval_text
 from bamquery.sql.failures import each, placed
 from bamquery.sql.text import require_whole
@@ -37,14 +38,16 @@ def fill(trees: Sequence[exp.Expr], sql: str, parameters: Parameters | None) -> 
     found.sort(key=lambda node: int(node.meta.get("start", 0)))
     names = _names(found, sql)
     values = _values(() if parameters is None else parameters)
-    used = set(names)
+    by_folded = {fold(name): name for name in values}
+    used = set(map(fold, names))
 
     def place(item: tuple[exp.Expr, str]) -> None:
         node, name = item
         with placed(sql, node):
-            if name not in values:
-                raise ValueError(f"there is no value for parameter {_shown(name)}: params has none")
-            value = _literal(values[name])
+            if fold(name) not in by_folded:
+                given = ", ".join(map(_shown, values)) if values else "none"
+                raise ValueError(f"there is no value for parameter {_shown(name)}: params has {given}")
+            value = _literal(values[by_folded[fold(name)]])
         for part in value.walk():
             part.meta.update({key: node.meta[key] for key in ("start", "end") if key in node.meta})
         value.meta[_MARK] = _shown(name)
@@ -52,7 +55,7 @@ def fill(trees: Sequence[exp.Expr], sql: str, parameters: Parameters | None) -> 
         node.replace(exp.Paren(this=value))
 
     each(place, list(zip(found, names, strict=True)), sql)
-    left = [name for name in values if name not in used]
+    left = [name for name in values if fold(name) not in used]
     if left:
         listed = ", ".join(_shown(name) for name in left)
         raise SqlError(f"there is no parameter {listed} in the text, but a value for it", sql)

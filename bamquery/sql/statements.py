@@ -89,6 +89,9 @@ def _settled(plan: Plan) -> Plan:
 
 
 def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | CreateTableAs | CreateView:
+    if tree.args.get("replace") and tree.args.get("exists"):
+        with placed(sql, tree.this):
+            raise ValueError("CREATE OR REPLACE cannot be together with IF NOT EXISTS: leave one of them out")
     if tree.args["kind"] == "VIEW":
         return bind_create_view(tree, sql, catalog)
     if tree.args.get("expression") is None:

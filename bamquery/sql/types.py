@@ -51,6 +51,12 @@ _BY_NAME: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 """Names of DuckDB that sqlglot takes for a user's own types."""
 
 _WITH_PARAMETERS: Final = (exp.DType.DECIMAL, exp.DType.TEXT, exp.DType.VARCHAR)
+_TIMESTAMP_UNITS: Final = ("s", "ms", "ms", "ms", "us", "us", "us", "ns", "ns", "ns")
+"""Of TIMESTAMP(n): with so many digits of a second at least."""
+_WRITTEN: Final[Mapping[str, str]] = MappingProxyType(
+    {"UINT128": "UHUGEINT", "TIMETZ": "TIME WITH TIME ZONE", "TIMESTAMPNTZ": "TIMESTAMP"}
+)
+"""What sqlglot calls otherwise than DuckDB's users do."""
 
 
 _NAMES: Final = (
@@ -62,6 +68,7 @@ _NAMES: Final = (
 
 def unknown_type(name: str) -> str:
     """What to say of a type that BamQuery has not."""
+    name = _WRITTEN.get(name, name)
     return f"there is no type {name}.{suggestion(name, _NAMES)}"
 
 
@@ -71,6 +78,10 @@ def from_syntax(node: exp.DataType) -> pa.DataType | None:
     Raises:
         ValueError: parameters that the type cannot have, in words.
     """
+    if not all(parameter.name.isdigit() for parameter in node.expressions):
+        if node.this == exp.DType.DECIMAL:
+            raise ValueError("DECIMAL(width, scale): both are whole numbers")
+        return None
     parameters = [int(parameter.name) for parameter in node.expressions]
     kind = node.this
     if kind == exp.DType.DECIMAL:
@@ -80,6 +91,10 @@ def from_syntax(node: exp.DataType) -> pa.DataType | None:
                 f"DECIMAL({precision},{scale}): the width must be 1 to 38, the scale 0 to the width"
             )
         return pa.decimal128(precision, scale)
+    if parameters and kind in (exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
+        if len(parameters) > 1 or not 0 <= parameters[0] < len(_TIMESTAMP_UNITS):
+            raise ValueError("TIMESTAMP(n): the digits of a second must be 0 to 9")
+        return pa.timestamp(_TIMESTAMP_UNITS[parameters[0]])
     if parameters and kind not in _WITH_PARAMETERS:
         return None
     if kind == exp.DType.USERDEFINED:

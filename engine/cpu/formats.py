@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ from bamquery.engine.cpu.kernels import (
     values_of,
 )
 from bamquery.engine.cpu.rows import per_value, value_of, with_constants
+from bamquery.engine.cpu.text_sizes import occurrences, sizes, total, within_room
+from bamquery.engine.text_bounds import text_bounds
 from bamquery.engine.time_units import units_per_day
 from bamquery.errors import ExecutionError
 
@@ -40,6 +43,11 @@ _OF_CLOCK: Final = frozenset("HIpMS")
 _OF_FRACTION: Final = frozenset("fg")
 """Letters by what they write; all others write something of the day."""
 _DAY_MICROSECONDS: Final = 86_400 * 10**6
+_LONGEST: Final = 9
+_LONGEST_COMPOSED: Final = 19
+"""Bytes at most of what a letter writes, and of what a letter that stands for several does."""
+_JOINED: Final = 1024
+"""Parts of a pattern that are put together at once."""
 
 
 class _Moments:
@@ -144,44 +152,67 @@ _WRITERS: Final[Mapping[str, Callable[[_Moments], list[str]]]] = MappingProxyTyp
 )
 
 
-def _pieces(pattern: str, known: Mapping[str, Any]) -> list[tuple[str, bool]]:
+def _pieces(pattern: str, known: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """Plain texts (False) and letters (True) of a pattern.
 
     Raises:
-        ExecutionError: a letter that means nothing.
+        ExecutionError: there is nothing, or a letter that means nothing.
     """
+    if not pattern:
+        raise ExecutionError("the pattern of dates and times is empty")
     pattern = re.sub(r"%([cxXT])", lambda match: _COMPOSED[match[1]], pattern)
-    found: list[tuple[str, bool]] = []
     place = 0
     for match in _SPECIFIER.finditer(pattern):
         if match[1] not in known:
             raise ExecutionError(
                 f"%{match[1]} in '{pattern}' is no part of a date or time that is known here"
             )
-        found += [(pattern[place : match.start()], False), (match[1], True)]
+        if match.start() > place:
+            yield pattern[place : match.start()], False
+        yield match[1], True
         place = match.end()
     if pattern[place:].endswith("%"):
         raise ExecutionError(f"'{pattern}' ends with a %, which needs a letter")
-    found.append((pattern[place:], False))
-    return [piece for piece in found if piece[0]]
+    if pattern[place:]:
+        yield pattern[place:], False
+
+
+def _written_size(arguments: Sequence[Datum]) -> np.floating[Any]:
+    """Bytes of each pattern with the longest of what each letter writes."""
+    pattern = arguments[1]
+    letters, composed = occurrences(pattern, "%"), occurrences(pattern, "%c")
+    size = sizes(pattern) + letters * (_LONGEST - 2) + composed * (_LONGEST_COMPOSED - _LONGEST)
+    return total(size, arguments)
 
 
 def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """Each part for its distinct values, put together for all."""
+    """Each letter for its distinct values, put together for all."""
     column, pattern = arguments
     assert isinstance(column, pa.Array)
     moments = _Moments.of(column)
-    parts: list[Column] = []
-    for text, is_letter in _pieces(value_of(pattern), _WRITERS):
-        if is_letter:
+    written: dict[str, Column] = {}
+
+    def part(text: str, is_letter: bool) -> Datum:
+        if not is_letter:
+            return constant(text, kind)
+        if text not in written:
             distinct, places = moments.distinct(text.lstrip("-"))
-            parts.append(take(array_of(_WRITERS[text](distinct), kind), places))
-        else:
-            parts.append(column_of(constant(text, kind), len(column)))
+            written[text] = take(array_of(_WRITERS[text](distinct), kind), places)
+        return written[text]
+
     blank = constant("", kind)
-    found = column_of(blank, len(column))
-    if parts:
-        found = compute("binary_join_element_wise", *parts, blank, options=pc.JoinOptions("emit_null"))
+    nothing = column_of(blank, len(column))
+
+    def joined(parts: Sequence[Datum]) -> Column:
+        text_bounds().check()
+        options = pc.JoinOptions("emit_null")
+        return compute("binary_join_element_wise", nothing, *parts, blank, options=options)
+
+    pieces = _pieces(value_of(pattern), _WRITERS)
+    lines: list[Column] = []
+    while parts := [part(*piece) for piece in islice(pieces, _JOINED)]:
+        lines.append(joined(parts))
+    found = joined(lines) if len(lines) > 1 else lines[0]
     if not column.null_count:
         return found
     return compute("if_else", compute("is_valid", column), found, constant(None, kind))
@@ -189,13 +220,20 @@ def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 # Reading.
 
+_WEEKS: Final = frozenset("GVUW")
+_MOST_WEEKS: Final = 53
+
 _READERS: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("d", "-d", "m", "-m", "H", "-H", "I", "-I", "M", "-M", "S", "-S"), r"\d{1,2}"),
         **dict.fromkeys(("y", "-y"), r"\d{1,2}"),
         **dict.fromkeys(("j", "-j"), r"\d{1,3}"),
+        **dict.fromkeys(("U", "W", "V"), r"\d{1,2}"),
         "Y": r"-?\d{1,4}",
-        "f": r"\d{1,9}",
+        "G": r"\d{1,4}",
+        "u": "[1-7]",
+        "w": "[0-6]",
+        "f": r"\d{1,6}",
         "g": r"\d{1,3}",
         "b": "|".join(name[:3] for name in _MONTHS),
         "h": "|".join(name[:3] for name in _MONTHS),
@@ -211,8 +249,10 @@ _READERS: Final[Mapping[str, str]] = MappingProxyType(
 
 def _reader(pattern: str) -> Callable[[str], int | None]:
     """What reads texts of a pattern as microseconds since 1970; None where one does not fit it."""
-    pieces = _pieces(pattern, _READERS)
+    pieces = list(_pieces(pattern, _READERS))
     letters = [text for text, is_letter in pieces if is_letter]
+    if {"b", "h", "B"}.intersection(letters) and _WEEKS.intersection(letters):
+        raise ExecutionError(f"'{pattern}' has the name of a month and a week, which are not read together")
     regex = "".join(f"({_READERS[text]})" if is_letter else re.escape(text) for text, is_letter in pieces)
     compiled = re.compile(rf"[ \t\n\v\f\r]*{regex}[ \t\n\v\f\r]*", re.ASCII | re.IGNORECASE)
 
@@ -229,11 +269,42 @@ def _reader(pattern: str) -> Callable[[str], int | None]:
     return read
 
 
-def _days(found: Mapping[str, str]) -> int | None:
-    year = int(found.get("Y", "1900"))
+def _year(found: Mapping[str, str]) -> int:
     if "y" in found:
         short = int(found["y"])
-        year = short + (1900 if short >= 69 else 2000)
+        return short + (1900 if short >= 69 else 2000)
+    return int(found.get("Y", "1900"))
+
+
+def _weekday(day: int) -> int:
+    """From Monday, 0."""
+    return (day + 3) % 7
+
+
+def _day_of_week(found: Mapping[str, str], weeks: frozenset[str]) -> int | None:
+    """The day of a week of ISO's or of the year; None for weeks of both, which contradict each other."""
+    if weeks <= {"G", "V"} and not {"Y", "y", "j"} & found.keys():
+        fourth = _day_number(int(found.get("G", "1900")), 1, 4)
+        if fourth is None:
+            return None
+        return fourth - _weekday(fourth) + int(found.get("V", "1")) * 7 - 7 + int(found.get("u", "1")) - 1
+    first = _day_number(_year(found), 1, 1)
+    if len(weeks) > 1 or weeks <= {"G", "V"} or "j" in found or first is None:
+        return None
+    start, default = (6, "0") if "U" in weeks else (0, "1")
+    week = first + (start - _weekday(first)) % 7 + int(found[min(weeks)]) * 7 - 7
+    day = int(found.get("w", default))
+    return week + (day if "U" in weeks else (day - 1) % 7)
+
+
+def _days(found: Mapping[str, str]) -> int | None:
+    year = _year(found)
+    weeks = _WEEKS & found.keys()
+    if any(int(found[letter]) > _MOST_WEEKS for letter in weeks - {"G"}) or int(found.get("V", "1")) < 1:
+        return None
+    is_of_week = weeks and not {"m", "d"} & found.keys()
+    if is_of_week and not (weeks == {"G"} and {"Y", "y"} & found.keys()):
+        return _day_of_week(found, weeks)
     if "j" in found:
         day = int(found["j"])
         first = _day_number(year, 1, 1)
@@ -267,7 +338,7 @@ def _clock(found: Mapping[str, str]) -> int | None:
     minute, second = int(found.get("M", "0")), int(found.get("S", "0"))
     if hour > 23 or minute > 59 or second > 59:
         return None
-    micros = int((found.get("f", "") + "000000")[:6]) if "f" in found else int(found.get("g", "0")) * 1000
+    micros = int((found.get("f") or found.get("g") or "0").ljust(6, "0"))
     return ((hour * 60 + minute) * 60 + second) * 10**6 + micros
 
 
@@ -297,7 +368,7 @@ def _strptime(*, try_: bool) -> Implementation:
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "strftime": with_constants([1], _strftime),
+        "strftime": within_room("strftime", with_constants([1], _strftime), _written_size),
         "strptime": _strptime(try_=False),
         "try_strptime": _strptime(try_=True),
     }

@@ -31,7 +31,9 @@ def _dirname(path: str) -> str:
 
 
 def _dirpath(path: str) -> str:
-    """All but the last part."""
+    """All but the last part; of a separator alone, itself."""
+    if _SEPARATOR.fullmatch(path):
+        return path
     found = list(_SEPARATOR.finditer(path))
     if not found:
         return ""

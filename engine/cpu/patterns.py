@@ -8,12 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cpu.kernels import Column, Datum, Implementation, compute, constant, convert, where
-from bamquery.engine.cpu.rows import per_value, value_of, with_constants
-from bamquery.engine.cpu.text_sizes import rewritten_size, within_room
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    any_true,
+    column_of,
+    compute,
+    constant,
+    convert,
+    where,
+)
+from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
+from bamquery.engine.cpu.text_sizes import occurrences, sizes, text_bytes, total, within_room
+from bamquery.engine.text_bounds import text_bounds
 from bamquery.errors import ExecutionError
 
 _NEVER: Final = r"\z\A."
@@ -42,11 +54,22 @@ def pattern_with(pattern: str, options: str) -> str:
     return flags + (quoted(pattern) if "l" in options else pattern)
 
 
+def _compiled(pattern: str) -> str:
+    """The pattern, which means something on its own, before anything is put around it.
+
+    Raises:
+        pa.ArrowInvalid: it means nothing; the error names the user's pattern.
+    """
+    options = pc.MatchSubstringOptions(pattern)
+    compute("match_substring_regex", pa.array([""], pa.large_string()), options=options)
+    return pattern
+
+
 def _pattern(arguments: Sequence[Datum], options_at: int, name: str) -> str:
     options = value_of(arguments[options_at]) if len(arguments) > options_at else ""
     if "g" in options and name != "regexp_replace":
         raise ExecutionError("the option 'g' (all of them) is for regexp_replace() only")
-    return pattern_with(value_of(arguments[1]), options)
+    return _compiled(pattern_with(value_of(arguments[1]), options))
 
 
 def _matches(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -55,15 +78,51 @@ def _matches(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def _full_match(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    pattern = rf"\A(?:{_pattern(arguments, 2, 'regexp_full_match')})\z"
-    return compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
+    pattern = _pattern(arguments, 2, "regexp_full_match")
+    options = pc.MatchSubstringOptions(rf"\A(?:{pattern})\z")
+    return compute("match_substring_regex", arguments[0], options=options)
 
 
 def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     options = value_of(arguments[3]) if len(arguments) > 3 else ""
-    pattern, replacement = pattern_with(value_of(arguments[1]), options), value_of(arguments[2])
+    pattern = _compiled(pattern_with(value_of(arguments[1]), options))
+    return _with_replacement(arguments[0], pattern, value_of(arguments[2]), options)
+
+
+def _with_replacement(column: Datum, pattern: str, replacement: str, options: str) -> Column:
     given = pc.ReplaceSubstringOptions(pattern, replacement, max_replacements=-1 if "g" in options else 1)
-    return compute("replace_substring_regex", arguments[0], options=given)
+    return compute("replace_substring_regex", column, options=given)
+
+
+def _replaced_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Bytes of each text with the replacement at every place, with all of the text for a group.
+
+    Of one text for which that is too much the matches are counted.
+    """
+    text, _, replacement, *rest = arguments
+    own = sizes(text)
+    everywhere = bool(rest) and (isinstance(rest[0], pa.Array) or "g" in (value_of(rest[0]) or ""))
+    added = sizes(replacement) * (own + 1.0 if everywhere else 1.0) + occurrences(replacement, "\\") * own
+    bound = total(own + added, arguments)
+    if bound <= text_bounds().most or row_count(arguments) > 1:
+        return bound
+    return _counted_size(arguments)
+
+
+def _counted_size(arguments: Sequence[Datum]) -> float:
+    """Bytes of one text with its replacements, a group being as long as the match it is in at most."""
+    column, *constants = (column_of(argument, 1) for argument in arguments)
+    given: list[str] = [value[0].as_py() for value in constants if not value.null_count]
+    if column.null_count or len(given) < len(constants):
+        return 0.0
+    pattern, replacement, options = given if len(given) > 2 else [*given, ""]
+    pattern = _compiled(pattern_with(pattern, options))
+    without = text_bytes(_with_replacement(column, pattern, "", options), 1)
+    count = text_bytes(_with_replacement(column, pattern, "x", options), 1) - without
+    escaped: list[str] = re.findall(r"\\([0-9\\])", replacement)
+    groups = sum(sign != "\\" for sign in escaped)
+    plain = len(replacement.encode()) - len(escaped) - groups
+    return without + count * plain + groups * (text_bytes(column, 1) - without)
 
 
 def _extract(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -92,32 +151,38 @@ def _group_count(pattern: str) -> int:
     return len(re.findall(r"\((?!\?)|\(\?P?<", plain))
 
 
-def _escaped_regex(pattern: str, escape: str) -> str:
+def _escaped_regex(pattern: str, escape: str) -> tuple[str, bool]:
     """LIKE's pattern for RE2; what follows the escape character stands for itself.
 
+    The pattern is for a text's beginning (True) where nothing follows the last escape character.
+
     Raises:
-        ExecutionError: more than one character, or nothing follows the last.
+        ExecutionError: more than one character.
     """
     if len(escape.encode()) > 1:
         raise ExecutionError("ESCAPE needs one ASCII character, or none")
 
-    def parts() -> Iterator[str]:
+    def parts() -> Iterator[str | None]:
         characters = iter(pattern)
         for character in characters:
             if character == escape:
                 following = next(characters, None)
-                if following is None:
-                    raise ExecutionError("the pattern of LIKE ends with its escape character")
-                yield quoted(following)
+                yield None if following is None else quoted(following)
             else:
                 yield {"%": ".*", "_": "."}.get(character) or quoted(character)
 
-    return rf"\A(?s:{''.join(parts())})\z"
+    found = list(parts())
+    is_open = found[-1:] == [None]
+    return rf"\A(?s:{''.join(part or '' for part in found)})" + ("" if is_open else r"\z"), is_open
 
 
 def _like_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    pattern = _escaped_regex(value_of(arguments[1]), value_of(arguments[2]))
-    return compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
+    """As DuckDB has it, an escape character at the end is wrong where a text comes so far."""
+    pattern, is_open = _escaped_regex(value_of(arguments[1]), value_of(arguments[2]))
+    found = compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
+    if is_open and any_true(found):
+        raise ExecutionError("the pattern of LIKE ends with its escape character")
+    return found
 
 
 def _ilike_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -198,7 +263,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "regexp_matches": with_constants([1, 2], _matches),
         "regexp_full_match": with_constants([1, 2], _full_match),
-        "regexp_replace": within_room("regexp_replace", with_constants([1, 2, 3], _replace), rewritten_size),
+        "regexp_replace": within_room("regexp_replace", with_constants([1, 2, 3], _replace), _replaced_size),
         "regexp_extract": with_constants([1, 2, 3], _extract),
         "regexp_escape": per_value(_regexp_escape),
         "like_escape": with_constants([1, 2], _like_escape),

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from array import array
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from bamquery.engine.cpu.kernels import Implementation
 from bamquery.engine.cpu.rows import per_value
+from bamquery.engine.text_bounds import text_bounds
 
 _BOOST_ABOVE: Final = 0.7
 _PREFIX_WEIGHT: Final = 0.1
 _PREFIX: Final = 4
+_CELLS: Final = 1 << 18
+"""Pairs of bytes that are compared before it is asked again whether the query goes on."""
+
+
+def _by_row(text: bytes, width: int) -> Iterator[tuple[int, int]]:
+    """Each byte and its number from 0, one after another as long as the query goes on.
+
+    Raises:
+        CancelledError: it does not.
+    """
+    check = text_bounds().check
+    every = max(_CELLS // max(width, 1), 1)
+    for number, byte in enumerate(text):
+        if number % every == 0:
+            check()
+        yield number, byte
 
 
 def _levenshtein(a: bytes, b: bytes) -> int:
     """Insertions, deletions and replacements from one to the other."""
     row = list(range(len(b) + 1))
-    for i, one in enumerate(a, 1):
-        corner, row[0] = row[0], i
+    for i, one in _by_row(a, len(b)):
+        corner, row[0] = row[0], i + 1
         for j, other in enumerate(b, 1):
             corner, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, corner + (one != other))
     return row[-1]
@@ -27,21 +45,22 @@ def _levenshtein(a: bytes, b: bytes) -> int:
 def _damerau_levenshtein(a: bytes, b: bytes) -> int:
     """As `_levenshtein`, with transpositions of neighbours, also where something comes between them."""
     far = len(a) + len(b)
-    rows: list[list[int]] = [[far] * (len(b) + 2), [far, *range(len(b) + 1)]]
-    last_row: dict[int, int] = {}
-    for i, one in enumerate(a, 1):
+    no_row = (0, array("q", [far]) * (len(b) + 2))
+    above = array("q", [far, *range(len(b) + 1)])
+    before_last: dict[int, tuple[int, array[int]]] = {}  # a byte's last row, and what was above it
+    for i, one in _by_row(a, len(b)):
         last_match = 0
-        row = [far, i]
+        row = array("q", [far, i + 1])
         for j, other in enumerate(b, 1):
-            row_before, column_before = last_row.get(other, 0), last_match
+            (last_row, before), column_before = before_last.get(other, no_row), last_match
             cost = int(one != other)
             if not cost:
                 last_match = j
-            swapped = rows[row_before][column_before] + (i - row_before - 1) + 1 + (j - column_before - 1)
-            row.append(min(rows[i][j] + cost, row[j] + 1, rows[i][j + 1] + 1, swapped))
-        rows.append(row)
-        last_row[one] = i
-    return rows[-1][-1]
+            swapped = before[column_before] + (i - last_row) + 1 + (j - column_before - 1)
+            row.append(min(above[j] + cost, row[j] + 1, above[j + 1] + 1, swapped))
+        before_last[one] = i + 1, above
+        above = row
+    return int(above[-1])
 
 
 def _mismatches(a: bytes, b: bytes) -> int:
@@ -63,7 +82,7 @@ def _jaro(a: bytes, b: bytes) -> float:
     reach = max(max(len(a), len(b)) // 2 - 1, 0)
     taken = [False] * len(b)
     matched: list[int] = []
-    for i, one in enumerate(a):
+    for i, one in _by_row(a, min(2 * reach, len(b))):
         for j in range(max(i - reach, 0), min(i + reach + 1, len(b))):
             if not taken[j] and b[j] == one:
                 taken[j] = True

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.kernels import Column, Datum, Implementation, column_of, compute, operand
@@ -58,7 +59,7 @@ def concatenated_size(arguments: Sequence[Datum]) -> float:
 
 def repeated_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
     """Each text so many times."""
-    return _sum(_sizes(arguments[0]) * np.maximum(_numbers(arguments[1]), 0.0), arguments)
+    return total(sizes(arguments[0]) * np.maximum(_numbers(arguments[1]), 0.0), arguments)
 
 
 def padded_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
@@ -69,7 +70,7 @@ def padded_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
     if isinstance(padding, pa.Scalar) and padding.is_valid:
         text = padding.as_py()
         width = max((len(character.encode()) for character in text), default=0)
-    lengths = _sum(np.maximum(_numbers(arguments[1]), 0.0), arguments)
+    lengths = total(np.maximum(_numbers(arguments[1]), 0.0), arguments)
     return lengths * width + text_bytes(arguments[0], rows)
 
 
@@ -90,23 +91,23 @@ def replaced_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
         if whole is None or not part or other is None:
             return own
         return own + whole.count(part) * len(other.encode())
-    return _sum(_sizes(text) * np.maximum(_sizes(new) / np.maximum(_sizes(old), 1.0), 1.0), arguments)
+    return total(sizes(text) * np.maximum(sizes(new) / np.maximum(sizes(old), 1.0), 1.0), arguments)
 
 
-def rewritten_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
-    """Each text with the replacement at every place; of one text, what that makes is not known before."""
-    rows = row_count(arguments)
-    own = text_bytes(arguments[0], rows)
-    if rows == 1:
-        return own
-    return own + _sum((_sizes(arguments[0]) + 1.0) * _sizes(arguments[2]), arguments)
+def translated_size(arguments: Sequence[Datum]) -> float:
+    """Each text as if all its characters became the largest of the others, where that is larger."""
+    others = arguments[2]
+    width = _CHARACTER
+    if isinstance(others, pa.Scalar) and others.is_valid:
+        width = max((len(character.encode()) for character in others.as_py()), default=1)
+    return text_bytes(arguments[0], row_count(arguments)) * width
 
 
 def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
-def _sizes(datum: Datum) -> NDArray[Any]:
+def sizes(datum: Datum) -> NDArray[Any]:
     """Bytes of each text, 0 for null; of a constant one number."""
     if isinstance(datum, pa.Scalar):
         return np.asarray(float(text_bytes(datum, 1)))
@@ -121,5 +122,12 @@ def _numbers(datum: Datum) -> NDArray[Any]:
     return values
 
 
-def _sum(sizes: NDArray[Any], arguments: Sequence[Datum]) -> np.floating[Any]:
-    return np.float64(np.broadcast_to(sizes, (row_count(arguments),)).sum())
+def occurrences(datum: Datum, part: str) -> NDArray[Any]:
+    """How often a part is in each text, 0 for null; of a constant one number."""
+    column = column_of(datum, 1) if isinstance(datum, pa.Scalar) else datum
+    return _numbers(compute("count_substring", column, options=pc.MatchSubstringOptions(part)))
+
+
+def total(values: NDArray[Any], arguments: Sequence[Datum]) -> np.floating[Any]:
+    """The sum over all rows of a number for each, or of one for all."""
+    return np.float64(np.broadcast_to(values, (row_count(arguments),)).sum())

@@ -27,6 +27,7 @@ from bamquery.engine.cpu.text_sizes import (
     padded_size,
     repeated_size,
     replaced_size,
+    translated_size,
     within_room,
 )
 
@@ -209,7 +210,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "reverse": _reversed,
         "position": with_constants([1], _position, _position_one),
         "split_part": per_value(_split_part),
-        "translate": per_value(_translated),
+        "translate": within_room("translate", per_value(_translated), translated_size),
         "ascii": per_value(_code_point(0)),
         "unicode": per_value(_code_point(-1)),
         "chr": per_value(_character),

@@ -21,7 +21,15 @@ from bamquery.engine.operators.in_parts import map_in_parts
 from bamquery.engine.operators.meeting import Meeting
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
-from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression
+from bamquery.plan.expressions import (
+    AggregateCall,
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    children,
+)
 from bamquery.plan.nodes import Field
 
 _INDIFFERENT: Final = frozenset(
@@ -113,7 +121,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         device = context.device
         calls = [self._aggregates[i] for i in self._distinct()]
         ways = [device.aggregation(self._keys, [c for c in self._aggregates if not c.distinct])]
-        ways += [device.aggregation([*self._keys, *call.arguments], ()) for call in calls]
+        ways += [device.aggregation([*self._keys, *_inputs(call)], ()) for call in calls]
         counted = [_counted(call) for call in calls]
 
         def partial(frame: Frame) -> list[GroupState]:
@@ -141,11 +149,24 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
 
     def _argument_fields(self, aggregate: int) -> list[Field]:
         """Columns of the rows grouped by keys and arguments."""
-        arguments = self._aggregates[aggregate].arguments
-        return [
-            *self.fields[: len(self._keys)],
-            *(Field("argument", argument.type) for argument in arguments),
-        ]
+        inputs = _inputs(self._aggregates[aggregate])
+        return [*self.fields[: len(self._keys)], *(Field("argument", value.type) for value in inputs)]
+
+
+def _inputs(call: AggregateCall) -> tuple[Expression, ...]:
+    """What a DISTINCT call is computed from: its arguments, and what these are made of, if it orders by that.
+
+    `string_agg(DISTINCT number ORDER BY number)` takes the numbers' texts.
+    """
+
+    def is_made(expression: Expression) -> bool:
+        if expression in call.arguments or isinstance(expression, Literal):
+            return True
+        below = children(expression)
+        return bool(below) and all(map(is_made, below))
+
+    others = [key.expression for key in call.order if not is_made(key.expression)]
+    return (*call.arguments, *dict.fromkeys(others))
 
 
 def _counted(call: AggregateCall) -> Expression:
@@ -156,12 +177,13 @@ def _counted(call: AggregateCall) -> Expression:
 
 
 def _over_arguments(call: AggregateCall, place: int) -> AggregateCall:
-    """The call over rows whose columns from `place` on are its arguments, each combination once."""
-    columns = tuple(ColumnRef(place + i, "argument", a.type) for i, a in enumerate(call.arguments))
+    """The call over rows whose columns from `place` on are its inputs, each combination once."""
+    inputs = _inputs(call)
+    columns = tuple(ColumnRef(place + i, "argument", value.type) for i, value in enumerate(inputs))
 
     def step(expression: Expression) -> Expression:
-        if expression in call.arguments:
-            return columns[call.arguments.index(expression)]
+        if expression in inputs:
+            return columns[inputs.index(expression)]
         match expression:
             case Call(arguments=arguments):
                 return replace(expression, arguments=tuple(map(step, arguments)))
@@ -171,4 +193,4 @@ def _over_arguments(call: AggregateCall, place: int) -> AggregateCall:
                 return expression
 
     order = tuple(replace(key, expression=step(key.expression)) for key in call.order)
-    return replace(call, arguments=columns, distinct=False, filter=None, order=order)
+    return replace(call, arguments=columns[: len(call.arguments)], distinct=False, filter=None, order=order)

@@ -18,6 +18,7 @@ from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.nodes import SortKey
 
+_MOST_ROWS: Final = (1 << 63) - 1
 _COPIES: Final = 3
 """Times that rows are in memory: as they came, joined, in order."""
 
@@ -37,11 +38,12 @@ class TopRows(Operator[Frame], Generic[Frame]):
         self._keys = tuple(keys)
         self._count = count
         self._offset = offset
+        self._wanted = min(count + offset, _MOST_ROWS)
         self._threshold: Threshold[Frame] | None = None
 
     def filter_child(self) -> None:
         """Let a scan below leave out what comes after the rows that are wanted. Called before it runs."""
-        threshold: Threshold[Frame] = Threshold(self._keys[0], self._count + self._offset)
+        threshold: Threshold[Frame] = Threshold(self._keys[0], self._wanted)
         if self._count and threshold.is_taken(self.children[0]):
             self._threshold = threshold
 
@@ -50,7 +52,7 @@ class TopRows(Operator[Frame], Generic[Frame]):
         device = context.device
         if not self._count:
             return
-        wanted = self._count + self._offset
+        wanted = self._wanted
         if self._threshold is not None:
             self._threshold.start(self.children[0])
         with (

@@ -136,8 +136,10 @@ class Window(Operator[Frame], Generic[Frame]):
         if first:
             joined = device.concatenate(held)
             begun = device.slice(joined, 0, first)
-            held[:] = [device.slice(joined, first, device.row_count(joined) - first)]
-            del joined
+            behind = device.slice(joined, first, device.row_count(joined) - first)
+            # In small frames, as they came: blocks are made of whole ones.
+            held[:] = self._small(device, [behind], memory.room // (4 * (context.threads + 2)))
+            del joined, behind
             busy.append(self._needed(first, device.nbytes(begun)))
             yield begun
             del begun

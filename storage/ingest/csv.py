@@ -42,7 +42,7 @@ class _Known:
 
 
 class CsvPart:
-    """One CSV file, plain or gzip.
+    """One CSV file, plain, gzip or zstd.
 
     Types are those that all values allow (see `csv_types`), so a file is parsed twice: when it is opened, and
     when it is read. A file that did not change is looked through once in a process. Fields that

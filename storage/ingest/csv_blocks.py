@@ -12,19 +12,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.csv_dialect import Dialect
 from bamquery.storage.ingest.failures import unreadable
-from bamquery.storage.ingest.formats import GZIP_MAGIC, read_start
+from bamquery.storage.ingest.formats import compression_of, read_start
 
 BLOCK_BYTES: Final = 8 << 20
 _READ_BUFFER: Final = 1 << 20
 _LONGEST_RECORD: Final = 64 << 20
+_TRUNCATED_ZSTD: Final = "Truncated compressed stream"
+"""What Arrow says then."""
 _QUOTED: Final = re.compile(rb'"(?:[^"]|"")*+("?)')
 _SHOWN_CHARACTERS: Final = 80
 
@@ -42,7 +45,7 @@ class Block:
 
 
 class TextFile:
-    """The bytes of a file, decompressed if it is gzip; knows how far it is in the file itself."""
+    """The bytes of a file, decompressed if it is gzip or zstd; knows how far it is in the file itself."""
 
     def __init__(self, path: Path) -> None:
         """Open it.
@@ -51,13 +54,18 @@ class TextFile:
             IngestError: it is empty or cannot be opened.
         """
         self._path = path
-        compressed = read_start(path).startswith(GZIP_MAGIC)
+        self._compression = compression_of(read_start(path))
         self._stack = ExitStack()
         try:
             self._raw = self._stack.enter_context(path.open("rb", buffering=_READ_BUFFER))
         except OSError as error:
             raise unreadable(path, error) from error
-        self._file = self._stack.enter_context(gzip.GzipFile(fileobj=self._raw)) if compressed else self._raw
+        self._file: Any = self._raw
+        if self._compression == "gzip":
+            self._file = self._stack.enter_context(gzip.GzipFile(fileobj=self._raw))
+        elif self._compression == "zstd":
+            raw = pa.PythonFile(cast(io.BufferedReader, self._raw))
+            self._file = self._stack.enter_context(pa.CompressedInputStream(raw, "zstd"))
 
     def __enter__(self) -> Self:
         return self
@@ -78,11 +86,11 @@ class TextFile:
             while size and (piece := self._file.read(size)):
                 pieces.append(piece)
                 size -= len(piece)
-        except EOFError as error:
-            raise IngestError(
-                "is a truncated gzip file: the end of its data is missing", self._path
-            ) from error
-        except (OSError, zlib.error) as error:
+        except (EOFError, OSError, zlib.error) as error:
+            if isinstance(error, EOFError) or str(error) == _TRUNCATED_ZSTD:
+                raise IngestError(
+                    f"is a truncated {self._compression} file: the end of its data is missing", self._path
+                ) from error
             raise unreadable(self._path, error) from error
         return b"".join(pieces)
 

@@ -7,6 +7,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.failures import unreadable
+from bamquery.storage.ingest.options import Compression
 
 Format: TypeAlias = Literal["parquet", "csv", "tsv", "json", "arrow"]
 
@@ -16,14 +17,19 @@ _BY_SUFFIX: Final[dict[str, Format]] = {
     ".parq": "parquet",
     ".csv": "csv",
     ".csv.gz": "csv",
+    ".csv.zst": "csv",
     ".tsv": "tsv",
     ".tsv.gz": "tsv",
+    ".tsv.zst": "tsv",
     ".json": "json",
     ".json.gz": "json",
+    ".json.zst": "json",
     ".ndjson": "json",
     ".ndjson.gz": "json",
+    ".ndjson.zst": "json",
     ".jsonl": "json",
     ".jsonl.gz": "json",
+    ".jsonl.zst": "json",
     ".arrow": "arrow",
     ".arrows": "arrow",
     ".feather": "arrow",
@@ -34,8 +40,10 @@ _BY_MAGIC: Final[dict[bytes, Format]] = {
     b"ARROW1": "arrow",
     b"\xff\xff\xff\xff": "arrow",  # the marker before each message of an Arrow stream
 }
+_MAGIC_BYTES: Final = 8
 KNOWN: Final = f"known are {', '.join(_BY_SUFFIX)}"
-GZIP_MAGIC: Final = b"\x1f\x8b"
+_COMPRESSED: Final[dict[bytes, Literal["gzip", "zstd"]]] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+"""By the first bytes; no text in UTF-8 begins with them."""
 
 
 def check_format(text: str) -> Format:
@@ -71,17 +79,47 @@ def detect_format(path: Path) -> Format:
     )
 
 
-def read_start(path: Path, length: int = 8) -> bytes:
+def compression_of(start: bytes) -> Literal["none", "gzip", "zstd"]:
+    """How a file that starts like this is compressed as a whole."""
+    for magic, compression in _COMPRESSED.items():
+        if start.startswith(magic):
+            return compression
+    return "none"
+
+
+def check_compression(path: Path, said: Compression) -> None:
+    """Refuse a text file that is not compressed as a user says.
+
+    Raises:
+        IngestError: it is compressed in another way, or cannot be read.
+    """
+    if said == "auto":
+        return
+    found = compression_of(_start(path, _MAGIC_BYTES))
+    if found != said:
+        words = {
+            "none": "is not compressed",
+            "gzip": "is compressed by gzip",
+            "zstd": "is compressed by zstd",
+        }
+        raise IngestError(f"{words[found]}, and not what compression says, {said}", path)
+
+
+def read_start(path: Path, length: int = _MAGIC_BYTES) -> bytes:
     """The first bytes of a file.
 
     Raises:
         IngestError: it is empty or cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            start = file.read(length)
-    except OSError as error:
-        raise unreadable(path, error) from error
+    start = _start(path, length)
     if not start:
         raise IngestError("is an empty file", path)
     return start
+
+
+def _start(path: Path, length: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(length)
+    except OSError as error:
+        raise unreadable(path, error) from error

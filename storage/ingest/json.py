@@ -54,7 +54,7 @@ def _declared(kind: DataType) -> _Found:
 
 
 class JsonPart:
-    """One JSON file, plain or gzip: an array of objects, or one after another. Satisfies `Part`.
+    """One JSON file, plain, gzip or zstd: an array of objects, or one after another. Satisfies `Part`.
 
     Columns are the objects' members in the order in which they first come up, or those that the options
     declare; objects that lack one have null there, and a null in the place of an object is a row of nulls.

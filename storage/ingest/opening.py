@@ -12,7 +12,7 @@ from bamquery.errors import IngestError
 from bamquery.storage.ingest.arrow_file import ArrowFilePart
 from bamquery.storage.ingest.csv import CsvPart
 from bamquery.storage.ingest.failures import unreadable
-from bamquery.storage.ingest.formats import Format, check_format, detect_format
+from bamquery.storage.ingest.formats import Format, check_compression, check_format, detect_format
 from bamquery.storage.ingest.json import JsonPart
 from bamquery.storage.ingest.many import UnifiedSource
 from bamquery.storage.ingest.named import NamedPart
@@ -92,6 +92,7 @@ def _open_file(path: Path, format_: Format | None, progress: Progress | None, op
         case "arrow":
             return ArrowFilePart(path, name)
         case "json":
+            check_compression(path, options.compression)
             return JsonPart(path, name, options)
         case "csv":
             return _open_csv(path, None, progress, options)
@@ -104,6 +105,7 @@ def _open_csv(path: Path, delimiter: str | None, progress: Progress | None, opti
         size = path.stat().st_size
     except OSError as error:
         raise unreadable(path, error) from error
+    check_compression(path, options.compression)
     if progress is None or size < _LARGE_CSV:
         return CsvPart(path, str(path), delimiter=delimiter, options=options)
     with progress.show(f"Looking through {path}", None, size) as report:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from bamquery.storage.types import DataType
+
+Compression: TypeAlias = Literal["auto", "none", "gzip", "zstd"]
+"""Of a text file as a whole; "auto" is what its first bytes tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class FileOptions:
     """JSON: "lines" (an object a line), "array" or "objects" (one after another, over several lines)."""
     members: tuple[tuple[str, DataType], ...] = ()
     """JSON: the members that become columns, and what these are to be cast to; all, if it is not empty."""
+    compression: Compression = "auto"
+    """CSV and JSON: what the files have to be, where it is said."""
     filename: bool = False
     """A last column `filename`: the path of the file that a row is from."""
 

@@ -14,7 +14,7 @@ from bamquery.naming import nearest
 
 _REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
 _PATTERN = re.compile(r"[*?\[]")
-_LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".tsv", ".json", ".ndjson", ".arrow", ".feather"}
+_LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".zst", ".tsv", ".json", ".ndjson", ".arrow", ".feather"}
 
 
 def expand(what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:

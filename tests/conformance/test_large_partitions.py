@@ -298,3 +298,15 @@ def test_any_limit_gives_the_same(connection: Connection, seed: int, monkeypatch
     mine, others = (sorted(zip(*map(plain, t.columns), strict=True)) for t in (given, expected))
     for one, other in zip(mine, others, strict=True):
         assert all(same(a, b, 1e-9) for a, b in zip(one, other, strict=True)), (one, other)
+
+
+@pytest.mark.parametrize("limit", [30, 48, 64])
+def test_small_partitions_before_a_large_one(tmp_path: Path, limit: int) -> None:
+    """The rows held by then are of several partitions, and the large one's are more than a block of them."""
+    with bamquery.connect(tmp_path / "db", device="cpu", threads=1, memory_limit=f"{limit}MB") as own:
+        own.sql(
+            "CREATE TABLE t AS SELECT i AS id, (i * 7919) % 2001 AS v, "
+            "CASE WHEN i % 5 < 3 THEN 7 ELSE i % 50 END AS z FROM range(300000) AS r(i)"
+        )
+        query = "SELECT count(*), sum(x) FROM (SELECT lag(v) OVER (PARTITION BY z ORDER BY id) AS x FROM t)"
+        assert own.sql(query).fetchall() == [(300_000, 299_983_122)]

@@ -133,6 +133,9 @@ def _date_add(name: str, arguments: Arguments) -> Expression:
     if types.is_interval(span.type):
         if pa.types.is_date(moment.type) or pa.types.is_timestamp(moment.type):
             return shift("add_interval", moment, span)
+    elif pa.types.is_timestamp(moment.type) and is_null(span):
+        kind: Any = moment.type
+        return literal(None, pa.timestamp("us", kind.tz))
     elif pa.types.is_date(moment.type) and (is_null(span) or types.is_integral(span.type)):
         return Call("add_days", (moment, coerce(span, INTEGER)), moment.type)
     raise ValueError(

@@ -94,11 +94,11 @@ def _to_digits(function: str) -> Build:
         value = number(name, arguments[0])
         count = digits_of(name, arguments[1]) if len(arguments) > 1 else 0
         kind: Any = value.type
-        if pa.types.is_integer(kind) and count >= 0:
-            return value
-        if pa.types.is_unsigned_integer(kind) and function == "round_even":
+        if pa.types.is_unsigned_integer(kind) and function == "round_even" and len(arguments) > 1:
             kind = HUGEINT if kind == pa.uint64() else BIGINT
             value = coerce(value, kind)
+        if types.is_integral(kind) and count >= 0:
+            return value
         if function == "round_even":
             kind = rounded_type(kind, count)
         elif isinstance(kind, pa.Decimal128Type):

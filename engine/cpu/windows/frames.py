@@ -102,9 +102,11 @@ def _distances(frame: WindowFrame, bound: Bound, partitions: Partitions, batch: 
     assert bound.offset is not None
     (offsets,) = evaluate_columns([bound.offset], batch)
     words = f"{frame.unit.upper()} {bound.kind.upper()}"
-    if offsets.null_count:
-        raise ExecutionError(f"{words} needs a number, not NULL")
     distances = values_of(offsets)
+    if offsets.null_count:
+        if frame.unit == "rows":
+            raise ExecutionError(f"{words} needs a number, not NULL")
+        distances = np.where(booleans_of(compute("is_valid", offsets)), distances, 0)
     if (distances < 0).any():
         raise ExecutionError(f"{words} needs a number that is not below zero")
     # No frame reaches further than all rows; sums of positions must not overflow.
@@ -115,7 +117,10 @@ def _distances(frame: WindowFrame, bound: Bound, partitions: Partitions, batch: 
 def _range_edge(
     bound: Bound, partitions: Partitions, order: SortKey, batch: pa.RecordBatch, *, ends: bool
 ) -> Positions:
-    """By the order's value: rows with null, which are peers, have their peers for a bound."""
+    """By the order's value: rows with null, which are peers, have their peers for a bound.
+
+    So have rows whose offset is null, as in DuckDB.
+    """
     assert bound.offset is not None
     assert bound.key is not None
     keys, targets = (decoded(c) for c in evaluate_columns([bound.key, bound.offset], batch))
@@ -123,15 +128,13 @@ def _range_edge(
     if order.descending:
         ranks, wanted = -ranks, -wanted
     known = booleans_of(compute("is_valid", keys))
-    missing = known & ~booleans_of(compute("is_valid", targets))
+    bounded = known & booleans_of(compute("is_valid", targets))
     wrong = (wanted > ranks) if bound.kind == "preceding" else (wanted < ranks)
-    if missing.any() or (known & wrong).any():
-        raise ExecutionError(
-            f"RANGE {bound.kind.upper()} needs an offset that is neither NULL nor below zero"
-        )
+    if (bounded & wrong).any():
+        raise ExecutionError(f"RANGE {bound.kind.upper()} needs an offset that is not below zero")
     low, high = _known_rows(partitions, known)
     found = _search(ranks, wanted, low, high, beyond=ends)
-    return np.where(known, found, partitions.peer_end if ends else partitions.peer_start)
+    return np.where(bounded, found, partitions.peer_end if ends else partitions.peer_start)
 
 
 def _ranks(keys: Column, targets: Column) -> tuple[Positions, Positions]:

@@ -109,9 +109,11 @@ def _distances(partitions: Partitions, frame: WindowFrame, bound: Bound, rows: C
     kernels = partitions.kernels
     (offsets,) = evaluate_columns(kernels, [bound.offset], rows)
     words = f"{frame.unit.upper()} {bound.kind.upper()}"
-    if offsets.null_count():
-        raise ExecutionError(f"{words} needs a number, not NULL")
     distances = Vector(kernels, kernels.convert(offsets, INT64))
+    if offsets.null_count():
+        if frame.unit == "rows":
+            raise ExecutionError(f"{words} needs a number, not NULL")
+        distances = Mask.known(kernels, offsets).choose(distances, partitions.own * 0)
     if (distances < 0).any():
         raise ExecutionError(f"{words} needs a number that is not below zero")
     # No frame reaches further than all rows; sums of positions must not overflow.
@@ -121,7 +123,10 @@ def _distances(partitions: Partitions, frame: WindowFrame, bound: Bound, rows: C
 def _range_edge(
     bound: Bound, partitions: Partitions, order: SortKey, rows: CudaFrame, *, ends: bool
 ) -> Vector:
-    """By the order's value: rows with null, which are peers, have their peers for a bound."""
+    """By the order's value: rows with null, which are peers, have their peers for a bound.
+
+    So have rows whose offset is null, as in DuckDB.
+    """
     kernels = partitions.kernels
     assert bound.offset is not None
     assert bound.key is not None
@@ -131,15 +136,13 @@ def _range_edge(
     if order.descending:
         ranks, wanted = -ranks, -wanted
     known = Mask.known(kernels, keys)
-    missing = ~Mask.known(kernels, targets)
+    bounded = known & Mask.known(kernels, targets)
     wrong = (wanted > ranks) if bound.kind == "preceding" else (wanted < ranks)
-    if (known & (missing | wrong)).any():
-        raise ExecutionError(
-            f"RANGE {bound.kind.upper()} needs an offset that is neither NULL nor below zero"
-        )
+    if (bounded & wrong).any():
+        raise ExecutionError(f"RANGE {bound.kind.upper()} needs an offset that is not below zero")
     low, high = _known_rows(partitions, known)
     found = _search(ranks, wanted, low, high, beyond=ends)
-    return known.choose(found, partitions.peer_end if ends else partitions.peer_start)
+    return bounded.choose(found, partitions.peer_end if ends else partitions.peer_start)
 
 
 def _ranks(kernels: Kernels, both: Operand, rows: int) -> tuple[Vector, Vector]:

@@ -83,6 +83,13 @@ def test_bounds_of_a_query() -> None:
         ("SELECT sum(length(rpad(s, 60000, 'xy'))) FROM t", 60_000_000),
         ("SELECT sum(length(lpad(s, 60000, i::VARCHAR))) FROM t", 60_000_000),
         ("SELECT sum(length(replace(repeat(s, 10), '0', repeat('y', 90000)))) FROM t", 270_027_000),
+        (
+            "SELECT sum(length(regexp_replace(repeat(s, 10), '0', repeat('y', 90000), 'g'))) FROM t",
+            270_027_000,
+        ),
+        ("SELECT length(regexp_replace(repeat('a', 30000), 'z', repeat('b', 100000), 'g'))", 30_000),
+        ("SELECT length(regexp_replace(repeat('a', 9000), '(a*)', repeat('\\1', 1000), 'g'))", 9_000_000),
+        ("SELECT length(strftime(DATE '2020-01-01', repeat('%A-', 3000)))", 30_000),
         ("SELECT sum(length(s || repeat('x', 100000))) FROM t", 100_003_000),
         ("SELECT sum(length(concat_ws(repeat('-', 50000), s, s, i))) FROM t", 100_008_890),
         ("SELECT count(*) FROM (SELECT repeat('x', 100000) AS r, s FROM t) WHERE r < s", 0),
@@ -143,7 +150,15 @@ def test_rows_keep_their_order_by_pieces(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["SELECT repeat(s, 10000000) FROM t", "SELECT length(rpad(s, 30000000, 'x')) FROM t"]
+    "query",
+    [
+        "SELECT repeat(s, 10000000) FROM t",
+        "SELECT length(rpad(s, 30000000, 'x')) FROM t",
+        "SELECT length(regexp_replace(repeat('a', 30000), 'a', repeat('b', 100000), 'g'))",
+        "SELECT length(regexp_replace(repeat(s, 1000), '.', repeat('b', 100000), 'g')) FROM t",
+        "SELECT length(translate(repeat('a', 5000000), 'a', '😀'))",
+        "SELECT length(strftime(DATE '2020-01-01', repeat('%A', 3000000)))",
+    ],
 )
 def test_one_text_that_is_too_large(tmp_path: Path, query: str) -> None:
     with connection(tmp_path) as con, pytest.raises(MemoryLimitError, match=r"would make .* memory_limit"):
@@ -158,3 +173,16 @@ def test_a_system_without_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(CpuDevice, "evaluate", evaluate)
         with pytest.raises(MemoryLimitError, match=r"no more memory .*malloc of size 64 failed"):
             con.sql("SELECT i + 1 FROM t").fetchall()
+
+
+@pytest.mark.parametrize("name", ["levenshtein", "damerau_levenshtein", "jaro_similarity"])
+def test_long_texts_ask_whether_to_go_on(name: str) -> None:
+    def cancelled() -> None:
+        raise CancelledError("stop")
+
+    text = pa.record_batch({"s": pa.array(["ab" * 100_000], TEXT)})
+    other = Literal(pa.scalar("ba" * 100_000, TEXT))
+    kind = pa.float64() if name == "jaro_similarity" else pa.int64()
+    alike = Call(name, (ColumnRef(0, "s", TEXT), other), kind)
+    with bounded(TextBounds(check=cancelled)), pytest.raises(CancelledError):
+        CpuDevice().evaluate([alike], text)

@@ -54,6 +54,8 @@ def test_a_value_is_what_duckdb_makes_of_it(ours, value):
         ("SELECT ?, ?", [1, "a"]),
         ("SELECT $2, $1, $2", ["x", 2]),
         ("SELECT $low + $high", {"low": 1, "high": 2}),
+        ("SELECT $Low+$HIGH,$lOW", {"low": 1, "High": 2}),
+        ("SELECT $1,$2", [1, 2]),
         ("SELECT i FROM t WHERE i >= ? AND s = ?", ["2", "b"]),
         ("SELECT i FROM t WHERE i IN (?, ?) ORDER BY i", (1, 3)),
         ("SELECT i FROM t ORDER BY i LIMIT ? OFFSET ?", [1, 1]),

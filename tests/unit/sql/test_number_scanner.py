@@ -1,9 +1,10 @@
-"""Numbers end where DuckDB's end."""
+"""Numbers and dollar quotes end where DuckDB's end."""
 
 from __future__ import annotations
 
 import duckdb
 import pytest
+from sqlglot import exp
 
 from bamquery.errors import SqlError
 from bamquery.sql.parser import parse
@@ -27,3 +28,21 @@ def test_what_is_none(text: str) -> None:
     with pytest.raises(SqlError, match="is not a number") as error:
         parse(f"SELECT 1,\n  {text}")
     assert (error.value.reasons[0].line, error.value.reasons[0].column) == (2, 3 + text.startswith("."))
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT $1,$2", "SELECT $1+$2,$1<$2", "SELECT 3 IN($1,$2)", "SELECT $1::INT+$2"]
+)
+def test_parameters_without_blanks(sql: str) -> None:
+    (tree,) = parse(sql)
+    found = sorted(node.name for node in tree.find_all(exp.Placeholder))
+    assert found == sorted(["1", "2"] * (sql.count("$") // 2))
+
+
+@pytest.mark.parametrize(
+    ("quoted", "text"),
+    [("$$a'b$$", "a'b"), ("$x$ $$ $1,$2 $x$", " $$ $1,$2 "), ("$$$$", ""), ("$ä_1$,$ä_1$", ",")],
+)
+def test_dollar_quotes(quoted: str, text: str) -> None:
+    (tree,) = parse(f"SELECT {quoted}, 'after'")
+    assert [node.this for node in tree.expressions] == [text, "after"]

@@ -2,6 +2,7 @@ import csv
 import gzip
 import io
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,6 +96,30 @@ def test_damaged_gzip(tmp_path):
         list(read_blocks(path, dialect()))
     path.write_bytes(whole[:20] + bytes([whole[20] ^ 0xFF, whole[21] ^ 0xFF]) + whole[22:])
     with pytest.raises(IngestError, match=r"x\.csv\.gz: cannot be read"):
+        list(read_blocks(path, dialect()))
+
+
+def zstd(data):
+    return pa.Codec("zstd").compress(data, asbytes=True)
+
+
+def test_zstd_reports_compressed_bytes(tmp_path):
+    data = b"".join(b"%d,%d\n" % (i, i * i) for i in range(50_000))
+    path = tmp_path / "x.csv"  # the first bytes tell, not the name
+    path.write_bytes(zstd(data) + zstd(data))
+    blocks = list(read_blocks(path, dialect()))
+    assert b"".join(block.data for block in blocks) == data * 2
+    assert sum(block.source_bytes for block in blocks) == path.stat().st_size
+
+
+def test_damaged_zstd(tmp_path):
+    whole = zstd(b"".join(b"%d,%d\n" % (i, i * i) for i in range(50_000)))
+    path = tmp_path / "x.csv.zst"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(IngestError, match=r"x\.csv\.zst: is a truncated zstd file"):
+        list(read_blocks(path, dialect()))
+    path.write_bytes(whole + b"garbage")
+    with pytest.raises(IngestError, match=r"x\.csv\.zst: cannot be read"):
         list(read_blocks(path, dialect()))
 
 

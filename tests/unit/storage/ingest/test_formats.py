@@ -1,9 +1,11 @@
+import gzip
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import IngestError
-from bamquery.storage.ingest.formats import check_format, detect_format
+from bamquery.storage.ingest.formats import check_compression, check_format, compression_of, detect_format
 
 
 @pytest.mark.parametrize(
@@ -15,6 +17,11 @@ from bamquery.storage.ingest.formats import check_format, detect_format
         ("a.b.csv.gz", "csv"),
         ("a.tsv", "tsv"),
         ("a.tsv.gz", "tsv"),
+        ("a.csv.zst", "csv"),
+        ("a.TSV.zst", "tsv"),
+        ("a.json.zst", "json"),
+        ("a.ndjson.zst", "json"),
+        ("a.jsonl.zst", "json"),
         ("a.arrow", "arrow"),
         ("a.feather", "arrow"),
         ("a.ipc", "arrow"),
@@ -50,6 +57,24 @@ def test_unknown(tmp_path):
         detect_format(tmp_path / "b")
     with pytest.raises(IngestError, match="cannot be read: No such file"):
         detect_format(tmp_path / "c")
+
+
+def test_compression_by_first_bytes():
+    assert compression_of(gzip.compress(b"a")) == "gzip"
+    assert compression_of(pa.Codec("zstd").compress(b"a", asbytes=True)) == "zstd"
+    assert compression_of(b"a,b\n") == compression_of(b"") == "none"
+
+
+def test_compression_that_is_said(tmp_path):
+    path = tmp_path / "a.csv"
+    for data, found in ((b"a", "none"), (b"", "none"), (gzip.compress(b"a"), "gzip")):
+        path.write_bytes(data)
+        check_compression(path, "auto")
+        check_compression(path, found)
+        with pytest.raises(IngestError, match=r"a\.csv: is .*compressed.*not what compression says, zstd"):
+            check_compression(path, "zstd")
+    with pytest.raises(IngestError, match="cannot be read: No such file"):
+        check_compression(tmp_path / "b", "zstd")
 
 
 def test_names_of_formats():

@@ -76,7 +76,7 @@ def check_errors(device: Device[Any]) -> None:
     bad = [
         (AggregateCall("ntile", (below,), INT), WindowFrame(), "above zero"),
         (_sum(), WindowFrame("rows", Bound("preceding", below)), "not below zero"),
-        (_sum(), WindowFrame("groups", Bound("preceding", missing)), "not NULL"),
+        (_sum(), WindowFrame("rows", Bound("preceding", missing)), "not NULL"),
         (_sum(), WindowFrame("range", Bound("preceding", _moved("add", ONE), ORDER)), "below zero"),
     ]
     for call, rows, words in bad:

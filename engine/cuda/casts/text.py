@@ -65,7 +65,11 @@ def from_date(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outc
 def from_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Hours to seconds, and as many digits of a fraction as it has."""
     instants = viewed(column, device_type(pa.timestamp(own.unit)))
-    return Outcome(_trimmed(kernels, _written(kernels, instants, _with_fraction(_TIME, own.unit)), own.unit))
+    texts = _trimmed(kernels, _written(kernels, instants, _with_fraction(_TIME, own.unit)), own.unit)
+    ends = Integers.stored(kernels, column).equals(units_per_day(own))
+    if kernels.any_true(ends):  # which as an instant is the next day's first
+        texts = kernels.where(ends, _constant(kernels, "24:00:00"), texts)
+    return Outcome(texts)
 
 
 def from_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute
 from bamquery.engine.cpu.once import remembered
+from bamquery.engine.text_bounds import text_bounds
 
 Codes: TypeAlias = NDArray[Any]
 """Group number of each row (or of each state)."""
@@ -71,6 +72,7 @@ def without_nulls(column: Column, codes: Codes) -> tuple[Column, Codes]:
 
 def add_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any]:
     """Sum of each group's values."""
+    text_bounds().check()
     if groups == 1:
         return np.atleast_1d(values.sum(dtype=values.dtype))
     if values.dtype == np.float64:
@@ -83,6 +85,7 @@ def add_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any
 
 def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
     """Rows of each group."""
+    text_bounds().check()
     if groups == 1:
         return np.array([len(codes)])
     return remembered(

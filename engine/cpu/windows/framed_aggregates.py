@@ -22,6 +22,7 @@ from bamquery.engine.cpu.windows.frames import Ranges, clipped
 from bamquery.engine.cpu.windows.partitions import Positions
 from bamquery.engine.cpu.windows.running import Edges, by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cpu.windows.state_tree import StateTree
+from bamquery.engine.text_bounds import text_bounds
 from bamquery.plan.expressions import AggregateCall
 
 Outside: TypeAlias = tuple["CpuGroups | None", "CpuGroups | None"]
@@ -101,6 +102,7 @@ def _different(frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
     changes[:1] = True
     for frame in frames:
         for edges in (frame.start, frame.end):
+            text_bounds().check()
             changes[1:] |= edges[1:] != edges[:-1]
     numbers: Positions = np.cumsum(changes) - 1
     return numbers, _some(frames, np.flatnonzero(changes))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.grouping import canonical, group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, valid, values_of
 from bamquery.engine.device import RestOfPartition
+from bamquery.engine.text_bounds import text_bounds
 
 Positions = NDArray[np.int64]
 
@@ -49,6 +50,7 @@ class Partitions:
     @cached_property
     def start(self) -> Positions:
         """First row of each row's partition."""
+        text_bounds().check()
         return self.starts[self.number] - self.rest.rows_before
 
     @cached_property
@@ -88,11 +90,13 @@ class Partitions:
     @cached_property
     def peer_start(self) -> Positions:
         """First peer of each row."""
+        text_bounds().check()
         return self.peer_begins[self.peers]
 
     @cached_property
     def peer_end(self) -> Positions:
         """End of each row's peers."""
+        text_bounds().check()
         return self.peer_ends[self.peers]
 
 
@@ -112,6 +116,7 @@ def _changes(columns: Sequence[Column], rows: int) -> NDArray[np.bool_]:
     changes = np.zeros(rows, np.bool_)
     changes[:1] = True
     for column in columns:
+        text_bounds().check()
         changes[1:] |= _changes_of(column)
     return changes
 
@@ -140,6 +145,7 @@ def _changes_of(column: Column) -> NDArray[np.bool_]:
 
 
 def _numbers(starts: Positions, rows: int) -> Positions:
+    text_bounds().check()  # all of these take a while where a partition has millions of rows
     marks = np.zeros(rows, np.int64)
     marks[starts] = 1
     numbers: Positions = np.cumsum(marks) - 1
@@ -147,4 +153,5 @@ def _numbers(starts: Positions, rows: int) -> Positions:
 
 
 def _ends(starts: Positions, rows: int) -> Positions:
+    text_bounds().check()
     return np.append(starts[1:], rows)

@@ -12,6 +12,7 @@ from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts, conca
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.text_bounds import text_bounds
 
 Edges: TypeAlias = tuple[Parts, Parts]
 """One state of what comes before the rows, and one of what comes after; positions count from the first."""
@@ -22,7 +23,10 @@ _ROWS_A_START: Final = 256
 
 def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = None) -> Parts:
     """The state of each row; with edges, before them that of what comes before, and behind them the other."""
+    check = text_bounds().check
+    check()
     parts = accumulator.partial(rows, np.arange(len(rows)), len(rows))
+    check()
     if edges is None:
         return parts
     before, after = edges
@@ -63,11 +67,13 @@ def by_running(accumulator: Accumulator, rows: Column, frame: Ranges, edges: Edg
     first = np.flatnonzero(np.append(True, frame.start[1:] != frame.start[:-1]))
     last = np.append(first[1:], len(frame.start))
     parts: list[NDArray[Any]] = []
+    check = text_bounds().check
     for state, empty, scan in zip(states, nothing, accumulator.scans, strict=True):
         own = np.empty(len(filled), state.dtype)
         own[:] = empty[0]
         with np.errstate(all="ignore"):
             for begin, end in zip(first.tolist(), last.tolist(), strict=True):
+                check()
                 low, high = int(frame.start[begin]), int(frame.end[end - 1])
                 if low < high:
                     so_far = scan.accumulate(state[low:high])

@@ -13,7 +13,10 @@ from bamquery.engine import text_bounds
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.text_bounds import LargeTextError, TextBounds, bounded, require_room
 from bamquery.errors import CancelledError, MemoryLimitError
-from bamquery.plan.expressions import Call, ColumnRef, Literal
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Literal
+from bamquery.plan.nodes import SingleRow, SortKey, Window
+from bamquery.plan.types import HUGEINT
+from bamquery.plan.windows import WindowCall
 
 ROWS = 1000
 TEXT = pa.large_string()
@@ -57,6 +60,23 @@ def test_pieces_ask_whether_to_go_on() -> None:
     length = Call("length", (repeated(10_000),), pa.int64())
     with bounded(TextBounds(piece=1 << 20, check=cancelled)), pytest.raises(CancelledError):
         CpuDevice().evaluate([length], batch())
+
+
+@pytest.mark.parametrize("allowed", [0, 3])
+def test_steps_of_a_window_ask_whether_to_go_on(allowed: int) -> None:
+    asked: list[int] = []
+
+    def check() -> None:
+        asked.append(1)
+        if len(asked) > allowed:
+            raise CancelledError("stop")
+
+    number = ColumnRef(0, "i", pa.int64())
+    call = WindowCall(AggregateCall("sum", (number,), HUGEINT))
+    window = Window(SingleRow(), (), (SortKey(number),), (call,), ("c",))
+    rows = pa.record_batch({"i": pa.array(range(ROWS), pa.int64())})
+    with bounded(TextBounds(check=check)), pytest.raises(CancelledError):
+        CpuDevice().window(window, rows, lambda: None)
 
 
 def test_bounds_of_a_query() -> None:

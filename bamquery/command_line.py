@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from types import FrameType, MappingProxyType
 from typing import Any, Final
 
@@ -51,7 +52,13 @@ def run() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup had it ignored
             signal.signal(number, _end)
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    if status == INTERRUPTED:
+        from bamquery.engine.cancellation import calls_left  # noqa: PLC0415
+
+        if calls_left():  # for which the interpreter would wait; all files are closed, and output is flushed
+            _leave(status)
+    sys.exit(status)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -229,6 +236,15 @@ def _setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, Any]:
 def _complain(message: str) -> None:
     if sys.stderr is not None:  # print() would take standard output then
         print(f"bamquery: {message}", file=sys.stderr)  # noqa: T201
+
+
+def _leave(status: int) -> None:
+    """Go without Python's own end."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os._exit(status)
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -20,7 +20,6 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.engine.text_bounds import bounded
 from bamquery.errors import BamQueryError, MemoryLimitError, within_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
@@ -127,7 +126,7 @@ def _run(
         while True:
             started = time.perf_counter()
             try:
-                with bounded(context.texts):
+                with context.current():
                     frame = next(frames, None)
                 if frame is None:
                     return

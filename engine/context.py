@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Generic
 
+from bamquery.engine.cancellation import asking, set_check
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import MemoryBudget, keep_freed
 from bamquery.engine.settings import Settings
-from bamquery.engine.text_bounds import TextBounds, set_text_bounds
+from bamquery.engine.text_bounds import TextBounds, bounded, set_text_bounds
 from bamquery.errors import CancelledError
 
 
@@ -45,8 +47,8 @@ class ExecutionContext(Generic[Frame]):
             keep_freed()
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
         threads = self.settings.effective_threads
-        self.texts = TextBounds.of_query(self.memory.limit, threads, self.check_cancelled)
-        self.pool = ThreadPoolExecutor(threads, "bamquery", set_text_bounds, (self.texts,))
+        self.texts = TextBounds.of_query(self.memory.limit, threads)
+        self.pool = ThreadPoolExecutor(threads, "bamquery", self._begin_thread)
 
     @property
     def threads(self) -> int:
@@ -54,6 +56,16 @@ class ExecutionContext(Generic[Frame]):
         if self.alone or self.device.name != "cpu":
             return 1
         return self.settings.effective_threads
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """This thread works for the query until the end."""
+        with bounded(self.texts), asking(self.check_cancelled):
+            yield
+
+    def _begin_thread(self) -> None:
+        set_text_bounds(self.texts)
+        set_check(self.check_cancelled)
 
     def check_cancelled(self) -> None:
         """Stop here where the query was cancelled.

@@ -10,7 +10,7 @@ Every method may be called from several threads at once and leaves its arguments
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -358,14 +358,13 @@ class Device(Protocol[Frame]):
         self,
         window: Window,
         frame: Frame,
-        check: Callable[[], None],
         rest: RestOfPartition | None = None,
     ) -> Frame:
         """The values of a window's calls, one column for each, for whole partitions of rows in its order.
 
-        `check` is called now and then, and raises where the query is to stop. With `rest` the rows are some
-        of one partition: aggregates that take in rows which are not there need these rows' state, other
-        calls must not reach there, or their values are anything.
+        It asks `check_cancelled` now and then. With `rest` the rows are some of one partition: aggregates
+        that take in rows which are not there need these rows' state, other calls must not reach there, or
+        their values are anything.
 
         Raises:
             ExecutionError: as for `evaluate`; an aggregate's value does not fit its type.

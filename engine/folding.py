@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from bamquery.engine.cancellation import asking
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.expressions import evaluate
 from bamquery.engine.cpu.refusals import expression_refusals
@@ -27,6 +28,8 @@ from bamquery.plan.rewriting import expressions_of, rewrite_everywhere
 _ROW: Any = pa.record_batch([pa.array([0])], names=["row"])
 _SMALL: Final = TextBounds(most=1 << 20)
 """A plan holds no larger texts."""
+_QUESTIONS: Final = 16
+"""How often a computation may ask whether to go on: one of seconds is left to the query, which can stop."""
 
 
 def fold(plan: Plan) -> Plan:
@@ -85,8 +88,18 @@ def _constant(expression: Expression) -> Literal | None:
     if pa.types.is_dictionary(expression.type) or expression_refusals(expression):
         return None
     try:
-        with bounded(_SMALL):
+        with bounded(_SMALL), asking(_little_patience()):
             value: Any = evaluate(expression, _ROW)
     except ExecutionError:
         return None
     return Literal(value[0] if isinstance(value, pa.Array) else value)
+
+
+def _little_patience() -> Callable[[], None]:
+    left = iter(range(_QUESTIONS))
+
+    def check() -> None:
+        if next(left, None) is None:
+            raise ExecutionError("it takes too long for a plan")
+
+    return check

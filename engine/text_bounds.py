@@ -7,7 +7,7 @@ there, come too late. Functions ask here before they make it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -34,31 +34,29 @@ class LargeTextError(ExecutionError, MemoryLimitError):
 
 @dataclass(frozen=True)
 class TextBounds:
-    """What a thread may make at once, and what it asks between two pieces.
+    """What a thread may make at once.
 
     Attributes:
         piece: bytes of a column that is made of some rows.
         answer: bytes of the columns that are the answer for some rows.
         most: bytes of a text.
         limit: the setting `memory_limit` they come from, in bytes; None: outside of a query.
-        check: raises where the query was cancelled.
     """
 
     piece: int = _PIECE
     answer: int = _MOST
     most: int = _MOST
     limit: int | None = None
-    check: Callable[[], None] = lambda: None
 
     @classmethod
-    def of_query(cls, limit: int, threads: int, check: Callable[[], None]) -> TextBounds:
+    def of_query(cls, limit: int, threads: int) -> TextBounds:
         """For each of a query's threads; two more answers are waiting or on their way.
 
         What takes an answer of many rows copies it, into groups for example: these are smaller.
         """
         most = min(max(limit // (threads + 2), _LEAST), _MOST)
         piece = min(max(most // _COPIES, _LEAST_PIECE), _PIECE)
-        return cls(piece, piece, most, limit, check)
+        return cls(piece, piece, most, limit)
 
 
 class _Current(threading.local):

@@ -82,7 +82,7 @@ def check_errors(device: Device[Any]) -> None:
     for call, rows, words in bad:
         window = Window(SingleRow(), (), (SortKey(ORDER),), (WindowCall(call, rows),), ("c",))
         with pytest.raises(ExecutionError, match=words):
-            device.window(window, frame, lambda: None)
+            device.window(window, frame)
 
 
 def check_parts_of_a_partition(
@@ -98,12 +98,12 @@ def check_parts_of_a_partition(
             calls += [call for call in _framed(frame) if _has_a_state(call.call)]
         window = Window(SingleRow(), (), order, tuple(calls), tuple(f"c{i}" for i in range(len(calls))))
         fields = [Field(name, call.type) for name, call in zip(window.names, calls, strict=True)]
-        expected = cpu.window(window, whole, lambda: None)
+        expected = cpu.window(window, whole)
         keys = whole.column(key.index).to_pylist()
         for start, end in zip(cuts, [*cuts[1:], rows], strict=True):
             part = device.from_arrow(whole.slice(start, end - start))
             rest = _rest(device, whole, keys, (start, end), calls)
-            given = device.to_arrow(device.window(window, part, lambda: None, rest), fields)
+            given = device.to_arrow(device.window(window, part, rest), fields)
             for i, call in enumerate(calls):
                 pair = (given.column(i), expected.column(i).slice(start, end - start))
                 mine, other = (pa.RecordBatch.from_arrays([column], [f"{call}"]) for column in pair)
@@ -248,8 +248,8 @@ def _check(
     rows = cpu.sort(batch, [*(SortKey(key) for key in partition), *order])
     names = tuple(f"c{i}" for i in range(len(calls)))
     window = Window(SingleRow(), partition, order, tuple(calls), names)
-    expected = cpu.window(window, rows, lambda: None)
-    found = device.window(window, device.from_arrow(rows), lambda: None)
+    expected = cpu.window(window, rows)
+    found = device.window(window, device.from_arrow(rows))
     fields = [Field(name, call.type) for name, call in zip(names, calls, strict=True)]
     given = device.to_arrow(found, fields)
     theirs = pa.RecordBatch.from_arrays(expected.columns, list(names))

@@ -23,6 +23,7 @@ from bamquery.engine.cpu.kernels import (
     column_of,
     compute,
     constant,
+    kept,
     nulls,
     take,
     where,
@@ -50,7 +51,7 @@ def _compute_where(
             raise
         if not wanted.any():
             return nulls(batch.num_rows, expression.type)
-        subset = batch.filter(mask)
+        subset = kept(batch, mask)
         values = decoded(column_of(evaluate(expression, subset), subset.num_rows))
         return take(values, pa.array(np.cumsum(wanted) - 1, mask=~wanted))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,7 +24,7 @@ from bamquery.engine.cpu.frames import (
 )
 from bamquery.engine.cpu.hashing import hash_rows
 from bamquery.engine.cpu.join_table import CpuJoinTable
-from bamquery.engine.cpu.kernels import booleans_of, nulls
+from bamquery.engine.cpu.kernels import booleans_of, kept, nulls
 from bamquery.engine.cpu.sorting import sort_batch
 from bamquery.engine.cpu.windows.compute import window_columns
 from bamquery.engine.device import RestOfPartition
@@ -135,7 +135,7 @@ class CpuDevice:
             return frame if mask.as_py() else frame.slice(0, 0)
         if isinstance(mask, pa.BooleanArray) and mask.true_count == frame.num_rows:
             return frame
-        return frame.filter(mask)
+        return kept(frame, mask)
 
     def matching(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:
         """Positions of the rows for which the predicate is true."""
@@ -170,11 +170,10 @@ class CpuDevice:
         self,
         window: Window,
         frame: pa.RecordBatch,
-        check: Callable[[], None],
         rest: RestOfPartition | None = None,
     ) -> pa.RecordBatch:
         """The values of a window's calls."""
-        return make_batch(window_columns(window, frame, check, rest), frame.num_rows)
+        return make_batch(window_columns(window, frame, rest), frame.num_rows)
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""

@@ -8,6 +8,7 @@ from typing import cast as typed
 
 import pyarrow as pa
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.frames import concatenate_columns, decoded
@@ -60,7 +61,7 @@ def _in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list
     found: list[list[Column]] = []
     start, count, size = 0, batch.num_rows // 2, 0
     while start < batch.num_rows:
-        bounds.check()
+        check_cancelled()
         piece = batch.slice(start, count)
         try:
             columns = _at_once(expressions, piece)

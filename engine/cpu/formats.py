@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.calendar import CALENDAR, Integers, days_and_rest, first_day_of_month, months_of
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -28,7 +29,6 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.rows import per_value, value_of, with_constants
 from bamquery.engine.cpu.text_sizes import occurrences, sizes, total, within_room
-from bamquery.engine.text_bounds import text_bounds
 from bamquery.engine.time_units import units_per_day
 from bamquery.errors import ExecutionError
 
@@ -204,7 +204,7 @@ def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     nothing = column_of(blank, len(column))
 
     def joined(parts: Sequence[Datum]) -> Column:
-        text_bounds().check()
+        check_cancelled()
         options = pc.JoinOptions("emit_null")
         return compute("binary_join_element_wise", nothing, *parts, blank, options=options)
 

@@ -18,6 +18,8 @@ from bamquery.engine.cpu.kernels import (
     concatenate,
     convert,
     from_values,
+    kept,
+    take_found,
     valid,
 )
 
@@ -69,15 +71,9 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
     if isinstance(positions, np.ndarray) and _is_most(positions, batch):
         mask = np.zeros(batch.num_rows, np.bool_)
         mask[positions] = True
-        return batch.filter(booleans(mask))
+        return kept(batch, booleans(mask))
     indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
-    return make_batch([_taken(column, indices) for column in batch.columns], len(indices))
-
-
-def _taken(column: Column, indices: Any) -> Column:
-    taken: Any = pc.take(column, indices, boundscheck=False)  # positions are found, not given
-    found: Column = taken
-    return found
+    return make_batch([take_found(column, indices) for column in batch.columns], len(indices))
 
 
 def _is_run(positions: NDArray[np.int64]) -> bool:

@@ -6,12 +6,15 @@ A datum is an array (one value a row of the frame) or a scalar (the same value o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from bamquery.engine.cancellation import interruptible
 
 Column: TypeAlias = "pa.Array[Any]"
 Constant: TypeAlias = "pa.Scalar[Any]"
@@ -25,6 +28,11 @@ Kind: TypeAlias = Any
 _pa: Any = pa
 _pc: Any = pc
 
+_LONG: Final = 64 << 20
+"""Bytes from which a call is made so that Ctrl-C need not wait for its end: it takes a tenth of a second."""
+_LONG_SORT: Final = 8 << 20
+"""The same of a sort, which takes longer."""
+
 AnyDatum = TypeVar("AnyDatum", "pa.Array[Any]", "pa.Scalar[Any]", "pa.Array[Any] | pa.Scalar[Any]")
 
 
@@ -34,8 +42,16 @@ def compute(name: str, *arguments: Datum, options: pc.FunctionOptions | None = N
     Raises:
         pa.ArrowInvalid: the kernel cannot compute a value.
     """
-    result: Column = _pc.call_function(name, list(arguments), options)
-    return result
+    columns = [datum for datum in arguments if isinstance(datum, pa.Array)]
+    return cast(Column, _call(columns, _pc.call_function, name, arguments, options))
+
+
+def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function of Arrow's, of values (arrays, batches, tables) which it works on."""
+    # Slices count with all that they are slices of, and to be exact takes twenty times as long.
+    if sum(v.get_total_buffer_size() for v in values) >= _LONG and sum(v.nbytes for v in values) >= _LONG:
+        return interruptible(function, *arguments)
+    return function(*arguments)
 
 
 def is_constant(datum: Datum) -> bool:
@@ -81,14 +97,37 @@ def convert_unchecked(datum: Column, kind: pa.DataType) -> Column:
 
 def concatenate(columns: Sequence[Column]) -> Column:
     """Values of one or more arrays of one type."""
-    return columns[0] if len(columns) == 1 else cast(Column, _pa.concat_arrays(list(columns)))
+    return columns[0] if len(columns) == 1 else cast(Column, _call(columns, _pa.concat_arrays, columns))
 
 
 def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
     """Values at positions; null where the position is null."""
-    if isinstance(positions, pa.Array):
-        return cast(Column, _pc.take(column, positions))
-    return cast(Column, _pc.take(column, _pa.array(positions), boundscheck=False))  # they are our own
+    if not isinstance(positions, pa.Array):
+        return take_found(column, _pa.array(positions))
+    return cast(Column, _call([column, positions], _pc.take, column, positions))
+
+
+def take_found(column: Column, positions: Column) -> Column:
+    """Values at positions that are there, as they were found and not given; null where one is null."""
+    return cast(Column, _call([column, positions], partial(_pc.take, boundscheck=False), column, positions))
+
+
+def kept(batch: pa.RecordBatch, mask: Column) -> pa.RecordBatch:
+    """The rows for which the mask is true."""
+    return cast(pa.RecordBatch, _call([batch], batch.filter, mask))
+
+
+def sorted_places(columns: Sequence[Column], directions: Sequence[str]) -> Column:
+    """Places of the values in order of the first column, then of the next: nulls last, NaN before them.
+
+    The sort is stable; each direction is "ascending" or "descending".
+    """
+    table = _pa.table(list(columns), names=[str(i) for i in range(len(columns))])
+    order = [(str(i), direction) for i, direction in enumerate(directions)]
+    function = partial(_pc.sort_indices, sort_keys=order)
+    if table.get_total_buffer_size() >= _LONG_SORT and table.nbytes >= _LONG_SORT:
+        return cast(Column, interruptible(function, table))
+    return cast(Column, function(table))
 
 
 def any_true(mask: Column) -> bool:

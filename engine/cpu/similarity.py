@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.kernels import Implementation
 from bamquery.engine.cpu.rows import per_value
-from bamquery.engine.text_bounds import text_bounds
 
 _BOOST_ABOVE: Final = 0.7
 _PREFIX_WEIGHT: Final = 0.1
@@ -24,11 +24,10 @@ def _by_row(text: bytes, width: int) -> Iterator[tuple[int, int]]:
     Raises:
         CancelledError: it does not.
     """
-    check = text_bounds().check
     every = max(_CELLS // max(width, 1), 1)
     for number, byte in enumerate(text):
         if number % every == 0:
-            check()
+            check_cancelled()
         yield number, byte
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import decoded, take_batch
 from bamquery.engine.cpu.interval_columns import order_key
-from bamquery.engine.cpu.kernels import Column, Constant, any_true, compute, take
+from bamquery.engine.cpu.kernels import Column, Constant, any_true, compute, sorted_places, take
 from bamquery.plan.nodes import SortKey
 from bamquery.plan.types import INTERVAL
 
@@ -44,9 +44,7 @@ def sorted_positions(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int 
         contenders = _contenders(columns[0], directions[0], limit)
     if contenders is not None:
         columns = [take(column, contenders) for column in columns]
-    table: Any = pa.table(columns, names=[str(i) for i in range(len(columns))])
-    order: Any = [(str(i), direction) for i, direction in enumerate(directions)]
-    positions: Column = pc.sort_indices(table, sort_keys=order)
+    positions = sorted_places(columns, directions)
     if limit is not None:
         positions = positions.slice(0, limit)
     return positions if contenders is None else take(contenders, positions)

@@ -214,13 +214,12 @@ class CudaDevice:
         self,
         window: Window,
         frame: CudaFrame,
-        check: Callable[[], None],
         rest: RestOfPartition | None = None,
     ) -> CudaFrame:
         """The values of a window's calls."""
         return self._on_gpu(
             "a window",
-            lambda: make_frame(window_columns(self.kernels, window, frame, check, rest), frame.rows),
+            lambda: make_frame(window_columns(self.kernels, window, frame, rest), frame.rows),
         )
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:

@@ -11,6 +11,7 @@ from typing import Final, Generic
 
 import numpy as np
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame, RestOfPartition
 from bamquery.engine.memory import Reservation
@@ -52,7 +53,7 @@ class Portion(Generic[Frame]):
     runs: Sequence[Run[Frame]]
     constants: Sequence[tuple[int, Frame]]
 
-    def computed(self, device: Device[Frame], check: Callable[[], None]) -> Frame:
+    def computed(self, device: Device[Frame]) -> Frame:
         """The rows with the calls' values, in the calls' order.
 
         Raises:
@@ -61,11 +62,11 @@ class Portion(Generic[Frame]):
         frames = [self.frame]
         calls: list[int] = []
         for run in self.runs:
-            values = device.window(run.window, run.rows, check, run.rest)
+            values = device.window(run.window, run.rows, run.rest)
             frames.append(device.slice(values, run.first, self.count))
             calls += run.calls
         for call, row in self.constants:
-            check()
+            check_cancelled()
             frames.append(device.take(row, np.zeros(self.count, np.int64)))
             calls.append(call)
         places = np.argsort(calls) + self.columns

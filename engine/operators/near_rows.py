@@ -96,9 +96,7 @@ class NearRows(Generic[Frame]):
     def _counted(self, calls: tuple[WindowCall, ...], rows: Frame, row: int) -> int:
         """Rows in the largest of some frames of a row."""
         names = tuple(str(i) for i in range(len(calls)))
-        values = self._device.window(
-            replace(self._window, calls=calls, names=names), rows, self._context.check_cancelled
-        )
+        values = self._device.window(replace(self._window, calls=calls, names=names), rows)
         fields = [Field(name, _COUNT) for name in names]
         batch = self._device.to_arrow(self._device.slice(values, row, 1), fields)
         return max(int(column[0].as_py()) for column in batch.columns)

@@ -58,8 +58,8 @@ class Window(Operator[Frame], Generic[Frame]):
             if piece is None:
                 return None
             if isinstance(piece, Portion):
-                return piece.computed(device, context.check_cancelled)
-            values = device.window(self._window, piece, context.check_cancelled)
+                return piece.computed(device)
+            values = device.window(self._window, piece)
             return device.join_columns([piece, values])
 
         busy: deque[int] = deque()  # bytes of pieces that are computed, or whose answers wait

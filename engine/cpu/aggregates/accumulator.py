@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute
 from bamquery.engine.cpu.once import remembered
-from bamquery.engine.text_bounds import text_bounds
 
 Codes: TypeAlias = NDArray[Any]
 """Group number of each row (or of each state)."""
@@ -72,7 +72,7 @@ def without_nulls(column: Column, codes: Codes) -> tuple[Column, Codes]:
 
 def add_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any]:
     """Sum of each group's values."""
-    text_bounds().check()
+    check_cancelled()
     if groups == 1:
         return np.atleast_1d(values.sum(dtype=values.dtype))
     if values.dtype == np.float64:
@@ -85,7 +85,7 @@ def add_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any
 
 def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
     """Rows of each group."""
-    text_bounds().check()
+    check_cancelled()
     if groups == 1:
         return np.array([len(codes)])
     return remembered(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pyarrow as pa
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import as_type, decoded
 from bamquery.engine.cpu.kernels import Column, from_values, nulls
@@ -22,7 +21,7 @@ _IN_FRAME = ("first_value", "last_value", "nth_value")
 
 
 def window_columns(
-    window: Window, batch: pa.RecordBatch, check: Callable[[], None], rest: RestOfPartition | None = None
+    window: Window, batch: pa.RecordBatch, rest: RestOfPartition | None = None
 ) -> list[Column]:
     """The values of the window's calls for whole partitions of rows in its order, or for some of one's rows.
 
@@ -38,11 +37,11 @@ def window_columns(
     frames: dict[WindowFrame, list[Ranges]] = {}
     columns: list[Column] = []
     for number, call in enumerate(window.calls):
-        check()
+        check_cancelled()
         if call.frame not in frames and _has_frame(call):
             frames[call.frame] = find_frames(call.frame, partitions, window.order, batch)
         outside = None if rest is None else (rest.before[number], rest.after[number])
-        column = _value(call, partitions, frames.get(call.frame, []), batch, check, outside=outside)
+        column = _value(call, partitions, frames.get(call.frame, []), batch, outside=outside)
         columns.append(as_type(column, call.type))
         assert columns[-1].type == call.type, (call.call.function, columns[-1].type)
     return columns
@@ -58,7 +57,6 @@ def _value(
     partitions: Partitions,
     frames: list[Ranges],
     batch: pa.RecordBatch,
-    check: Callable[[], None],
     *,
     outside: Outside | None,
 ) -> Column:
@@ -67,7 +65,7 @@ def _value(
     if name in RANKINGS:
         return from_values(RANKINGS[name](partitions), call.type)
     if not (name in _IN_FRAME or name in ("ntile", "lag", "lead")):
-        return framed_aggregate(call, batch, frames, check, outside)
+        return framed_aggregate(call, batch, frames, outside)
     arguments = [decoded(column) for column in evaluate_columns(call.arguments, batch)]
     if name == "ntile":
         return ntile(partitions, arguments[0])

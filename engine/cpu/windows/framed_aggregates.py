@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.gathered import Gathered
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
@@ -22,7 +23,6 @@ from bamquery.engine.cpu.windows.frames import Ranges, clipped
 from bamquery.engine.cpu.windows.partitions import Positions
 from bamquery.engine.cpu.windows.running import Edges, by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cpu.windows.state_tree import StateTree
-from bamquery.engine.text_bounds import text_bounds
 from bamquery.plan.expressions import AggregateCall
 
 Outside: TypeAlias = tuple["CpuGroups | None", "CpuGroups | None"]
@@ -38,10 +38,9 @@ def framed_aggregate(
     call: AggregateCall,
     batch: pa.RecordBatch,
     frames: Sequence[Ranges],
-    check: Callable[[], None],
     outside: Outside | None = None,
 ) -> Column:
-    """The aggregate of each row's frame; `check` is called between steps, and raises to stop.
+    """The aggregate of each row's frame.
 
     With `outside`, frames may begin before the batch and end behind it: there these states are.
 
@@ -72,12 +71,12 @@ def framed_aggregate(
     if not whole and can_run(accumulator, frames):
         return take(by_running(accumulator, rows, frames[0], edges), numbers)
     if whole:
-        pieces = list(_by_rows(accumulator, rows, frames, distinct, check))
+        pieces = list(_by_rows(accumulator, rows, frames, distinct))
     else:
         tree = StateTree(accumulator, rows, edges)
         pieces = []
         for start in range(0, len(frames[0].start), _FRAMES):
-            check()
+            check_cancelled()
             pieces.append(tree.answers(_some(frames, slice(start, start + _FRAMES))))
     return take(concatenate_columns(pieces), numbers)
 
@@ -102,14 +101,20 @@ def _different(frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
     changes[:1] = True
     for frame in frames:
         for edges in (frame.start, frame.end):
-            text_bounds().check()
+            check_cancelled()
             changes[1:] |= edges[1:] != edges[:-1]
     numbers: Positions = np.cumsum(changes) - 1
+    check_cancelled()
     return numbers, _some(frames, np.flatnonzero(changes))
 
 
 def _some(frames: Sequence[Ranges], which: slice | Positions) -> list[Ranges]:
-    return [Ranges(frame.start[which], frame.end[which]) for frame in frames]
+    found = []
+    for frame in frames:
+        starts = frame.start[which]
+        check_cancelled()
+        found.append(Ranges(starts, frame.end[which]))
+    return found
 
 
 def _apart(frame: Ranges) -> bool:
@@ -122,7 +127,6 @@ def _by_rows(
     rows: Column,
     frames: Sequence[Ranges],
     distinct: int,
-    check: Callable[[], None],
 ) -> Generator[Column, None, None]:
     """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
     starts = np.stack([frame.start for frame in frames], axis=1)
@@ -130,7 +134,7 @@ def _by_rows(
     ends = np.cumsum(sizes.sum(axis=1))
     begin = 0
     while begin < len(ends):
-        check()
+        check_cancelled()
         done = int(ends[begin - 1]) if begin else 0
         end = max(int(np.searchsorted(ends, done + _ROWS, side="right")), begin + 1)
         own_starts, own_sizes = starts[begin:end].ravel(), sizes[begin:end].ravel()

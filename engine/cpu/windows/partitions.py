@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.grouping import canonical, group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, valid, values_of
 from bamquery.engine.device import RestOfPartition
-from bamquery.engine.text_bounds import text_bounds
 
 Positions = NDArray[np.int64]
 
@@ -50,7 +50,7 @@ class Partitions:
     @cached_property
     def start(self) -> Positions:
         """First row of each row's partition."""
-        text_bounds().check()
+        check_cancelled()
         return self.starts[self.number] - self.rest.rows_before
 
     @cached_property
@@ -90,13 +90,13 @@ class Partitions:
     @cached_property
     def peer_start(self) -> Positions:
         """First peer of each row."""
-        text_bounds().check()
+        check_cancelled()
         return self.peer_begins[self.peers]
 
     @cached_property
     def peer_end(self) -> Positions:
         """End of each row's peers."""
-        text_bounds().check()
+        check_cancelled()
         return self.peer_ends[self.peers]
 
 
@@ -116,7 +116,7 @@ def _changes(columns: Sequence[Column], rows: int) -> NDArray[np.bool_]:
     changes = np.zeros(rows, np.bool_)
     changes[:1] = True
     for column in columns:
-        text_bounds().check()
+        check_cancelled()
         changes[1:] |= _changes_of(column)
     return changes
 
@@ -145,7 +145,7 @@ def _changes_of(column: Column) -> NDArray[np.bool_]:
 
 
 def _numbers(starts: Positions, rows: int) -> Positions:
-    text_bounds().check()  # all of these take a while where a partition has millions of rows
+    check_cancelled()  # all of these take a while where a partition has millions of rows
     marks = np.zeros(rows, np.int64)
     marks[starts] = 1
     numbers: Positions = np.cumsum(marks) - 1
@@ -153,5 +153,5 @@ def _numbers(starts: Positions, rows: int) -> Positions:
 
 
 def _ends(starts: Positions, rows: int) -> Positions:
-    text_bounds().check()
+    check_cancelled()
     return np.append(starts[1:], rows)

@@ -8,25 +8,26 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts, concatenate_parts
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
-from bamquery.engine.text_bounds import text_bounds
 
 Edges: TypeAlias = tuple[Parts, Parts]
 """One state of what comes before the rows, and one of what comes after; positions count from the first."""
 
+_ROWS: Final = 1 << 22
+"""Answers that are written between two questions whether to go on."""
 _ROWS_A_START: Final = 256
 """Rows for each start of a frame from which a pass over each start's rows beats a tree over all."""
 
 
 def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = None) -> Parts:
     """The state of each row; with edges, before them that of what comes before, and behind them the other."""
-    check = text_bounds().check
-    check()
+    check_cancelled()
     parts = accumulator.partial(rows, np.arange(len(rows)), len(rows))
-    check()
+    check_cancelled()
     if edges is None:
         return parts
     before, after = edges
@@ -67,18 +68,21 @@ def by_running(accumulator: Accumulator, rows: Column, frame: Ranges, edges: Edg
     first = np.flatnonzero(np.append(True, frame.start[1:] != frame.start[:-1]))
     last = np.append(first[1:], len(frame.start))
     parts: list[NDArray[Any]] = []
-    check = text_bounds().check
     for state, empty, scan in zip(states, nothing, accumulator.scans, strict=True):
         own = np.empty(len(filled), state.dtype)
         own[:] = empty[0]
         with np.errstate(all="ignore"):
             for begin, end in zip(first.tolist(), last.tolist(), strict=True):
-                check()
+                check_cancelled()
                 low, high = int(frame.start[begin]), int(frame.end[end - 1])
-                if low < high:
-                    so_far = scan.accumulate(state[low:high])
-                    inside = filled[begin:end]
-                    own[begin:end][inside] = so_far[frame.end[begin:end][inside] - 1 - low]
+                if low >= high:
+                    continue
+                so_far = scan.accumulate(state[low:high])
+                for place in range(begin, end, _ROWS):
+                    check_cancelled()
+                    piece = slice(place, min(place + _ROWS, end))
+                    inside = filled[piece]
+                    own[piece][inside] = so_far[frame.end[piece][inside] - 1 - low]
         parts.append(own)
     return accumulator.final(tuple(parts))
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import pylibcudf as plc
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels, Operand
@@ -30,7 +30,6 @@ def window_columns(
     kernels: Kernels,
     window: Window,
     frame: CudaFrame,
-    check: Callable[[], None],
     rest: RestOfPartition | None = None,
 ) -> list[plc.Column]:
     """The values of the window's calls for whole partitions of rows in its order, or for some of one's rows.
@@ -50,11 +49,11 @@ def window_columns(
     frames: dict[WindowFrame, list[Ranges]] = {}
     columns: list[plc.Column] = []
     for number, call in enumerate(window.calls):
-        check()
+        check_cancelled()
         if call.frame not in frames and _has_frame(call):
             frames[call.frame] = find_frames(call.frame, partitions, window.order, frame)
         outside = None if rest is None else (rest.before[number], rest.after[number])
-        column = _value(partitions, call, frames.get(call.frame, []), frame, check, outside=outside)
+        column = _value(partitions, call, frames.get(call.frame, []), frame, outside=outside)
         assert column.type().id() == device_type(call.type).id(), call.call.function
         columns.append(column)
     return columns
@@ -70,7 +69,6 @@ def _value(
     window: WindowCall,
     frames: list[Ranges],
     frame: CudaFrame,
-    check: Callable[[], None],
     *,
     outside: Outside | None,
 ) -> plc.Column:
@@ -79,7 +77,7 @@ def _value(
     if name in RANKINGS:
         return kernels.convert(RANKINGS[name](partitions).column, device_type(call.type))
     if name not in _IN_FRAME and name not in _BY_PLACE:
-        return framed_aggregate(kernels, call, frame, frames, check, outside=outside)
+        return framed_aggregate(kernels, call, frame, frames, outside=outside)
     arguments = evaluate_columns(kernels, call.arguments, frame)
     if name == "ntile":
         return ntile(partitions, arguments[0])

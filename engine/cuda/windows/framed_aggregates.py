@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
 from bamquery.engine.cuda.aggregates.gathered import Gathered
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
@@ -38,11 +39,10 @@ def framed_aggregate(
     call: AggregateCall,
     frame: CudaFrame,
     ranges: Sequence[Ranges],
-    check: Callable[[], None],
     *,
     outside: Outside | None = None,
 ) -> plc.Column:
-    """The aggregate of each row's frame; `check` is called between steps, and raises to stop.
+    """The aggregate of each row's frame.
 
     With `outside`, frames may begin before the rows and end behind them: there these states are.
 
@@ -72,14 +72,14 @@ def framed_aggregate(
         found = by_running(kernels, accumulator, rows, ranges[0])
     elif whole or (edges is None and len(ranges) == 1 and _apart(ranges[0])):
         distinct = len(call.arguments) if call.distinct else 0
-        pieces = list(_by_rows(kernels, accumulator, rows, ranges, distinct=distinct, check=check))
+        pieces = list(_by_rows(kernels, accumulator, rows, ranges, distinct=distinct))
         found = kernels.joined(pieces)
     else:
         tree = StateTree(kernels, accumulator, rows, edges)
         pieces = []
         count = len(ranges[0].start)
         for start in range(0, count, _FRAMES):
-            check()
+            check_cancelled()
             pieces.append(tree.answers([r.cut(start, min(start + _FRAMES, count)) for r in ranges]))
         found = kernels.joined(pieces)
     return kernels.gather([found], numbers.column)[0]
@@ -127,10 +127,9 @@ def _by_rows(
     ranges: Sequence[Ranges],
     *,
     distinct: int,
-    check: Callable[[], None],
 ) -> Generator[plc.Column, None, None]:
     """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
-    check()
+    check_cancelled()
     starts = _side_by_side(kernels, [one.start for one in ranges])
     sizes = _side_by_side(kernels, [one.sizes() for one in ranges])
     total, frames = sizes.total(), len(ranges[0].start)
@@ -138,7 +137,7 @@ def _by_rows(
         middle = frames // 2
         for start, end in ((0, middle), (middle, frames)):
             half = [one.cut(start, end) for one in ranges]
-            yield from _by_rows(kernels, accumulator, rows, half, distinct=distinct, check=check)
+            yield from _by_rows(kernels, accumulator, rows, half, distinct=distinct)
         return
     offsets = sizes.totals().cut(0, len(sizes))
     places = (starts - offsets).repeats(sizes) + Vector.positions(kernels, total)

@@ -68,3 +68,11 @@ def test_scans_prune_by_what_was_folded() -> None:
         database.sql("CREATE TABLE days AS SELECT DATE '2024-01-01' + i AS day FROM (VALUES (1), (40)) v(i)")
         plan = database.sql("SELECT day FROM days WHERE day > last_day(make_date(2024, 1, 5))").explain()
         assert "filter: (day > '2024-01-31')" in plan
+
+
+def test_what_takes_long_is_left_to_the_query() -> None:
+    (call,) = folded("SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))")
+    assert isinstance(call, Call)
+    (literal,) = folded("SELECT levenshtein(repeat('ab', 100), repeat('ba', 100))")
+    assert isinstance(literal, Literal)
+    assert literal.value.as_py() == 2

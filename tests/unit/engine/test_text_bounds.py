@@ -10,6 +10,7 @@ import pytest
 
 import bamquery
 from bamquery.engine import text_bounds
+from bamquery.engine.cancellation import asking
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.text_bounds import LargeTextError, TextBounds, bounded, require_room
 from bamquery.errors import CancelledError, MemoryLimitError
@@ -39,7 +40,7 @@ def connection(tmp_path: Path) -> Any:
 def test_what_is_made_on_the_way_is_made_by_pieces() -> None:
     seen: list[int] = []
     length = Call("length", (repeated(10_000),), pa.int64())
-    with bounded(TextBounds(piece=1 << 20, answer=1 << 25, check=lambda: seen.append(1))):
+    with bounded(TextBounds(piece=1 << 20, answer=1 << 25)), asking(lambda: seen.append(1)):
         found = CpuDevice().evaluate([length], batch())
         assert found.column(0).to_pylist() == [30_000] * ROWS
         pieces = len(seen)
@@ -58,7 +59,7 @@ def test_pieces_ask_whether_to_go_on() -> None:
         raise CancelledError("stop")
 
     length = Call("length", (repeated(10_000),), pa.int64())
-    with bounded(TextBounds(piece=1 << 20, check=cancelled)), pytest.raises(CancelledError):
+    with bounded(TextBounds(piece=1 << 20)), asking(cancelled), pytest.raises(CancelledError):
         CpuDevice().evaluate([length], batch())
 
 
@@ -75,14 +76,14 @@ def test_steps_of_a_window_ask_whether_to_go_on(allowed: int) -> None:
     call = WindowCall(AggregateCall("sum", (number,), HUGEINT))
     window = Window(SingleRow(), (), (SortKey(number),), (call,), ("c",))
     rows = pa.record_batch({"i": pa.array(range(ROWS), pa.int64())})
-    with bounded(TextBounds(check=check)), pytest.raises(CancelledError):
-        CpuDevice().window(window, rows, lambda: None)
+    with asking(check), pytest.raises(CancelledError):
+        CpuDevice().window(window, rows)
 
 
 def test_bounds_of_a_query() -> None:
-    bounds = TextBounds.of_query(1 << 30, 2, lambda: None)
+    bounds = TextBounds.of_query(1 << 30, 2)
     assert (bounds.piece, bounds.answer, bounds.most) == (32 << 20, 32 << 20, 256 << 20)
-    small = TextBounds.of_query(1 << 20, 2, lambda: None)
+    small = TextBounds.of_query(1 << 20, 2)
     assert (small.piece, small.answer, small.most) == (4 << 20, 4 << 20, 16 << 20)
     with bounded(bounds):
         require_room("repeat()", 32 << 20, 2)
@@ -204,5 +205,5 @@ def test_long_texts_ask_whether_to_go_on(name: str) -> None:
     other = Literal(pa.scalar("ba" * 100_000, TEXT))
     kind = pa.float64() if name == "jaro_similarity" else pa.int64()
     alike = Call(name, (ColumnRef(0, "s", TEXT), other), kind)
-    with bounded(TextBounds(check=cancelled)), pytest.raises(CancelledError):
+    with asking(cancelled), pytest.raises(CancelledError):
         CpuDevice().evaluate([alike], text)

@@ -1,0 +1,86 @@
+"""Whether the query that a thread works for was cancelled: asked in the middle of long steps.
+
+What cannot ask, such as a call into a library, is left to itself where the query is cancelled: it comes to
+its end on a thread of its own, and nobody looks at its answer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+Answer = TypeVar("Answer")
+
+_PATIENCE: Final = 0.05
+"""Seconds from a query's end until who waits for a call notices."""
+
+
+class _Current(threading.local):
+    check: Callable[[], None] | None = None
+
+
+_current = _Current()
+
+
+def check_cancelled() -> None:
+    """Stop here where this thread's query was cancelled; outside of queries go on.
+
+    Raises:
+        CancelledError: it was.
+    """
+    if _current.check is not None:
+        _current.check()
+
+
+def set_check(check: Callable[[], None] | None) -> None:
+    """What `check_cancelled` does on this thread, which works for one query only."""
+    _current.check = check
+
+
+@contextmanager
+def asking(check: Callable[[], None] | None) -> Iterator[None]:
+    """What `check_cancelled` does on this thread until the end."""
+    before = _current.check
+    _current.check = check
+    try:
+        yield
+    finally:
+        _current.check = before
+
+
+class _Call(threading.Thread):
+    """Not a daemon: the interpreter must not go away under a library that is at work."""
+
+
+def interruptible(function: Callable[..., Answer], *arguments: Any) -> Answer:
+    """`function(*arguments)`, on another thread where this one works for a query.
+
+    Arguments must own their memory, and nobody may write to it: the call may outlive the query. It should
+    take milliseconds at least, without Python's lock; a thread costs a tenth of one.
+
+    Raises:
+        CancelledError: the query was cancelled; the call goes on, as it does where somebody pressed Ctrl-C.
+    """
+    if _current.check is None:
+        return function(*arguments)
+    outcome: Future[Answer] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(function(*arguments))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    check_cancelled()
+    _Call(target=work, name="bamquery-call").start()
+    while not wait([outcome], _PATIENCE).done:
+        check_cancelled()
+    return outcome.result()
+
+
+def calls_left() -> bool:
+    """Whether a call of a cancelled query has not come to its end; that of the process would wait for it."""
+    return any(isinstance(thread, _Call) for thread in threading.enumerate())

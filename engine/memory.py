@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ _STRAINED: Final = 2
 """Part of the limit by which a process has grown before freed memory is given back."""
 _STEP: Final = 32
 """Part of it by which it grows before that is done again."""
+_PAUSE: Final = 0.01
+"""Seconds between two looks at the process: in less it grows by little, and each look holds threads up."""
 _LEAST_GROWTH: Final = 64 << 20
 """Less is not worth looking for."""
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -63,6 +66,7 @@ class MemoryBudget:
         self._certain = 0
         self._share = 1.0
         self._strained = False
+        self._looked = 0.0
         self._first = self._least = anonymous_bytes()
         self._open: dict[Reservation, int] = {}
         self._sure: dict[Reservation, Announcement] = {}
@@ -117,6 +121,10 @@ class MemoryBudget:
 
         Allocators keep what was freed, for as long as nobody else asks for just such pieces.
         """
+        now = time.monotonic()
+        if now < self._looked + _PAUSE:
+            return
+        self._looked = now
         size = anonymous_bytes()
         self._least = min(self._least, size)
         self._strained = size - self._first > max(self.limit // _STRAINED, _LEAST_GROWTH)

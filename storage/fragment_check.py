@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from bamquery.errors import CorruptionError
 from bamquery.storage.block_reader import RangeMismatchError, ReadCounters
 from bamquery.storage.buffers import view
-from bamquery.storage.encodings.plain import vector_ranges
+from bamquery.storage.encodings.fixed_width import vector_ranges
 from bamquery.storage.layout import Extent
 from bamquery.storage.mapped_reader import MappedReader
 from bamquery.storage.parts import PARTS, part_ranges

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -99,6 +100,7 @@ def _footprint(
             return stored.rows_footprint(rows, candidates, block_size)
 
 
+@lru_cache(maxsize=256)
 def _spread(count: int, total: int) -> NDArray[np.int64]:
     """`count` of `total` positions, ascending, drawn so that every plan of the same query is the same."""
     if count >= total:

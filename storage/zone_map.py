@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -138,6 +139,8 @@ class Zones:
         nans = self.nans > 0
         if not value.is_valid:
             return nothing
+        if self._counts_as(value.type):
+            return self._compare_counts(operator, value)
         if pa.types.is_floating(value.type) and np.isnan(value.as_py()):
             by_operator = {
                 "=": nans,
@@ -193,10 +196,39 @@ class Zones:
 
     def _any_between(self, members: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether one of the values is within a vector's bounds, for types that are counts of something."""
-        low, high = _counts(self.minimum), _counts(self.maximum)
+        low, high = self._lows, self._highs
         following = np.searchsorted(members, low)
         found = self.known & (following < len(members))
         found[found] = members[following[found]] <= high[found]
+        return found
+
+    @cached_property
+    def _lows(self) -> NDArray[Any]:
+        """Minima of a type that counts something; anything where there is none."""
+        return _counts(self.minimum)
+
+    @cached_property
+    def _highs(self) -> NDArray[Any]:
+        return _counts(self.maximum)
+
+    def _compare_counts(self, operator: str, value: Any) -> NDArray[np.bool_]:
+        """As `_compare`, for types that count something: these have upper bounds and no NaN."""
+        number = value.as_py() if pa.types.is_integer(value.type) else value.value
+        found: NDArray[np.bool_]
+        match operator:
+            case "=":
+                found = (self._lows <= number) & (self._highs >= number)
+            case "!=":
+                found = (self._lows != number) | (self._highs != number)
+            case "<":
+                found = self._lows < number
+            case "<=":
+                found = self._lows <= number
+            case ">":
+                found = self._highs > number
+            case _:
+                found = self._highs >= number
+        found &= self.known
         return found
 
     def _plain(self, value: Any) -> Any:

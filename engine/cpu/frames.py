@@ -57,8 +57,11 @@ def concatenate_columns(columns: Sequence[Column]) -> Column:
 
 def string_bytes(column: Column) -> int:
     """Bytes of the strings or binaries that are not null; 0 for other types."""
-    if not _has_bytes(column):
+    if not _has_bytes(column) or not len(column):
         return 0
+    if not column.null_count:
+        offsets = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
+        return int(offsets[column.offset + len(column)] - offsets[column.offset])
     return int(pc.sum(compute("binary_length", column)).as_py() or 0)
 
 

@@ -14,6 +14,7 @@ from bamquery.engine.cpu.grouping import canonical
 from bamquery.engine.cpu.hashing import Hashes, hash_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, take, valid, values_of
 from bamquery.engine.cpu.key_codes import KeyCodes
+from bamquery.engine.cpu.stable_order import stable_order
 
 Positions = NDArray[np.int64]
 Portion = tuple[int, Positions, Positions]
@@ -65,7 +66,7 @@ class CpuJoinTable:
             self._starts = np.zeros(self._buckets + 2, width)
             np.cumsum(counts, out=self._starts[1:-1])
             self._starts[-1] = self._starts[-2]
-            self._order = rows[np.argsort(buckets, kind="stable")].astype(width)
+            self._order = rows[stable_order(buckets, self._buckets)].astype(width)
             self._only = self._order[:0]
 
     @property

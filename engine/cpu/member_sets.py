@@ -26,15 +26,14 @@ class _Flags:
     """One flag for each number from the least to the greatest member, and one on each side for all others."""
 
     def __init__(self, low: int, span: int, members: NDArray[np.int64]) -> None:
-        self._low = np.int64(low)
+        self._below = np.array(low).astype(np.int64) - 1  # of the lowest number it wraps around, as places do
         self._table = np.zeros(span + 2, np.bool_)
-        self._table[members - self._low + 1] = True
+        self._table[members - self._below] = True
 
     def of(self, column: Column) -> Column:
         """Whether each value is a member; null where it is null."""
         # Places that are clipped, those of differences that wrap around too, end up beside the members'.
-        places = _numbers(column) - self._low
-        places += 1
+        places = _numbers(column) - self._below
         return booleans(self._table.take(places, mode="clip"), valid(column))
 
 

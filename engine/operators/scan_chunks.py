@@ -26,6 +26,9 @@ before much is read."""
 LEAST_VECTORS: Final = 16
 """Vectors of a full chunk at least, however little memory there is."""
 
+_ENOUGH: Final = 2
+"""Part of a full chunk with which it ends where its fragment does."""
+
 CHUNK_PIECES: Final = 32
 """Most fragments of one chunk: each keeps a file open while the chunk is in work."""
 
@@ -161,7 +164,11 @@ def chunks(
             end = int(vectors[-1] + 1) * VECTOR_ROWS if used < len(survivors) else fragment.rows
             pieces.append(Piece(fragment, begin, end, vectors))
             begin, taken = end, taken + len(vectors)
-            if taken >= min(target, most) or len(pieces) >= limits.pieces:
+            full = min(target, most)
+            # A chunk of one fragment is not put together: one that is not so full is the cheaper one.
+            if begin >= fragment.rows and len(pieces) == 1 and _ENOUGH * taken >= full:
+                full = taken
+            if taken >= full or len(pieces) >= limits.pieces:
                 yield Chunk(tuple(pieces))
                 pieces, taken, target = [], 0, min(limits.growth * target, limits.vectors)
     if pieces:

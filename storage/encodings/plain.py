@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery import _native
 from bamquery.errors import CorruptionError
 from bamquery.storage.block_reader import BlockReader, RangeMismatchError, ReadCounters
 from bamquery.storage.buffers import view
 from bamquery.storage.encodings.encoding import Footprint, VectorChecksums
-from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, Extent
+from bamquery.storage.encodings.fixed_width import fixed_footprint, vector_ranges, whole_footprint
+from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout
 from bamquery.storage.types import value_bits
 
 _BITMAP_BYTES = VECTOR_ROWS // 8
@@ -91,8 +90,7 @@ class PlainColumn:
 
     def vectors_footprint(self, vectors: NDArray[np.int64], block_size: int) -> Footprint:
         """See `StoredColumn.vectors_footprint`."""
-        ranges = vector_ranges(self._place.layout.values, self._bits, vectors)
-        own = Footprint(*_native.count_range_blocks(*ranges, block_size))
+        own = whole_footprint(self._place.layout.values, self._bits, vectors, block_size)
         return own + self._validity.vectors_footprint(vectors, block_size)
 
     def rows_footprint(
@@ -141,9 +139,11 @@ class Validity:
     ) -> pa.Buffer | None:
         """The bits of `rows`, packed, or None if none of their vectors has a null."""
         validity = self._place.layout.validity
+        if validity is None:
+            return None
         vectors = rows // VECTOR_ROWS
         nulls = self._place.null_counts[vectors]
-        if validity is None or not nulls.any():
+        if not nulls.any():
             return None
         valid = nulls == 0
         unknown = ~valid & (nulls < self._place.vector_rows(vectors))
@@ -157,8 +157,7 @@ class Validity:
         validity = self._place.layout.validity
         if validity is None:
             return Footprint(0, 0)
-        ranges = vector_ranges(validity, 1, self._mixed(vectors))
-        return Footprint(*_native.count_range_blocks(*ranges, block_size))
+        return whole_footprint(validity, 1, self._mixed(vectors), block_size)
 
     def rows_footprint(
         self, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
@@ -179,38 +178,3 @@ class Validity:
         """Those of `vectors` that have nulls and values."""
         nulls = self._place.null_counts[vectors]
         return vectors[(nulls > 0) & (nulls < self._place.vector_rows(vectors))]
-
-
-def vector_ranges(
-    extent: Extent, bits: int, vectors: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Offsets and lengths of vectors in a buffer with `bits` bits a row."""
-    size = VECTOR_ROWS * bits // 8
-    offsets = vectors * size
-    lengths = np.minimum(extent.length - offsets, size)
-    return extent.offset + offsets, lengths
-
-
-def fixed_footprint(
-    extent: Extent, bits: int, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
-) -> Footprint:
-    """What reading single rows of a buffer with `bits` bits a row takes; a number of rows is anywhere."""
-    if isinstance(rows, int):
-        whole = _native.count_range_blocks(*vector_ranges(extent, bits, vectors), block_size)
-        return scattered(rows, Footprint(*whole))
-    if bits == 1:
-        return Footprint(*_native.count_bit_blocks(extent.offset, rows, block_size))
-    return Footprint(*_native.count_row_blocks(extent.offset, bits // 8, bits // 8, rows, block_size))
-
-
-def scattered(pieces: int, whole: Footprint) -> Footprint:
-    """What `pieces` reads of single blocks take where each is as likely to hit any block of `whole`.
-
-    A block is hit with probability 1 - exp(-pieces / blocks), and starts a run unless the block before it,
-    which all but the first of each of the whole's runs have, is hit too.
-    """
-    if pieces <= 0 or not whole.blocks:
-        return Footprint(0, 0)
-    hit = -math.expm1(-pieces / whole.blocks)
-    runs = whole.blocks * hit - (whole.blocks - whole.runs) * hit * hit
-    return Footprint(max(round(runs), 1), max(round(whole.blocks * hit), 1))

@@ -12,7 +12,8 @@ from bamquery import _native
 from bamquery.storage.block_reader import BlockReader, ReadCounters
 from bamquery.storage.buffers import view
 from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.plain import ColumnPlace, Validity, scattered
+from bamquery.storage.encodings.fixed_width import scattered
+from bamquery.storage.encodings.plain import ColumnPlace, Validity
 from bamquery.storage.layout import VECTOR_ROWS
 
 _OFFSET_BYTES: Final = 8

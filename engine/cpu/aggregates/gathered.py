@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,8 @@ from bamquery.engine.cpu.aggregates.accumulator import (
 from bamquery.engine.cpu.frames import make_batch
 from bamquery.engine.cpu.kernels import Column, compute, from_values, take, values_of
 from bamquery.engine.cpu.sorting import sorted_positions
+from bamquery.engine.cpu.stable_order import stable_order
 from bamquery.plan.expressions import ColumnRef, SortKey
-
-_SHORT: Final = 1 << 16
 
 
 class Gathered(Accumulator):
@@ -36,9 +35,7 @@ class Gathered(Accumulator):
         counts = count_by_group(codes, groups)
         if groups == 1:
             return (lists_of(column, counts),)
-        # Numbers of 16 bits are sorted by their digits, which is several times quicker.
-        short = codes.astype(np.uint16) if groups <= _SHORT else codes
-        return (lists_of(take(column, np.argsort(short, kind="stable")), counts),)
+        return (lists_of(take(column, stable_order(codes, groups)), counts),)
 
     def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
         """The lists, joined in the states' order."""
@@ -46,7 +43,7 @@ class Gathered(Accumulator):
         assert isinstance(lists, pa.Array)
         # In order already where there is one group, or each state has others: their values stay in place.
         apart = bool((codes[1:] >= codes[:-1]).all())
-        joined = lists if apart else take(lists, np.argsort(codes, kind="stable"))
+        joined = lists if apart else take(lists, stable_order(codes, groups))
         lengths = np.zeros(groups, np.int64)
         np.add.at(lengths, codes, values_of(compute("list_value_length", lists)))
         return (lists_of(flat(joined), lengths),)

@@ -8,7 +8,7 @@ from typing import Final
 
 from bamquery.storage.device_profile import DeviceProfile
 from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.plain import scattered
+from bamquery.storage.encodings.fixed_width import scattered
 from bamquery.storage.layout import VECTOR_ROWS
 from bamquery.storage.read_planner import Strategy, expected_vectors
 

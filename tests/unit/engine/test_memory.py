@@ -127,14 +127,23 @@ def test_a_process_that_grows_gives_freed_memory_back(monkeypatch: pytest.Monkey
         given_back.append(size[0])
         size[0] -= 100 << 20
 
+    now = [100.0]
     monkeypatch.setattr(memory_module, "anonymous_bytes", lambda: size[0])
     monkeypatch.setattr(memory_module, "release_unused", release)
+    monkeypatch.setattr(memory_module.time, "monotonic", lambda: now[0])
     budget = MemoryBudget(1 << 30)
     for grown in (0, 511, 513, 10, 32, 90):  # more than half of the limit, then a thirty-second of it more
         size[0] += grown << 20
+        now[0] += 1
         budget.relieve()
         budget.relieve_thread()
     assert len(given_back) == 3
+    size[0] += 1 << 30
+    for pause in (0.0, 0.006, 0.006):  # it is not looked at after each chunk of some microseconds
+        assert len(given_back) == 3
+        now[0] += pause
+        budget.relieve()
+    assert len(given_back) == 4
     assert anonymous_bytes() > 0
 
 

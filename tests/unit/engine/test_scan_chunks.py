@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,17 @@ def test_limits_of_a_device() -> None:
     )
     found = list(chunks([fragment], ANY, ["x"], True, limits))
     assert [len(chunk.pieces[0].vectors) for chunk in found] == [2, 8, 24, 24, 24, 18]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "expected"),
+    [(40, [[40], [40], [40]]), (20, [[20, 20, 20]]), (90, [[64], [26, 38], [52], [64], [26]])],
+)
+def test_chunks_end_with_fragments_that_half_fill_them(vectors: int, expected: list[list[int]]) -> None:
+    made = [FakeFragment(vectors * VECTOR_ROWS, list(range(vectors))) for _ in range(3)]
+    limits = ChunkLimits(vectors=64, stored_bytes=1 << 40, first=64, growth=2, pieces=8, widest=False)
+    found = chunks(made, ANY, ["x"], True, limits)
+    assert [[len(piece.vectors) for piece in chunk.pieces] for chunk in found] == expected
 
 
 def test_without_zone_maps_or_predicates_every_vector_is_read() -> None:

@@ -1,10 +1,15 @@
-"""Where plain columns find their vectors, and what chance makes of scattered rows."""
+"""Where vectors of one width lie, what reading them takes, and what chance makes of scattered rows."""
 
 import numpy as np
 import pytest
 
 from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.plain import fixed_footprint, scattered, vector_ranges
+from bamquery.storage.encodings.fixed_width import (
+    fixed_footprint,
+    scattered,
+    vector_ranges,
+    whole_footprint,
+)
 from bamquery.storage.layout import VECTOR_ROWS, Extent
 
 
@@ -40,3 +45,22 @@ def test_nothing_takes_nothing() -> None:
     assert scattered(5, Footprint(0, 0)) == Footprint(0, 0)
     assert fixed_footprint(Extent(0, 8000), 64, nothing, nothing, 512) == Footprint(0, 0)
     assert fixed_footprint(Extent(0, 8000), 64, 7, nothing, 512) == Footprint(0, 0)
+
+
+@pytest.mark.parametrize("bits", [1, 32, 64, 128])
+def test_what_was_counted_before_is_not_mistaken_for_other_columns(bits: int) -> None:
+    """Whatever a thread was asked before, each answer is as if it had been asked nothing."""
+    extents = [Extent(offset, length * bits // 8) for offset in (4096, 4608) for length in (1 << 16, 60_000)]
+    arrays = [np.sort(np.random.default_rng(seed).choice(60_000, 700, replace=False)) for seed in range(5)]
+    for rows in [*arrays, *arrays]:
+        vectors = np.unique(rows // VECTOR_ROWS)
+        for extent in extents:
+            for block in (512, 4096):
+                if bits > 1:
+                    starts = extent.offset + rows * bits // 8
+                    expected = np.unique(starts // block)
+                    assert fixed_footprint(extent, bits, rows, vectors, block).blocks == len(expected)
+                offsets, lengths = vector_ranges(extent, bits, vectors)
+                pairs = zip(offsets.tolist(), lengths.tolist(), strict=True)
+                blocks = {b for o, n in pairs for b in range(o // block, (o + n - 1) // block + 1)}
+                assert whole_footprint(extent, bits, vectors, block).blocks == len(blocks)

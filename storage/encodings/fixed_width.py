@@ -1,0 +1,96 @@
+"""What reads of buffers with one width a row take; counted once for all columns of one width."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.storage.encodings.encoding import Footprint
+from bamquery.storage.layout import VECTOR_ROWS, Extent
+
+_REMEMBERED: Final = 3
+"""Rows, their vectors, and the candidates: what a chunk's columns are counted for, one after another."""
+
+
+def vector_ranges(
+    extent: Extent, bits: int, vectors: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Offsets and lengths of vectors in a buffer with `bits` bits a row."""
+    size = VECTOR_ROWS * bits // 8
+    offsets = vectors * size
+    lengths = np.minimum(extent.length - offsets, size)
+    return extent.offset + offsets, lengths
+
+
+def whole_footprint(extent: Extent, bits: int, vectors: NDArray[np.int64], block_size: int) -> Footprint:
+    """What reading whole vectors of a buffer with `bits` bits a row takes. The vectors stay as they are."""
+
+    def count() -> tuple[int, int]:
+        return _native.count_range_blocks(*vector_ranges(extent, bits, vectors), block_size)
+
+    return _remembered(vectors, (bits, extent.offset % block_size, block_size, extent.length), count)
+
+
+def fixed_footprint(
+    extent: Extent, bits: int, rows: NDArray[np.int64] | int, vectors: NDArray[np.int64], block_size: int
+) -> Footprint:
+    """What reading single rows of a buffer with `bits` bits a row takes; a number of rows is anywhere.
+
+    Rows and vectors stay as they are.
+    """
+    if isinstance(rows, int):
+        return scattered(rows, whole_footprint(extent, bits, vectors, block_size))
+    chosen = rows
+
+    def count() -> tuple[int, int]:
+        if bits == 1:
+            return _native.count_bit_blocks(extent.offset, chosen, block_size)
+        return _native.count_row_blocks(extent.offset, bits // 8, bits // 8, chosen, block_size)
+
+    return _remembered(rows, (bits, extent.offset % block_size, block_size), count)
+
+
+def scattered(pieces: int, whole: Footprint) -> Footprint:
+    """What `pieces` reads of single blocks take where each is as likely to hit any block of `whole`.
+
+    A block is hit with probability 1 - exp(-pieces / blocks), and starts a run unless the block before it,
+    which all but the first of each of the whole's runs have, is hit too.
+    """
+    if pieces <= 0 or not whole.blocks:
+        return Footprint(0, 0)
+    hit = -math.expm1(-pieces / whole.blocks)
+    runs = whole.blocks * hit - (whole.blocks - whole.runs) * hit * hit
+    return Footprint(max(round(runs), 1), max(round(whole.blocks * hit), 1))
+
+
+class _Counted(threading.local):
+    """Of a thread: arrays that were asked about last, each with what was counted for it."""
+
+    def __init__(self) -> None:
+        self.last: deque[tuple[NDArray[np.int64], dict[tuple[int, ...], Footprint]]] = deque(
+            maxlen=_REMEMBERED
+        )
+
+
+_counted = _Counted()
+
+
+def _remembered(
+    places: NDArray[np.int64], key: tuple[int, ...], count: Callable[[], tuple[int, int]]
+) -> Footprint:
+    """What `count()` gave for these places and that key, where a thread asks again soon."""
+    known = next((found for array, found in _counted.last if array is places), None)
+    if known is None:
+        known = {}
+        _counted.last.append((places, known))
+    footprint = known.get(key)
+    if footprint is None:
+        footprint = known[key] = Footprint(*count())
+    return footprint

@@ -20,8 +20,9 @@ CHUNK_BYTES: Final = 32 << 20
 """Most that a chunk of wide rows may weigh, so that many threads' chunks fit into memory."""
 
 FIRST_VECTORS: Final = 16
-"""Vectors of the first chunk; each next one is twice as large. Statistics are learnt, and a LIMIT met,
-before much is read."""
+"""Vectors of the first chunk. Statistics are learnt, and a LIMIT met, before much is read."""
+GROWTH: Final = 8
+"""How much larger each next one is until they are full: a chunk costs a millisecond whatever is in it."""
 
 LEAST_VECTORS: Final = 16
 """Vectors of a full chunk at least, however little memory there is."""
@@ -59,7 +60,7 @@ class ChunkLimits:
         """Those for a CPU's threads. `share`: of a full chunk, where memory is short."""
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
         size = max(int(CHUNK_BYTES * share), 1)
-        return ChunkLimits(vectors, size, FIRST_VECTORS, 2, CHUNK_PIECES, widest=False)
+        return ChunkLimits(vectors, size, FIRST_VECTORS, GROWTH, CHUNK_PIECES, widest=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

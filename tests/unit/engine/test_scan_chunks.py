@@ -18,6 +18,7 @@ from bamquery.engine.operators.scan_chunks import (
     CHUNK_PIECES,
     CHUNK_VECTORS,
     FIRST_VECTORS,
+    GROWTH,
     ChunkLimits,
     chunks,
 )
@@ -91,7 +92,7 @@ def test_bounds(made: list[FakeFragment]) -> None:
         # Wide rows make chunks of fewer rows, down to one vector.
         for piece in chunk.pieces:
             assert len(piece.vectors) in (0, 1) or piece.rows * piece.fragment.width <= CHUNK_BYTES
-        target = min(2 * target, CHUNK_VECTORS)
+        target = min(GROWTH * target, CHUNK_VECTORS)
 
 
 def test_limits_of_a_device() -> None:

@@ -23,7 +23,7 @@ _STRAINED: Final = 2
 """Part of the limit by which a process has grown before freed memory is given back."""
 _STEP: Final = 32
 """Part of it by which it grows before that is done again."""
-_PAUSE: Final = 0.01
+_PAUSE: Final = 0.04
 """Seconds between two looks at the process: in less it grows by little, and each look holds threads up."""
 _LEAST_GROWTH: Final = 64 << 20
 """Less is not worth looking for."""

@@ -49,7 +49,8 @@ def gathered(
             continue
         small.append(frame)
         rows += count
-        size += device.nbytes(frame)
+        if rows < GATHERED_ROWS * device.task_size:
+            size += device.nbytes(frame)
         if rows >= GATHERED_ROWS * device.task_size or size >= enough:
             yield device.concatenate(small)
             small, rows, size = [], 0, 0

@@ -139,7 +139,7 @@ def test_a_process_that_grows_gives_freed_memory_back(monkeypatch: pytest.Monkey
         budget.relieve_thread()
     assert len(given_back) == 3
     size[0] += 1 << 30
-    for pause in (0.0, 0.006, 0.006):  # it is not looked at after each chunk of some microseconds
+    for pause in (0.0, 0.03, 0.03):  # it is not looked at after each chunk of some microseconds
         assert len(given_back) == 3
         now[0] += pause
         budget.relieve()

@@ -23,6 +23,7 @@ from bamquery.engine.cpu.kernels import (
     nulls,
     where,
 )
+from bamquery.engine.cpu.small_comparisons import compared
 from bamquery.plan.types import INTERVAL
 
 _MANY = 64
@@ -53,10 +54,15 @@ def _rows(*data: Datum) -> int:
     return next(len(d) for d in data if isinstance(d, pa.Array))
 
 
+def _compared(name: str, a: Datum, b: Datum) -> Column:
+    found = compared(name, a, b)
+    return compute(name, a, b) if found is None else found
+
+
 def equal(a: Datum, b: Datum) -> Column:
     """A = b; null where either is null."""
     a, b = comparable(a), comparable(b)
-    plain = compute("equal", a, b)
+    plain = _compared("equal", a, b)
     if not _is_float(a) or not (_may_be_nan(a) and _may_be_nan(b)):
         return plain
     rows = _rows(a, b)
@@ -67,7 +73,7 @@ def less(a: Datum, b: Datum) -> Column:
     """A < b; null where either is null."""
     a, b = comparable(a), comparable(b)
     if not _is_float(a):
-        return compute("less", a, b)
+        return _compared("less", a, b)
     if isinstance(a, pa.Scalar) and not _may_be_nan(a):
         return compute("invert", compute("less_equal", b, a))  # true where b is NaN
     if not _may_be_nan(b):
@@ -80,7 +86,7 @@ def less_equal(a: Datum, b: Datum) -> Column:
     """A <= b; null where either is null."""
     a, b = comparable(a), comparable(b)
     if not _is_float(a):
-        return compute("less_equal", a, b)
+        return _compared("less_equal", a, b)
     return compute("invert", less(b, a))
 
 

@@ -18,7 +18,6 @@ from bamquery.engine.cpu.kernels import (
     concatenate,
     convert,
     from_values,
-    kept,
     take_found,
     valid,
 )
@@ -72,9 +71,11 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
     if isinstance(positions, np.ndarray) and len(positions) and _is_run(positions):
         return batch.slice(int(positions[0]), len(positions))
     if isinstance(positions, np.ndarray) and _is_most(positions, batch):
-        mask = np.zeros(batch.num_rows, np.bool_)
-        mask[positions] = True
-        return kept(batch, booleans(mask))
+        flags = np.zeros(batch.num_rows, np.bool_)
+        flags[positions] = True
+        mask = booleans(flags)
+        # One by one: a batch as a whole would be taken by positions again.
+        return make_batch([compute("array_filter", column, mask) for column in batch.columns], len(positions))
     indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
     return make_batch([take_found(column, indices) for column in batch.columns], len(indices))
 

@@ -61,15 +61,27 @@ def group_rows(keys: Sequence[Column], rows: int) -> Grouping:
     key_values = [values]
     for key in keys[1:]:
         next_codes, next_values = _encode(key)
-        # Both codes are below 2**31, so a pair of them fits 64 bits.
-        pairs = codes.astype(np.int64) * max(len(next_values), 1) + next_codes
-        codes, distinct_pairs = _encode(from_values(pairs, pa.int64()))
-        before, last = np.divmod(values_of(distinct_pairs), max(len(next_values), 1))
+        codes, distinct_pairs = _encode_pairs(codes, len(key_codes[0]), next_codes, len(next_values))
+        before, last = np.divmod(distinct_pairs, max(len(next_values), 1))
         key_codes = [earlier[before] for earlier in key_codes] + [last]
         key_values.append(next_values)
     groups = len(key_codes[0])
     taken = tuple(take(values, positions) for values, positions in zip(key_values, key_codes, strict=True))
     return Grouping(codes, groups, taken)
+
+
+def _encode_pairs(
+    codes: NDArray[Any], count: int, next_codes: NDArray[Any], next_count: int
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """A number for each pair of codes below the counts; of each number one * `next_count` + the other."""
+    if count * next_count <= _SMALL_TABLE:
+        pairs = codes * np.int32(next_count) + next_codes
+        numbers, leaders = _encode_slots(pairs, count * next_count)
+        return numbers, pairs[leaders].astype(np.int64)
+    # Both codes are below 2**31, so a pair of them fits 64 bits.
+    pairs = codes.astype(np.int64) * max(next_count, 1) + next_codes
+    found, distinct = _encode(from_values(pairs, pa.int64()))
+    return found, values_of(distinct)
 
 
 def _encode(column: Column) -> tuple[NDArray[Any], Column]:

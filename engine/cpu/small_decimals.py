@@ -25,8 +25,7 @@ def small_values(column: Column) -> tuple[NDArray[np.int64], int] | None:
     buffer = column.buffers()[1]
     if buffer is None:
         return np.zeros(len(column), np.int64), 0
-    key = ("small", buffer.address, column.offset, len(column))
-    return remembered(key, buffer, lambda: _found(column, buffer))
+    return remembered(_key(buffer, column.offset, len(column)), buffer, lambda: _found(column, buffer))
 
 
 def _found(column: Column, buffer: pa.Buffer) -> tuple[NDArray[np.int64], int] | None:
@@ -75,7 +74,7 @@ def arithmetic(name: str, arguments: Sequence[Datum], kind: Kind) -> Column | No
         limit = sum(bounds)
     if limit > _LARGEST or limit >= 10**kind.precision:
         return None
-    return from_small(_FUNCTIONS[name](*operands), kind, valid(*arguments))
+    return from_small(_FUNCTIONS[name](*operands), kind, valid(*arguments), limit)
 
 
 def rescaled(column: Column, kind: Kind) -> Column | None:
@@ -108,15 +107,30 @@ def _scaled(
     return from_small(values * factor if factor > 1 else values, kind, validity)
 
 
-def from_small(values: NDArray[np.int64], kind: pa.DataType, validity: Column | None = None) -> Column:
-    """A decimal128 column of unscaled values, which must fit its precision."""
+def from_small(
+    values: NDArray[np.int64],
+    kind: pa.DataType,
+    validity: Column | None = None,
+    bound: int | None = None,
+) -> Column:
+    """A decimal128 column of unscaled values, which must fit its precision.
+
+    `bound`: of their absolute values, even where null, for whoever asks for small values of the column.
+    """
     if len(values) and values.min() >= 0:
         words = np.zeros((len(values), 2), np.int64)
     else:
         words = np.empty((len(values), 2), np.int64)
         np.right_shift(values, 63, out=words[:, 1])
     words[:, 0] = values
-    return from_buffer(pa.py_buffer(words.data), len(values), kind, validity)
+    buffer = pa.py_buffer(words.data)
+    if bound is not None:
+        remembered(_key(buffer, 0, len(values)), buffer, lambda: (values, bound))
+    return from_buffer(buffer, len(values), kind, validity)
+
+
+def _key(buffer: pa.Buffer, offset: int, rows: int) -> tuple[object, ...]:
+    return ("small", buffer.address, offset, rows)
 
 
 _FUNCTIONS: Final[dict[str, Callable[..., NDArray[Any]]]] = {

@@ -45,7 +45,7 @@ def nested(expression: Expression, batch: pa.RecordBatch) -> Column | None:
     small = _small(expression, batch, columns)
     if small is None or small.values.shape == ():
         return None
-    return from_small(small.values, expression.type, valid(*columns))
+    return from_small(small.values, expression.type, valid(*columns), small.bound)
 
 
 def _parts(expression: Expression) -> Sequence[Expression]:

@@ -48,11 +48,12 @@ class ExecutionContext(Generic[Frame]):
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
         threads = self.settings.effective_threads
         self.texts = TextBounds.of_query(self.memory.limit, threads)
-        self.pool = ThreadPoolExecutor(threads, "bamquery", self._begin_thread)
+        # The thread that wants rows is one of them: see `ordered_map`.
+        self.pool = ThreadPoolExecutor(max(threads - 1, 1), "bamquery", self._begin_thread)
 
     @property
     def threads(self) -> int:
-        """Worker threads that compute: on a GPU one, since all work there follows on one stream."""
+        """Threads that compute, with the one that wants rows: on a GPU one, as all follows on one stream."""
         if self.alone or self.device.name != "cpu":
             return 1
         return self.settings.effective_threads

@@ -90,3 +90,35 @@ def test_leaving_by_an_exception_cancels() -> None:
     with pytest.raises(ValueError, match="out"), ExecutionContext(CpuDevice()) as context:
         raise ValueError("out")
     assert context.cancelled.is_set()
+
+
+def test_who_wants_answers_works_too() -> None:
+    together = threading.Barrier(2)
+
+    def meet(item: int) -> int:
+        if item < 2:
+            together.wait(60)
+        return threading.get_ident()
+
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
+        first, second, *_ = ordered_map(context, meet, range(6))
+    assert threading.get_ident() in (first, second)
+    assert first != second
+
+
+def test_ctrl_c_in_work_of_the_caller_ends_all_of_it() -> None:
+    caller = threading.get_ident()
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if threading.get_ident() == caller:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        return item
+
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
+        with pytest.raises(KeyboardInterrupt):
+            list(ordered_map(context, work, range(1000)))
+        assert context.cancelled.is_set()
+    assert len(begun) < 10

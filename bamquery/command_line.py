@@ -26,6 +26,8 @@ INTERRUPTED: Final = 130
 """Ctrl-C: 128 and the signal's number, as shells report it."""
 BROKEN_PIPE: Final = 141
 """Whoever read the output has gone: as if killed by SIGPIPE, without a word."""
+_MOMENT: Final = 0.02
+"""Seconds until a signal that was lost is handled again."""
 
 _DESCRIPTION: Final = """\
 Run SQL against a database folder and print the answers.
@@ -52,6 +54,7 @@ def run() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup had it ignored
             signal.signal(number, _end)
+    sys.unraisablehook = _raise_again
     status = main(sys.argv[1:])
     if status == INTERRUPTED:
         from bamquery.engine.cancellation import calls_left  # noqa: PLC0415
@@ -251,6 +254,24 @@ def _end(number: int, frame: FrameType | None) -> None:
     """A signal to end: by an exception, so that what is temporary is removed on the way."""
     del frame
     raise SystemExit(SIGNALLED + number)
+
+
+def _raise_again(lost: Any) -> None:
+    """A signal that came while Python called a callback or destructor, which swallow what its handler raises.
+
+    Its handler is run once more, a moment later and so somewhere else: in a hook it would be lost, too.
+    """
+    error = lost.exc_value
+    if not isinstance(error, KeyboardInterrupt | SystemExit):
+        sys.__unraisablehook__(lost)
+        return
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise error.with_traceback(None)
+
+    signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, _MOMENT)
 
 
 def _give_up_output() -> None:

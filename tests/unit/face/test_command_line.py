@@ -184,6 +184,36 @@ def test_closed_streams(closed: str, status: int) -> None:
     assert "Traceback" not in done.stderr
 
 
+LOST = """
+import os, signal, sys, time
+from bamquery import command_line
+
+class Destroyed:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{name})
+        time.sleep(60)  # which the signal's handler ends, by an error that goes nowhere
+
+def main(arguments):
+    try:
+        Destroyed()
+        time.sleep(60)
+        return 0
+    except KeyboardInterrupt:
+        return command_line.INTERRUPTED
+
+command_line.main = main
+command_line.run()
+"""
+
+
+@pytest.mark.parametrize(("name", "status"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_is_not_lost_in_a_destructor(name: str, status: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOST.format(name=name)], stderr=subprocess.PIPE, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (status, b"")
+
+
 def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
     with subprocess.Popen(
         command([]), stdin=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}

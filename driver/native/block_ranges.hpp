@@ -93,7 +93,7 @@ template <typename Items, typename Add>
 void for_each_run(const Items& items, std::int64_t block_size, Add&& add) {
   const BlockNumbers number(block_size);
   std::int64_t first = 0;
-  std::int64_t last = -2;  // no block follows on it
+  std::int64_t last = -2;    // no block follows on it
   std::int64_t covered = 0;  // the byte behind the run so far: most items of dense rows end before it
   std::size_t first_item = 0;
   std::size_t end_item = 0;

@@ -182,6 +182,9 @@ class Database:
             written = self._their_answer_as_written(query.sql)
             if isinstance(written, pa.Table) and not difference(ours, written, query.ordered):
                 return "order", ""
+            # A subquery with several rows, on a side of INTERSECT that nobody needs: the other one is empty.
+            if not ours.num_rows and self._is_empty_with_lenient_subqueries(query.sql):
+                return "order", ""
         return "differ", f"{_said(ours)}; DuckDB: {_said(theirs)}"
 
     def _their_answer_as_written(self, sql: str) -> pa.Table | duckdb.Error:
@@ -191,6 +194,14 @@ class Database:
             return self.their_answer(sql)
         finally:
             self.theirs.execute("PRAGMA enable_optimizer")
+
+    def _is_empty_with_lenient_subqueries(self, sql: str) -> bool:
+        self.theirs.execute("SET scalar_subquery_error_on_multiple_rows = false")
+        try:
+            answer = self.their_answer(sql)
+        finally:
+            self.theirs.execute("RESET scalar_subquery_error_on_multiple_rows")
+        return isinstance(answer, pa.Table) and not answer.num_rows
 
     def their_answer(self, sql: str) -> pa.Table | duckdb.Error:
         try:

@@ -213,7 +213,10 @@ class Calls:
         least = max(start, 1)
         if "PRECEDING" in places[start]:
             least = 1
-        return f"BETWEEN {places[start]} AND {places[self.choose.number(least, len(places) - 1)]}"
+        end = places[self.choose.number(least, len(places) - 1)]
+        if start == 0 and end == "0 PRECEDING":  # which DuckDB gets wrong in RANGE (docs/sql.md)
+            end = "0 FOLLOWING"
+        return f"BETWEEN {places[start]} AND {end}"
 
     def _exclusion(self) -> str:
         if self.choose.chance(0.7):

@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.plan import types
-from bamquery.plan.expressions import Call, Expression
+from bamquery.plan.expressions import Call, Cast, Expression
 from bamquery.plan.types import HUGEINT
 from bamquery.sql import operators
 from bamquery.sql.coercion import coerce, common_type, decode, is_null
@@ -71,7 +71,7 @@ def _same_type(function: str) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
         value = number(name, arguments[0])
         if pa.types.is_unsigned_integer(value.type):
-            return value
+            return Cast(value, value.type)  # the same values, but in GROUP BY CUBE a key of its own
         return Call(function, (value,), value.type)
 
     return build

@@ -7,7 +7,8 @@ import pytest
 
 import bamquery
 
-TABLE = "(VALUES (DATE '2020-01-02', 1), (DATE '2020-01-02', 2), (NULL, 2)) v(d, i)"
+ROWS = "(VALUES (DATE '2020-01-02', 1), (DATE '2020-01-02', 2), (NULL, 2)) v(d, i)"
+TABLE = f"(SELECT d, i, i::UTINYINT AS u FROM {ROWS})"
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,8 @@ TABLE = "(VALUES (DATE '2020-01-02', 1), (DATE '2020-01-02', 2), (NULL, 2)) v(d,
         "i, (i)",
         "i, i",
         "d, i::INTEGER",
+        "u, abs(u)",
+        "abs(u), u",
     ],
 )
 def test_a_column_and_its_cast_are_two_keys(terms: str) -> None:

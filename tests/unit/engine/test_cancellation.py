@@ -100,8 +100,12 @@ def test_a_call_is_left_where_somebody_presses_ctrl_c(released: threading.Event)
         signal.raise_signal(signal.SIGINT)
         released.wait(SECONDS)
 
-    with asking(go_on), pytest.raises(KeyboardInterrupt):
-        interruptible(call)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
+    try:
+        with asking(go_on), pytest.raises(KeyboardInterrupt):
+            interruptible(call)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert calls_left()
 
 

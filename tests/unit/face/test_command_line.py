@@ -202,6 +202,9 @@ def main(arguments):
         return command_line.INTERRUPTED
 
 command_line.main = main
+for number in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)  # whatever is ignored where the tests run
+signal.signal(signal.SIGINT, signal.default_int_handler)
 command_line.run()
 """
 

@@ -1,5 +1,6 @@
 """Fixtures that every ring of tests shares."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,12 @@ settings.register_profile(
 settings.load_profile("house")
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def pytest_configure() -> None:
+    """Ctrl-C means something where tests run, and in the processes they start: background jobs ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar, cast
 
 from bamquery.engine.context import ExecutionContext
@@ -61,7 +62,7 @@ def ordered_map(
         for item in items:
             task = _Task(work, item)
             pending.append(task)
-            context.pool.submit(task.run)
+            task.pooled = context.pool.submit(task.run)
             if len(pending) >= bound:
                 yield next_answer()
         while pending:
@@ -73,9 +74,8 @@ def ordered_map(
         context.cancelled.set()
         raise
     finally:
-        for task in pending:
-            if not task.drop():
-                task.wait()
+        # For the pool's threads only: where Ctrl-C ended work of this one, nobody would say that it is over.
+        wait([task.pooled for task in pending if task.pooled is not None and not task.pooled.cancel()])
 
 
 class _Task(Generic[Item, Answer]):
@@ -89,7 +89,9 @@ class _Task(Generic[Item, Answer]):
         self._work = work
         self._item: Item | None = item
         self._begun = threading.Lock()
-        """Held once somebody has begun, or nobody shall."""
+        """Held once somebody has begun."""
+        self.pooled: Future[bool] | None = None
+        """The pool's turn at it, which is over at once where the work was begun elsewhere."""
         self._working = threading.Lock()
         self._working.acquire()
         self._answer: Answer | None = None
@@ -115,10 +117,6 @@ class _Task(Generic[Item, Answer]):
         finally:
             self._working.release()
         return True
-
-    def drop(self) -> bool:
-        """Whether nobody has begun; then nobody will."""
-        return self._begun.acquire(blocking=False)
 
     def wait(self) -> None:
         """Until it is over; it must have begun, or begin."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from bamquery.engine import parallel
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.parallel import ordered_map
@@ -122,3 +123,16 @@ def test_ctrl_c_in_work_of_the_caller_ends_all_of_it() -> None:
             list(ordered_map(context, work, range(1000)))
         assert context.cancelled.is_set()
     assert len(begun) < 10
+
+
+def test_ctrl_c_before_work_has_quite_begun_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    caller = threading.get_ident()
+
+    def interrupted(_: object, value: object) -> object:
+        if threading.get_ident() == caller:
+            raise KeyboardInterrupt
+        return value
+
+    monkeypatch.setattr(parallel, "cast", interrupted)
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context, pytest.raises(KeyboardInterrupt):
+        list(ordered_map(context, lambda item: time.sleep(0.01), range(1000)))

@@ -90,7 +90,10 @@ void prefetch(std::span<const std::byte> mapped, const Items& items) {
 MappedFile::MappedFile(std::string path, std::int64_t expected_size, std::int64_t block_size)
     : file_(std::move(path), expected_size, 0), block_size_(block_size) {
   check_block_size(block_size);
-  if (expected_size == 0) return;
+  if (expected_size == 0) {
+    file_.close_descriptor();
+    return;
+  }
   stream_ = map(MADV_NORMAL);
   try {
     random_ = map(MADV_RANDOM);
@@ -98,6 +101,7 @@ MappedFile::MappedFile(std::string path, std::int64_t expected_size, std::int64_
     munmap(const_cast<std::byte*>(stream_.data()), stream_.size());
     throw;
   }
+  file_.close_descriptor();  // maps outlive it, and a process has few
 }
 
 MappedFile::~MappedFile() {

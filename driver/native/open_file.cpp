@@ -40,13 +40,22 @@ OpenFile::OpenFile(std::string path, std::int64_t expected_size, int flags)
     close(descriptor_);
     throw CorruptionError(path_, size_message(status.st_size, expected_size));
   }
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
 }
 
-OpenFile::~OpenFile() { close(descriptor_); }
+OpenFile::~OpenFile() { close_descriptor(); }
+
+void OpenFile::close_descriptor() noexcept {
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = -1;
+}
 
 void OpenFile::throw_if_truncated() const {
   struct stat status;
-  if (fstat(descriptor_, &status) == 0 && status.st_size < size_) {
+  const int failed = descriptor_ < 0 ? stat(path_.c_str(), &status) : fstat(descriptor_, &status);
+  if (failed != 0 || status.st_dev != device_ || status.st_ino != inode_) return;
+  if (status.st_size < size_) {
     throw StorageError(path_, "truncated while in use: " + size_message(status.st_size, size_));
   }
 }

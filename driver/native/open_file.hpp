@@ -1,6 +1,8 @@
 // A file that is open for reading and has the size it should have.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -15,11 +17,16 @@ class OpenFile {
   OpenFile& operator=(const OpenFile&) = delete;
   ~OpenFile();
 
+  /// -1 once it was closed.
   int descriptor() const noexcept { return descriptor_; }
   std::int64_t size() const noexcept { return size_; }
   const std::string& path() const noexcept { return path_; }
 
-  /// Throws the StorageError for a file that has lost bytes since.
+  /// Gives the descriptor back; the file stays known. Not thread-safe.
+  void close_descriptor() noexcept;
+
+  /// Throws the StorageError for a file that has lost bytes since, as far as that can be seen: a file without
+  /// a descriptor is looked up by its path, and may have been replaced.
   void throw_if_truncated() const;
 
   /// Throws the StorageError for a read that did not get the bytes: the file was truncated, or `number`.
@@ -28,6 +35,8 @@ class OpenFile {
  private:
   std::string path_;
   std::int64_t size_;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
   int descriptor_;
 };
 

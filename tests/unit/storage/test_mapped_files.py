@@ -50,6 +50,16 @@ def test_those_used_last_stay(tmp_path: Path) -> None:
     assert sum(map(_mapped, paths)) == 2
 
 
+def test_maps_take_no_descriptors(tmp_path: Path) -> None:
+    maps = MappedFiles()
+    maps.open(_file(tmp_path, "first"), SIZE, 512)
+    before = len(os.listdir("/proc/self/fd"))
+    (tmp_path / "empty").touch()
+    held = [maps.open(_file(tmp_path, str(number)), SIZE, 512) for number in range(10)]
+    held.append(maps.open(tmp_path / "empty", 0, 512))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_files_of_which_much_was_read_do_not_stay(tmp_path: Path) -> None:
     path, maps = tmp_path / "a", MappedFiles(most_bytes=4 << 20)
     path.touch()

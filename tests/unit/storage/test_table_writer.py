@@ -360,7 +360,7 @@ def test_an_unlimited_number_of_descriptors_is_not_needed(database):
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Tests before this one may have left some open.
     highest = max(int(name) for name in os.listdir("/proc/self/fd"))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 50, limits[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 20, limits[1]))
     try:
         for number in range(100):
             append(database, "t", [number])

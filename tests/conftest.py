@@ -1,10 +1,13 @@
 """Fixtures that every ring of tests shares."""
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from bamquery.storage.device_profile import ASSUMED, DeviceProfile
 
 # No test asserts on a clock, and every run draws the same examples.
 settings.register_profile(
@@ -25,6 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device", default="cpu", help="where what is tested on every device runs: cpu (the default), cuda:0"
     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def assumed_volumes() -> Iterator[None]:
+    """Tests count bytes: the same reads are planned on every machine, however fast its disk was."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DeviceProfile, "measure", classmethod(lambda cls, path, kind: ASSUMED[kind]))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.plan import types
-from bamquery.plan.expressions import Call, Cast, Expression
+from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import HUGEINT
 from bamquery.sql import operators
 from bamquery.sql.coercion import coerce, common_type, decode, is_null
@@ -166,13 +166,19 @@ def _typeof(name: str, arguments: Arguments) -> Expression:
 
 
 def _constant_or_null(name: str, arguments: Arguments) -> Expression:
-    """The first, or null where another is null."""
+    """The first, or null where another is null; a constant NULL leaves it without a type, as in DuckDB."""
     value, *others = arguments
-    if is_null(value):
-        return value
+    if any(map(_is_constant_null, arguments)):
+        return literal(None, pa.null())
     tests = [operators.is_null_test(other, negate=False) for other in others]
     missing = tests[0] if len(tests) == 1 else operators.logical("or", tests)
     return Call("case", (missing, literal(None, value.type), value), value.type)
+
+
+def _is_constant_null(expression: Expression) -> bool:
+    while isinstance(expression, Cast):
+        expression = expression.argument
+    return isinstance(expression, Literal) and not expression.value.is_valid
 
 
 def _floor_quotient(name: str, arguments: Arguments) -> Expression:

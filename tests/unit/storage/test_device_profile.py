@@ -14,10 +14,14 @@ from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.device_profile import ASSUMED, DeviceProfile, cache_file, measure_reader
 from bamquery.storage.mapped_reader import MappedReader
 
+MEASURE = DeviceProfile.__dict__["measure"]
+"""Before other tests' assumption takes its place."""
+
 
 @pytest.fixture(autouse=True)
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No process has measured anything yet, and the user's own cache stays out of it."""
+    monkeypatch.setattr(DeviceProfile, "measure", MEASURE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(DeviceProfile, "_known", {})
     return

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import HUGEINT, INTERVAL
-from bamquery.sql import binder_rows, binder_subqueries, functions, operators
+from bamquery.sql import binder_rows, binder_slices, binder_subqueries, functions, operators
 from bamquery.sql.binder_grouping import has_sets
 from bamquery.sql.call_syntax import query_of_in
 from bamquery.sql.failures import placed
@@ -46,6 +46,10 @@ def _literal(binder: ExpressionBinder, node: exp.Literal) -> Expression:
     if width > _MAX_WIDTH:
         return operators.literal(float(text), pa.float64())
     return operators.literal(Decimal(text), pa.decimal128(width, scale))
+
+
+def _bytes(binder: ExpressionBinder, node: exp.HexString) -> Expression:
+    return operators.literal(bytes.fromhex(node.name), pa.large_binary())
 
 
 def _boolean(binder: ExpressionBinder, node: exp.Boolean) -> Expression:
@@ -288,6 +292,7 @@ def _comparison(function: str) -> Bind:
 FORMS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
     {
         exp.Literal: _literal,
+        exp.HexString: _bytes,
         exp.Boolean: _boolean,
         exp.Null: _null,
         exp.And: lambda binder, node: _chain(binder, "and", node),
@@ -341,5 +346,6 @@ FORMS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
         exp.Extract: _extract,
         exp.Substring: _substring,
         exp.Trim: _trim,
+        exp.Bracket: binder_slices.bind_bracket,
     }
 )

@@ -36,6 +36,8 @@ def sampled(plan: Plan, node: exp.Expr | None, sql: str) -> Plan:
         whole_seed = None if seed is None else int(seed)
         if percent is None:
             assert size is not None
+            if method == "BERNOULLI":
+                raise ValueError(f"bernoulli takes a share of the rows: write bernoulli({size}%)")
             return Sample(plan, count=int(size), seed=whole_seed)
         if not 0 <= percent <= 100:
             raise ValueError(f"a sample of {percent} % is not between 0 and 100 %")

@@ -16,6 +16,7 @@ from bamquery.naming import fold, suggestion
 from bamquery.sql.failures import Faults, placed
 from bamquery.sql.types import from_syntax, unknown_type
 from bamquery.storage.ingest.options import Compression, FileOptions
+from bamquery.storage.ingest.paths import is_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,8 @@ def copy_path(node: exp.Expr, sql: str) -> str:
     with placed(sql, path):
         if not isinstance(path, exp.Literal) or not path.args["is_string"]:
             raise ValueError("a path is a string")
+        if is_url(str(path.this)):
+            raise ValueError("a URL is not supported: files are those of this machine")
     return str(path.this)
 
 

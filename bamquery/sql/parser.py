@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from bamquery.errors import BamQueryError, Reason, SqlError
-from bamquery.sql.number_scanner import NumberError, NumberTokenizer
+from bamquery.sql.number_scanner import LiteralError, NumberTokenizer
 from bamquery.sql.placing_parser import PlacedError
 from bamquery.sql.positions import line_and_column
 from bamquery.sql.strict_parser import StrictParser
@@ -19,6 +19,8 @@ from bamquery.sql.strict_parser import StrictParser
 
 class _Dialect(DuckDB):
     """DuckDB, but no statement is taken as a mere string."""
+
+    INDEX_OFFSET = 0  # what stands in brackets stays as it was written
 
     class Tokenizer(NumberTokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
@@ -48,7 +50,7 @@ def parse(sql: str) -> list[exp.Expr]:
         # A comment after the last semicolon comes as a tree of its own.
         return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except TokenError as error:
-        if isinstance(error.__cause__, NumberError):
+        if isinstance(error.__cause__, LiteralError):
             place = line_and_column(sql, error.__cause__.offset)
             raise SqlError(Reason(f"syntax error: {error.__cause__}", *place), sql) from error
         place = line_and_column(sql, len(sql.rstrip()))

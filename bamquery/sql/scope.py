@@ -140,6 +140,10 @@ class Scope:
         """Words for a column that is not there; `others` are names that could have been meant too."""
         if table and not self.has_table(table):
             return self._no_table(table)
+        if not table and self.has_table(name):
+            return (
+                f'"{name}" is a table, and a row as a value is not supported: name columns, or write {name}.*'
+            )
         if not self.columns and not others:
             return f'there is no column "{name}", for lack of a FROM'
         here = self.columns_of(table) if table else [column for column, _ in self.visible]

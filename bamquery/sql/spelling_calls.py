@@ -67,12 +67,12 @@ def _frame(node: exp.Expr, spell: Spell) -> str:
     end = _bound(node.args.get("end") or "CURRENT ROW", node.args.get("end_side"), spell)
     exclude = node.args.get("exclude")
     words = "" if exclude is None or exclude.name == "NO OTHERS" else f" EXCLUDE {exclude.name}"
-    return f"{node.args['kind']} BETWEEN {start} AND {end}{words}"
+    return f"{node.args['kind'].upper()} BETWEEN {start} AND {end}{words}"
 
 
 def _bound(value: exp.Expr | str | None, side: str | None, spell: Spell) -> str:
     text = spell(value) if isinstance(value, exp.Expr) else str(value)
-    return f"{text} {side}" if side else text
+    return f"{text} {side.upper()}" if side else text
 
 
 def _within_group(node: exp.Expr, spell: Spell) -> str:

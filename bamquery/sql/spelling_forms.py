@@ -107,6 +107,14 @@ def _like(symbol: str) -> Speller:
     return speller
 
 
+def _bracket(node: exp.Expr, spell: Spell) -> str:
+    (place,) = node.expressions
+    if isinstance(place, exp.Slice):
+        ends = [spell(part) if part is not None else "" for part in (place.this, place.expression)]
+        return f"{spell(node.this)}[{':'.join(ends)}]"
+    return f"{spell(node.this)}[{spell(place)}]"
+
+
 def _case(node: exp.Expr, spell: Spell) -> str:
     subject = node.this
     branches = []
@@ -186,6 +194,8 @@ FORMS: Final[Mapping[type[exp.Expr], Speller]] = MappingProxyType(
     {
         **{kind: _infix(symbol) for kind, symbol in _INFIX.items()},
         exp.Column: _column,
+        exp.Bracket: _bracket,
+        exp.HexString: lambda node, spell: f"X'{node.name}'",
         exp.Boolean: lambda node, spell: "true" if node.this else "false",
         exp.Null: lambda node, spell: "NULL",
         exp.Paren: lambda node, spell: spell(node.this),

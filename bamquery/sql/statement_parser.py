@@ -7,6 +7,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from bamquery.naming import fold, suggestion
 from bamquery.sql import syntax
 
 
@@ -22,10 +23,61 @@ def check_source(parser: Any, statement: exp.Expr | None) -> None:
         if query is None and not isinstance(statement.this, exp.Schema):
             parser.raise_error("Expecting AS and a query")
     if isinstance(statement, exp.Insert) and not statement.args.get("overwrite"):
-        if "INTO" not in words[:4]:
+        if statement.args.get("with_") is not None:  # sqlglot has parsed, and checked, what follows by itself
+            _move_with(parser, statement)
+            return
+        verb = words.index("INSERT")
+        if "INTO" not in words[verb : verb + 4]:
             parser.raise_error("Expecting INTO", parser._first(statement.this))
         if statement.args.get("expression") is None and not statement.args.get("default"):
             parser.raise_error("Expecting VALUES or a query")
+
+
+def _move_with(parser: Any, insert: exp.Insert) -> None:
+    """WITH before INSERT belongs to its query, beside what that has itself."""
+    query, outer = insert.expression, insert.args["with_"]
+    if not isinstance(query, exp.Query) or isinstance(query, exp.Values):
+        parser.raise_error("Expecting WITH before a query, not before VALUES", parser._first(outer))
+    inner = query.args.get("with_")
+    if inner is not None:
+        names = [fold(cte.alias) for cte in (*outer.expressions, *inner.expressions)]
+        if len(set(names)) < len(names) or bool(outer.args.get("recursive")) != bool(
+            inner.args.get("recursive")
+        ):
+            parser.raise_error("Expecting one WITH, before INSERT or before its query", parser._first(inner))
+        outer.set("expressions", [*outer.expressions, *inner.expressions])
+    insert.set("with_", None)
+    query.set("with_", outer)
+
+
+def foreign_object(parser: Any) -> exp.Expr | None:
+    """CREATE or DROP of what BamQuery does not have, after its first word; None: of a table or view."""
+    verb, index = parser._prev.text.upper(), parser._index
+    words = []
+    while parser._curr is not None and (
+        parser._match_texts(_ADJECTIVES) or parser._match(TokenType.TEMPORARY)
+    ):
+        words.append(parser._prev.text.upper())
+    kind = parser._curr.text.upper() if parser._curr is not None else ""
+    if kind in _OBJECTS or (kind == "VIEW" and "RECURSIVE" in words):
+        named = kind if kind != "VIEW" else "RECURSIVE VIEW"
+        return foreign(parser, f"{verb} {named}")
+    if kind not in ("TABLE", "VIEW"):
+        hint = suggestion(kind, ["TABLE", "VIEW"])
+        parser.raise_error(f"Expecting TABLE or VIEW{'.' * bool(hint)}{hint}")
+    parser._retreat(index)
+    return None
+
+
+_ADJECTIVES = (
+    *("OR", "REPLACE", "TEMP", "TEMPORARY", "PERSISTENT", "UNLOGGED", "LOCAL", "GLOBAL", "EXTERNAL"),
+    *("MATERIALIZED", "RECURSIVE", "UNIQUE"),
+)
+_OBJECTS = (
+    *("DATABASE", "EXTENSION", "FUNCTION", "INDEX", "MACRO", "POLICY", "PROCEDURE", "ROLE", "SCHEMA"),
+    *("SECRET", "SEQUENCE", "TRIGGER", "TYPE", "USER"),
+)
+"""What DuckDB and others make beside tables and views."""
 
 
 def _keep_text(parser: Any, view: exp.Create) -> None:

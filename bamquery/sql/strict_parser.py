@@ -64,6 +64,11 @@ class StrictParser(PlacingParser):
         # ~ is weaker than + in DuckDB, as is any operator that is no arithmetic.
         TokenType.TILDE: lambda parser: parser.expression(exp.BitwiseNot(this=parser._parse_term())),
     }
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
+        token_type: parser
+        for token_type, parser in DuckDBParser.PLACEHOLDER_PARSERS.items()
+        if token_type != TokenType.COLON  # text[:i] has a column in it, no parameter
+    }
     RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
         token_type: parser
         for token_type, parser in DuckDBParser.RANGE_PARSERS.items()
@@ -92,6 +97,8 @@ class StrictParser(PlacingParser):
 
     def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> Any:
         # What begins with (VALUES is a query where something comes before the parenthesis that closes.
+        if allow_value_synonym:  # of INSERT, which goes by position unless it says BY NAME
+            self._match_text_seq("BY", "POSITION")
         index = self._index
         if self._match_pair(TokenType.L_PAREN, TokenType.VALUES):
             rows = self._parse_csv(self._parse_value)
@@ -291,7 +298,13 @@ class StrictParser(PlacingParser):
             statement: exp.Expr | None = _STATEMENTS[keyword](self)
         elif keyword in FOREIGN_STATEMENTS:
             self._advance(self._tokens_size - self._index)
-            statement = syntax.Foreign(this=keyword)
+            statement = syntax.Foreign(this=FOREIGN_STATEMENTS[keyword])
+        elif keyword in ("CREATE", "DROP"):
+            self._advance()
+            statement = statement_parser.foreign_object(self)
+            if statement is None:
+                self._retreat(self._index - 1)
+                statement = super()._parse_statement()
         elif keyword in _QUERY_STARTS or token.token_type in self.STATEMENT_PARSERS:
             statement = super()._parse_statement()
             if keyword in _QUERY_STARTS and not isinstance(statement, (exp.Query, exp.Values, exp.DML)):

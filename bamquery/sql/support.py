@@ -18,8 +18,6 @@ from bamquery.sql.support_places import PLACES
 from bamquery.sql.support_reads import READ, WITHOUT_MEANING
 from bamquery.sql.support_words import ARGUMENT_WORDS, argument_words, has_own_name, words_of
 
-_OF_SCHEMAS = ("CREATE SCHEMA", "DROP SCHEMA")
-
 
 def check(statement: exp.Expr, sql: str) -> None:
     """Refuse what the binder would not read.
@@ -44,8 +42,6 @@ def _reasons(statement: exp.Expr, sql: str) -> Iterator[Reason]:
         for name, value in node.args.items():
             if value is None or value is False or (kind, name) in WITHOUT_MEANING:
                 continue
-            if name in ("this", "tables") and words in _OF_SCHEMAS:
-                continue  # its name is that of no table
             values = value if isinstance(value, list) else [value]
             below = [child for child in values if isinstance(child, exp.Expr)]
             if values and _is_ignored(kind, name, below, inside_refused=inside_refused):

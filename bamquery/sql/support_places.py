@@ -10,7 +10,11 @@ from sqlglot import exp
 
 from bamquery.sql import syntax
 from bamquery.sql.aggregates import is_aggregate
+from bamquery.sql.binder_files import FILE_FUNCTIONS
 from bamquery.sql.call_syntax import is_windowed
+from bamquery.sql.functions import FUNCTIONS
+from bamquery.sql.missing_functions import why_missing
+from bamquery.sql.windows import is_window_function
 
 _COMPARISONS: Final = (*(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),)
 
@@ -78,7 +82,16 @@ def _is_compared(node: exp.Expr) -> bool:
 
 
 def _call(node: exp.Expr) -> str | None:
-    return f"{node.name.upper()} of a list" if node.name.upper() in ("ALL", "ANY", "SOME") else None
+    name = node.name.lower()
+    if name in ("all", "any", "some"):
+        return f"{name.upper()} of a list"
+    in_from = isinstance(node.parent, exp.Table)
+    if name in (FILE_FUNCTIONS if in_from else FUNCTIONS) or is_aggregate(name) or is_window_function(name):
+        return None
+    why = why_missing(name, in_from=in_from)
+    if why is None:
+        return None
+    return f"{name}() ({why})" if why else f"{name}()"
 
 
 def _array(node: exp.Expr) -> str | None:
@@ -132,15 +145,7 @@ def _nulls(node: exp.Expr) -> str | None:
     return None if is_windowed(call) else f"{words} without OVER"
 
 
-def _create(node: exp.Expr) -> str | None:
-    if node.args.get("kind") not in ("TABLE", "VIEW"):
-        return f"CREATE {node.args.get('kind')}"
-    return None
-
-
 def _drop(node: exp.Expr) -> str | None:
-    if node.args.get("kind") not in ("TABLE", "VIEW"):
-        return f"DROP {node.args.get('kind')}"
     return "DROP of several at once" if len(node.args["tables"]) > 1 else None
 
 
@@ -176,7 +181,6 @@ PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mappi
         exp.Window: _window,
         exp.IgnoreNulls: _nulls,
         exp.RespectNulls: _nulls,
-        exp.Create: _create,
         exp.Drop: _drop,
         exp.Show: _show,
         exp.Schema: _schema,

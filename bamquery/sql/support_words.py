@@ -22,8 +22,6 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.Struct: "a struct",
         exp.ToMap: "a map",
         exp.Map: "a map",
-        exp.Bracket: "indexing or slicing with []",
-        exp.Slice: "slicing with [:]",
         exp.Lambda: "a lambda function",
         exp.Comprehension: "a list comprehension",
         exp.Dot: "a qualified function or a struct's field",
@@ -35,8 +33,6 @@ _WORDS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         exp.JSONExtract: "the operator ->",
         exp.JSONExtractScalar: "the operator ->>",
         exp.Concat: "a string next to a string (write ||)",
-        exp.ByteString: "an E'' string",
-        exp.HexString: "a hexadecimal string",
         exp.Kwarg: "a named argument",
         exp.PropertyEQ: "a named argument",
         exp.CurrentTime: "current_time",
@@ -87,6 +83,7 @@ ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyTy
         (exp.In, "field"): "IN with anything but a list",
         (exp.In, "unnest"): "IN UNNEST",
         (exp.Cast, "format"): "CAST ... FORMAT",
+        (exp.Slice, "step"): "a step within []",
         (exp.DataType, "nested"): "a nested type",
         (exp.Anonymous, "order"): "ORDER BY within a function call",
         (exp.Create, "properties"): "CREATE with options (TEMPORARY, WITH NO DATA and the like)",
@@ -132,7 +129,7 @@ def _command(node: exp.Expr) -> str:
 
 def _foreign(node: exp.Expr) -> str:
     words = str(node.this)
-    return f"the statement {words}" if words.isupper() else words
+    return f"the statement {words}" if words.isupper() and " " not in words else words
 
 
 _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingProxyType(

@@ -8,11 +8,18 @@ STATEMENT_KEYWORDS = (
 )
 """What statements that BamQuery runs begin with."""
 
-FOREIGN_STATEMENTS = (
-    *("CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "FORCE", "IMPORT", "INSTALL", "LOAD"),
-    *("PREPARE", "USE"),
-)
-"""Statements of DuckDB that sqlglot knows poorly or not at all."""
+FOREIGN_STATEMENTS = {
+    **{
+        word: word
+        for word in (
+            *("ABORT", "CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "IMPORT", "INSTALL", "LOAD"),
+            *("PREPARE", "USE"),
+        )
+    },
+    "FORCE": "FORCE CHECKPOINT",
+    "START": "START TRANSACTION",
+}
+"""Statements of DuckDB that sqlglot knows poorly or not at all, by their first word."""
 
 RESERVED = frozenset(
     {

@@ -12,7 +12,7 @@ from pathlib import Path
 from bamquery.errors import IngestError
 from bamquery.naming import nearest
 
-_REMOTE = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
+_URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
 _PATTERN = re.compile(r"[*?\[]")
 _LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".zst", ".tsv", ".json", ".ndjson", ".arrow", ".feather"}
 
@@ -34,6 +34,11 @@ def expand(what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> l
     return files
 
 
+def is_url(text: str) -> bool:
+    """Whether it begins as a URL does, such as s3:// or https://: no file of this machine."""
+    return _URL.match(text) is not None
+
+
 def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
     """Sorts runs of digits by their value, the rest as text."""
     pieces = re.split(r"(\d+)", str(path))
@@ -43,7 +48,7 @@ def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
 def _expand_one(text: str) -> list[Path]:
     if not text:
         raise IngestError("the path is empty: name a file")
-    if _REMOTE.match(text):
+    if is_url(text):
         raise IngestError("is a URL, and only files of this machine can be read: download it first", text)
     path = Path(text).expanduser()
     if path.is_dir():

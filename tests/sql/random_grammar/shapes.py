@@ -62,6 +62,8 @@ NEAR_FLOATS = (
     ),
 )
 TEXTS = (
+    *("{t}[{k}]", "{t}[2]", "{t}[-1]", "{t}[{k}:{k}]", "{t}[2:]", "{t}[:-2]", "{t}[-3:-2]", "{t}[{k}:]"),
+    "E'\\t' || {t}",
     *("lower({t})", "upper({t})", "lcase({t})", "ucase({t})", "trim({t})", "ltrim({t}, 'ab')", "rtrim({t})"),
     *("substring({t}, 2)", "substr({t}, 1, 2)", "substring({t}, -2, 1)", "left({t}, 1)", "left({t}, -1)"),
     *("right({t}, 2)", "right({t}, -1)", "left({t}, {k})", "right({t}, {k})", "lpad({t}, 3, '*')"),

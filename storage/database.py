@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 import shutil
 import threading
 import weakref
@@ -20,10 +18,11 @@ from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage import table_name
 from bamquery.storage.check import CheckReport, check_database
+from bamquery.storage.database_folder import MARKER, create_folder, read_marker, require_unused
 from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.filesystem import POSIX, FileSystem
-from bamquery.storage.locks import TOKEN_BITS, LockFile
-from bamquery.storage.manifest import Manifest, Operation, read_small_file
+from bamquery.storage.locks import LockFile
+from bamquery.storage.manifest import Manifest, Operation
 from bamquery.storage.mapped_files import MAPPED_FILES
 from bamquery.storage.renaming import rename_table
 from bamquery.storage.snapshot import FragmentCache, Snapshot
@@ -36,10 +35,6 @@ from bamquery.storage.transaction import Transaction
 from bamquery.storage.types import require_stored_schema
 from bamquery.storage.vacuum import VacuumReport, remove_dead_folder, vacuum_database
 
-MARKER: Final = "bamquery.json"
-FORMAT: Final = "bamquery database"
-FORMAT_VERSION: Final = 1
-_LARGEST_MARKER: Final = 1 << 16
 _KIND_TABLE: Final = "table"
 _KIND_VIEW: Final = "view"
 
@@ -71,7 +66,7 @@ class Database:
                 or there is none and `create` is false.
         """
         if str(path) == ":memory:":
-            folder, held = make_temporary(lambda folder: _create(folder, filesystem), MARKER)
+            folder, held = make_temporary(lambda folder: create_folder(folder, filesystem), MARKER)
             return cls(folder, filesystem, held=held)
         if not str(path):
             raise StorageError("the path is empty: name the database's folder, or . for this one")
@@ -79,16 +74,16 @@ class Database:
         if folder.exists() and not folder.is_dir():
             raise StorageError("a file, not a database: name a folder", folder)
         try:
-            _read_marker(folder)
+            read_marker(folder)
         except FileNotFoundError:
             names = list_names(folder)
             if (folder / MARKER).exists():  # another process has made it meanwhile
-                _read_marker(folder)
+                read_marker(folder)
                 return cls(folder, filesystem)
-            _require_unused(folder, names)
+            require_unused(folder, names)
             if not create:
                 raise StorageError("there is no database", folder) from None
-            _create(folder, filesystem)
+            create_folder(folder, filesystem)
         return cls(folder, filesystem)
 
     def table_names(self) -> list[str]:
@@ -417,72 +412,6 @@ class Database:
 
 def _kind(manifest: Manifest) -> str:
     return _KIND_TABLE if manifest.view is None else _KIND_VIEW
-
-
-def _read_marker(folder: Path) -> None:
-    path = folder / MARKER
-    data = read_small_file(path, _LARGEST_MARKER)
-    try:
-        marker = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise CorruptionError(f"damaged: {error}", path) from error
-    if (
-        not isinstance(marker, dict)
-        or marker.get("format") != FORMAT
-        or type(marker.get("format_version")) is not int
-    ):
-        raise CorruptionError("damaged: it does not say that this is a BamQuery database", path)
-    if marker["format_version"] > FORMAT_VERSION:
-        raise StorageError(
-            f"of a later BamQuery (format {marker['format_version']}, this one knows {FORMAT_VERSION}): "
-            "upgrade",
-            folder,
-        )
-
-
-def _require_unused(folder: Path, names: Sequence[str]) -> None:
-    """Refuse to make a database where something else is; drafts of markers are litter of a crash."""
-    other = [name for name in names if not name.startswith(f"{MARKER}.")]
-    if other:
-        raise StorageError(
-            f"not a BamQuery database (no {MARKER}), nor empty ({sorted(other)[0]!r}): name another folder",
-            folder,
-        )
-
-
-def _create(folder: Path, filesystem: FileSystem) -> None:
-    for path in reversed(_up_to_existing(folder)):
-        existed = path.exists()
-        filesystem.make_directory(path)
-        try:
-            # Also where it existed: another process may have made it and died before its sync.
-            filesystem.sync_directory(path.parent)
-        except StorageError:
-            if not existed:
-                raise
-    draft = folder / f"{MARKER}.{secrets.randbits(TOKEN_BITS):0{TOKEN_BITS // 4}x}.tmp"
-    file = filesystem.create(draft)
-    try:
-        file.write_at(0, [json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}).encode() + b"\n"])
-        file.sync()
-    finally:
-        file.close()
-    try:
-        filesystem.publish(draft, folder / MARKER)
-    except FileExistsError:
-        pass  # another process was quicker: one marker is like the other
-    except StorageError:
-        if not (folder / MARKER).exists():  # it may also have vacuumed the draft
-            raise
-    filesystem.remove(draft)
-
-
-def _up_to_existing(folder: Path) -> list[Path]:
-    """The folder and its parents up to the first that exists."""
-    found = [folder]
-    while not found[-1].exists():
-        found.append(found[-1].parent)
-    return found
 
 
 def _remove_tree(path: Path, owner: int) -> None:

@@ -48,20 +48,20 @@ def test_an_empty_folder_becomes_a_database(tmp_path):
 @pytest.mark.parametrize("make", [True, False])
 def test_another_process_makes_it_meanwhile(tmp_path, monkeypatch, make):
     """It is there, with a table, once this one has looked for it in vain."""
-    read = database_module._read_marker
+    read = database_module.read_marker
     looks = []
 
     def late(folder):
         looks.append(folder)
         if len(looks) > 1:
             return read(folder)
-        monkeypatch.setattr(database_module, "_read_marker", read)
+        monkeypatch.setattr(database_module, "read_marker", read)
         with Database.open(folder) as other:
             create(other, "t")
-        monkeypatch.setattr(database_module, "_read_marker", late)
+        monkeypatch.setattr(database_module, "read_marker", late)
         raise FileNotFoundError(folder)
 
-    monkeypatch.setattr(database_module, "_read_marker", late)
+    monkeypatch.setattr(database_module, "read_marker", late)
     with Database.open(tmp_path / "db", create=make) as database:
         assert values(database, "t") == [1, 2, 3]
 

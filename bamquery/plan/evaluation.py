@@ -156,6 +156,8 @@ def _remainder(kind: pa.DataType, left: Any, right: Any) -> Any:
         return None
     if isinstance(left, Decimal):
         return _EXACT.remainder(left, right)  # with the sign of the dividend, as wanted
+    if right == -1 and left == -(1 << (kind.bit_width - 1)):
+        return -left  # the quotient, which DuckDB takes the remainder from, does not fit
     remainder = abs(left) % abs(right)
     return -remainder if left < 0 else remainder
 

@@ -55,7 +55,7 @@ def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Enviro
     return SelectBinder(node, sql, catalog, environment, bind).bind()
 
 
-def _arranged(node: exp.Query, sql: str, rows: Callable[[], tuple[Plan, Sequence[str]]]) -> Plan:
+def _arranged(node: exp.Query, sql: str, rows: Callable[[], tuple[Plan, Sequence[Sequence[str]]]]) -> Plan:
     """The rows of a query that is put together of others, under its own ORDER BY, LIMIT and OFFSET.
 
     `rows` gives them with names that ORDER BY may use beside those of the columns.

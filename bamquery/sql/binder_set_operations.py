@@ -37,38 +37,87 @@ BindQuery = Callable[[exp.Expr], Plan]
 _COUNT: Final = pa.int64()
 
 
-def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> tuple[Plan, Sequence[str]]:
+def bind_set_operation(
+    node: exp.SetOperation, sql: str, bind: BindQuery
+) -> tuple[Plan, Sequence[Sequence[str]]]:
     """The rows of both queries, or those that both have, or those that only the first one has.
 
-    Names are those of the first query; those of the second come along, for ORDER BY knows them too. Rows
+    Names are those of the first query; those of the others come along, for ORDER BY knows them too. Rows
     are compared with nulls equal to each other, as by GROUP BY.
 
     Raises:
         SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
     """
+    links, operands = zip(*_flattened(node), strict=True)
+    plans = each(bind, operands, sql)
+    plan, place = plans[0], 1
+    while place < len(links):
+        link = links[place]
+        end = place + 1
+        while isinstance(link, exp.Union) and end < len(links) and _is_alike(links[end], link):
+            end += 1
+        alike = _alike(links[place:end], [plan, *plans[place:end]], sql)
+        plan, place = _combined(link, alike), end
+    return plan, [_names(one) for one in plans[1:]]
+
+
+def _alike(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: str) -> list[Plan]:
+    """Plans with columns that correspond, of types that all have in common; a link between any two."""
+    by_name = bool(links[0].args.get("by_name"))
+    if by_name:
+        with placed(sql, links[0]):
+            plans = _aligned_by_name(plans)
+    for link, plan in zip(links, plans[1:], strict=True):
+        with placed(sql, link):
+            if len(plan.fields) != len(plans[0].fields):
+                raise ValueError(
+                    f"{_word(link)} needs as many columns on both sides: there are {len(plans[0].fields)} "
+                    f"and {len(plan.fields)}"
+                )
+    kinds = [types.value_type(field.type) for field in plans[0].fields]
+    for link, plan in zip(links, plans[1:], strict=True):
+        with placed(sql, link):
+            kinds = _common_types(kinds, plan, _names(plans[0]))
+    return [_cast(plan, kinds, _names(plans[0])) for plan in plans]
+
+
+def _flattened(node: exp.SetOperation) -> list[tuple[exp.SetOperation | None, exp.Expr]]:
+    """All operands, each with the operation that adds it, out of parentheses around a UNION of the same kind.
+
+    What a chain of one kind of UNION puts together takes its types from all of it at once: 1, 2.50 and 'x'
+    are '1', '2.50' and 'x', not '1.00'.
+    """
     chain = _chain(node)
-    first, *others = each(bind, [chain[0].this, *(link.expression for link in chain)], sql)
-    plan = first
-    for place, (link, operand) in enumerate(zip(chain, others, strict=True)):
-        left, right = _alike(link, plan, operand, sql)
-        if place and left is plan and _is_distinct_union(link) and _is_distinct_union(chain[place - 1]):
-            assert isinstance(left, Aggregate)
-            left = left.child  # what is distinct in the end need not be so before
-        plan = _combined(link, left, right)
-    return plan, _names(others[-1])
+    links: list[exp.SetOperation | None] = [None, *chain]
+    operands = [chain[0].this, *(link.expression for link in chain)]
+    found: list[tuple[exp.SetOperation | None, exp.Expr]] = []
+    for link, operand in zip(links, operands, strict=True):
+        within = _without_parentheses(operand)
+        if isinstance(within, exp.Union) and _is_alike(within, link or chain[0]) and within is not operand:
+            (_, first), *others = _flattened(within)
+            found += [(link, first), *others]
+        else:
+            found.append((link, operand))
+    return found
 
 
-def _alike(node: exp.SetOperation, left: Plan, right: Plan, sql: str) -> tuple[Plan, Plan]:
-    """Both sides with columns that correspond, of common types."""
-    with placed(sql, node):
-        if node.args.get("by_name"):
-            left, right = _aligned_by_name(left, right)
-        if len(left.fields) != len(right.fields):
-            raise ValueError(
-                f"{_word(node)} needs as many columns on both sides: there are {len(left.fields)} "
-                f"and {len(right.fields)}"
-            )
-        return _of_common_types(left, right)
+def _without_parentheses(node: exp.Expr) -> exp.Expr:
+    """The operation within; itself where it is none, or has a name or clauses of its own."""
+    inner = node
+    while isinstance(inner, exp.Subquery) and not any(
+        value for name, value in inner.args.items() if name != "this"
+    ):
+        inner = inner.this
+    return inner if isinstance(inner, exp.SetOperation) and not _arranges(inner) else node
+
+
+def _is_alike(node: exp.SetOperation, other: exp.SetOperation) -> bool:
+    """Whether both are UNION, both with ALL or both without, both BY NAME or both not."""
+    return (
+        isinstance(node, exp.Union)
+        and isinstance(other, exp.Union)
+        and all(bool(node.args.get(name)) == bool(other.args.get(name)) for name in ("distinct", "by_name"))
+    )
 
 
 def _chain(node: exp.SetOperation) -> list[exp.SetOperation]:
@@ -87,26 +136,21 @@ def _arranges(node: exp.SetOperation) -> bool:
     return any(node.args.get(name) for name in ("with_", "order", "limit", "offset"))
 
 
-def _is_distinct_union(node: exp.SetOperation) -> bool:
-    return isinstance(node, exp.Union) and bool(node.args.get("distinct"))
-
-
-def _combined(node: exp.SetOperation, left: Plan, right: Plan) -> Plan:
+def _combined(node: exp.SetOperation, plans: Sequence[Plan]) -> Plan:
     distinct = bool(node.args.get("distinct"))
-    match node:
-        case exp.Union():
-            both = Union((*_inputs(left), *_inputs(right)))
-            return _distinct(both) if distinct else both
-        case exp.Intersect():
-            return _matching(left, right, "semi") if distinct else _counted(left, right, "intersect")
-        case _:
-            return _matching(left, right, "anti") if distinct else _counted(left, right, "except")
+    if isinstance(node, exp.Union):
+        both = Union(tuple(one for plan in plans for one in _inputs(plan)))
+        return _distinct(both) if distinct else both
+    left, right = plans
+    if isinstance(node, exp.Intersect):
+        return _matching(left, right, "semi") if distinct else _counted(left, right, "intersect")
+    return _matching(left, right, "anti") if distinct else _counted(left, right, "except")
 
 
-def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequence[str]) -> Plan:
+def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequence[Sequence[str]]) -> Plan:
     """ORDER BY on the rows of a query put together of others: positions, names, expressions of columns.
 
-    `names` are the second query's, which do as well.
+    `names` are those of the queries after the first one, which do as well.
     """
     if order is None:
         return plan
@@ -125,7 +169,7 @@ def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequenc
 
 
 def _ordered_columns(
-    node: exp.Expr, columns: Sequence[ColumnRef], names: Sequence[str]
+    node: exp.Expr, columns: Sequence[ColumnRef], names: Sequence[Sequence[str]]
 ) -> Sequence[ColumnRef]:
     """What is meant by ALL, a position or a name; nothing for an expression."""
     if isinstance(node, exp.Var) and node.this == "ALL":
@@ -136,7 +180,7 @@ def _ordered_columns(
             raise ValueError(f"ORDER BY {position} is not one of the {len(columns)} columns selected")
         return [columns[position - 1]]
     if isinstance(node, exp.Column):
-        for known in ([column.name for column in columns], names):
+        for known in ([column.name for column in columns], *names):
             for name, column in zip(known, columns, strict=False):
                 if fold_name(name) == fold_name(node.name):
                     return [column]
@@ -161,37 +205,36 @@ def _names(plan: Plan) -> tuple[str, ...]:
     return tuple(field.name for field in plan.fields)
 
 
-def _aligned_by_name(left: Plan, right: Plan) -> tuple[Plan, Plan]:
-    """Both with the columns of either, those that one has not null; the first one's come first."""
-    for plan in (left, right):
+def _aligned_by_name(plans: Sequence[Plan]) -> list[Plan]:
+    """All with the columns of any, those that one has not null; the first one's come first."""
+    names: dict[str, str] = {}
+    for plan in plans:
         folded = [fold_name(name) for name in _names(plan)]
         twice = [name for name in folded if folded.count(name) > 1]
         if twice:
             raise ValueError(f'BY NAME needs columns of different names: "{twice[0]}" is there twice')
-    ours = [fold_name(name) for name in _names(left)]
-    theirs = [fold_name(name) for name in _names(right)]
-    new = [name for name in _names(right) if fold_name(name) not in ours]
-    names = (*_names(left), *new)
+        names = {**dict(zip(folded, _names(plan), strict=True)), **names}
+    ordered = list(dict.fromkeys(fold_name(name) for plan in plans for name in _names(plan)))
 
-    def arranged(plan: Plan, own: list[str]) -> Plan:
-        columns = columns_of(plan)
+    def arranged(plan: Plan) -> Plan:
+        columns = {fold_name(column.name): column for column in columns_of(plan)}
         nothing: Expression = Literal(pa.scalar(None, pa.null()))
-        chosen = [columns[own.index(fold_name(n))] if fold_name(n) in own else nothing for n in names]
-        return Project(plan, tuple(chosen), names)
+        chosen = [columns.get(name, nothing) for name in ordered]
+        return Project(plan, tuple(chosen), tuple(names[name] for name in ordered))
 
-    return arranged(left, ours), arranged(right, theirs)
+    return [arranged(plan) for plan in plans]
 
 
-def _of_common_types(left: Plan, right: Plan) -> tuple[Plan, Plan]:
-    kinds = []
-    for one, other in zip(left.fields, right.fields, strict=True):
-        kind = _common(types.value_type(one.type), types.value_type(other.type))
-        if kind is None:
-            both = f"{type_name(one.type)} and {type_name(other.type)}"
-            raise ValueError(f'{both} do not mix in column "{one.name}": cast one of them')
-        kinds.append(kind)
-    own = _names(left)
-    return _cast(left, kinds, own), _cast(right, kinds, own)
+def _common_types(kinds: Sequence[pa.DataType], plan: Plan, names: Sequence[str]) -> list[pa.DataType]:
+    """The types so far, and with them those of the plan."""
+    found = []
+    for kind, field, name in zip(kinds, plan.fields, names, strict=True):
+        common = _common(kind, types.value_type(field.type))
+        if common is None:
+            both = f"{type_name(kind)} and {type_name(field.type)}"
+            raise ValueError(f'{both} do not mix in column "{name}": cast one of them')
+        found.append(common)
+    return found
 
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

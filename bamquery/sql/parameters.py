@@ -21,6 +21,12 @@ from bamquery.sql.text import require_whole
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 _MARK: Final = "parameter"
+_NAMED: Final = (exp.Table, exp.TableAlias, exp.Column, exp.Dot, exp.Schema, exp.Drop, exp.ColumnDef)
+"""What has names only below it, and"""
+_NAMES: Final = frozenset(
+    {(exp.Alias, "alias"), (exp.Join, "using"), (exp.Anonymous, "this"), (exp.Star, "except_")}
+)
+"""what has a name there."""
 _MOST_DIGITS: Final = 38
 _NULLS: Final = ("NaTType", "NAType")  # of pandas, which need not be there
 
@@ -35,7 +41,7 @@ def fill(trees: Sequence[exp.Expr], sql: str, parameters: Parameters | None) -> 
         SqlError: values that are missing, too many, or of types that SQL has none for; all of them.
     """
     found = [node for tree in trees for node in tree.find_all(exp.Placeholder)]
-    found.sort(key=lambda node: int(node.meta.get("start", 0)))
+    found.sort(key=lambda node: int(node.meta["start"]))
     names = _names(found, sql)
     values = _values(() if parameters is None else parameters)
     by_folded = {fold(name): name for name in values}
@@ -73,6 +79,8 @@ def _names(found: Sequence[exp.Expr], sql: str) -> list[str]:
     unnumbered = 0
     for node in found:
         with placed(sql, node):
+            if (type(node.parent), node.arg_key) in _NAMES or isinstance(node.parent, _NAMED):
+                raise ValueError("a parameter stands for a value, not for a name")
             own = str(node.args.get("this") or "")
             unnumbered += not own
             names.append(own or str(unnumbered))

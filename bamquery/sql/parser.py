@@ -24,9 +24,9 @@ class _Dialect(DuckDB):
 
     class Tokenizer(NumberTokenizer):
         COMMANDS: ClassVar[set[TokenType]] = set()
-        # In `?::INTEGER` a parameter is cast; no operator of DuckDB begins so.
+        # In `?::INTEGER` a parameter is cast; no operator of DuckDB begins so. DIV is MySQL's.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            text: kind for text, kind in DuckDB.Tokenizer.KEYWORDS.items() if text != "?::"
+            text: kind for text, kind in DuckDB.Tokenizer.KEYWORDS.items() if text not in ("?::", "DIV")
         }
 
     Parser = StrictParser

@@ -81,6 +81,10 @@ class PlacingParser(DuckDBParser):
         token = self._curr
         return _placed(super()._parse_pivot(*args, **kwargs), token)
 
+    def _parse_placeholder(self) -> Any:
+        token = self._curr
+        return _placed(super()._parse_placeholder(), token)
+
     def _parse_primary(self) -> Any:
         token = self._curr
         return _placed(super()._parse_primary(), token)

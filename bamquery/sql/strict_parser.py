@@ -5,7 +5,7 @@ Function calls stay as they were written: sqlglot would give `mean` and `avg` on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -17,10 +17,10 @@ from bamquery.naming import suggestion
 from bamquery.sql import statement_parser, syntax
 from bamquery.sql.placing_parser import PlacingParser
 from bamquery.sql.positions import start
-from bamquery.sql.words import FOREIGN_STATEMENTS, RESERVED, STATEMENT_KEYWORDS
+from bamquery.sql.words import FOREIGN_STATEMENTS, PARTS, RESERVED, STATEMENT_KEYWORDS
 
 _QUERY_STARTS = ("SELECT", "FROM", "VALUES", "WITH", "TABLE", "(")
-_FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
+_FUNCTIONS_WITH_SYNTAX = ("CAST", "TRY_CAST", "DATE", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
 _ARRANGING = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.FETCH)
 _CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
 
@@ -48,6 +48,38 @@ def _position(parser: Any) -> Any:
     return parser.expression(exp.StrPosition(this=parser._parse_bitwise(), substr=part))
 
 
+def _extract(parser: Any) -> Any:
+    """What follows `extract(`: a part's name, FROM and what it is a part of."""
+    token = parser._curr
+    named = parser._parse_string() or parser._parse_id_var()
+    if named is None or not parser._match(TokenType.FROM):
+        parser.raise_error("Expecting EXTRACT(part FROM value)")
+    plain = token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING)
+    part = exp.var(PARTS.get(named.name.lower(), named.name) if plain else named.name)
+    part.update_positions(token)
+    return parser.expression(exp.Extract(this=part, expression=parser._parse_bitwise()))
+
+
+def _date(parser: Any) -> Any:
+    """What follows `date(`: DuckDB's other way to write a cast."""
+    value = parser._parse_disjunction()
+    return parser.expression(exp.Cast(this=value, to=exp.DataType(this=exp.DType.DATE)))
+
+
+def _not(parser: Any) -> Any:
+    """NOT; sqlglot reads `!` as the same."""
+    if parser._prev.text == "!":
+        parser.raise_error("", parser._prev)
+    return parser.expression(exp.Not(this=parser._parse_equality()))
+
+
+def _without(parsers: Mapping[Any, Any], token_type: Any) -> dict[Any, Any]:
+    return {kind: parser for kind, parser in parsers.items() if kind != token_type}
+
+
+_CALLS: dict[str, Callable[[Any], Any]] = {"DATE": _date, "EXTRACT": _extract, "POSITION": _position}
+
+
 class StrictParser(PlacingParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
@@ -61,14 +93,16 @@ class StrictParser(PlacingParser):
     }
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.UNARY_PARSERS,
+        TokenType.NOT: _not,
         # ~ is weaker than + in DuckDB, as is any operator that is no arithmetic.
         TokenType.TILDE: lambda parser: parser.expression(exp.BitwiseNot(this=parser._parse_term())),
     }
-    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
-        token_type: parser
-        for token_type, parser in DuckDBParser.PLACEHOLDER_PARSERS.items()
-        if token_type != TokenType.COLON  # text[:i] has a column in it, no parameter
-    }
+    # text[:i] has a column in it, no parameter.
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = _without(
+        DuckDBParser.PLACEHOLDER_PARSERS, TokenType.COLON
+    )
+    EQUALITY: ClassVar[dict[Any, Any]] = _without(DuckDBParser.EQUALITY, TokenType.NULLSAFE_EQ)  # <=>
+    SIGNED_TO_UNSIGNED_TYPE_TOKEN: ClassVar[dict[Any, Any]] = {}  # INTEGER UNSIGNED
     RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
         token_type: parser
         for token_type, parser in DuckDBParser.RANGE_PARSERS.items()
@@ -76,7 +110,7 @@ class StrictParser(PlacingParser):
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: _closed(parser)
-        for name, parser in {**DuckDBParser.FUNCTION_PARSERS, "POSITION": _position}.items()
+        for name, parser in {**DuckDBParser.FUNCTION_PARSERS, **_CALLS}.items()
         if name in _FUNCTIONS_WITH_SYNTAX
     }
 
@@ -113,6 +147,52 @@ class StrictParser(PlacingParser):
         if allow_value_synonym and values is not None:  # of INSERT
             return self._parse_query_modifiers(self._parse_set_operations(values))
         return values
+
+    def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
+        token = self._curr
+        join = super()._parse_join(*args, **kwargs)
+        if isinstance(join, exp.Join):
+            method, kind = (str(join.args.get(part) or "").upper() for part in ("method", "kind"))
+            if "NATURAL" in method and kind == "CROSS":
+                self.raise_error("", token)
+            if kind == "CROSS" or "NATURAL" in method:
+                condition = join.args.get("on") or next(iter(join.args.get("using") or ()), None)
+                if condition is not None or self._curr.token_type in (TokenType.ON, TokenType.USING):
+                    word = "CROSS" if kind == "CROSS" else "NATURAL"
+                    place = None if condition is None else self._first(condition)
+                    self.raise_error(f"Expecting no condition for {word} JOIN", place)
+        return join
+
+    def _parse_using_identifiers(self) -> list[Any]:
+        if self._curr.token_type != TokenType.L_PAREN:
+            self.raise_error("Expecting (")
+        return list(super()._parse_using_identifiers())
+
+    def _parse_group(self, skip_group_by_token: bool = False) -> Any:
+        if self._curr.token_type == TokenType.GROUP_BY and self._next.token_type == TokenType.DISTINCT:
+            self.raise_error("", self._next)
+        group = super()._parse_group(skip_group_by_token)
+        if group is not None and not any(group.args.values()):
+            self.raise_error("Expecting what to group by")
+        return group
+
+    def _parse_ordered(self, parse_method: Any = None) -> Any:
+        start = self._index
+        ordered = super()._parse_ordered(parse_method)
+        for before, after in pairwise(self._tokens[start : self._index]):
+            if (before.token_type, after.token_type) == (TokenType.ASC, TokenType.DESC):
+                self.raise_error("", after)
+        return ordered
+
+    def parse_set_operation(self, this: Any, *args: Any, **kwargs: Any) -> Any:
+        """UNION, INTERSECT or EXCEPT of what stands in parentheses where it has an order or a limit."""
+        token = self._curr
+        operation = super().parse_set_operation(this, *args, **kwargs)
+        for operand in (this, this.args.get("expression")) if operation is not None else ():
+            arranged = isinstance(operand, exp.Query) and not isinstance(operand, exp.Subquery)
+            if arranged and any(operand.args.get(clause) for clause in ("order", "limit", "offset")):
+                self.raise_error("Expecting parentheses around what ORDER BY or LIMIT is for", token)
+        return operation
 
     def _parse_schema(self, this: Any = None) -> Any:
         if self._match_pair(TokenType.L_PAREN, TokenType.VALUES, advance=False):
@@ -266,8 +346,14 @@ class StrictParser(PlacingParser):
         return this
 
     def _take_fetch(self, query: exp.Query) -> None:
-        """FETCH FIRST [n] ROWS ONLY as LIMIT, which it is another word for."""
+        """FETCH FIRST [n] ROWS ONLY as LIMIT, which it is another word for; LIMIT ALL is none."""
         fetch = query.args.get("limit")
+        if (
+            isinstance(fetch, exp.Limit)
+            and isinstance(fetch.expression, exp.Var)
+            and fetch.expression.name.upper() == "ALL"
+        ):
+            query.set("limit", None)
         if not isinstance(fetch, exp.Fetch):
             return
         options = fetch.args.get("limit_options")
@@ -311,6 +397,9 @@ class StrictParser(PlacingParser):
                 self.raise_error("", token)
         else:
             self.raise_error(f"no statement begins so.{suggestion(keyword, STATEMENT_KEYWORDS)}", token)
+        if isinstance(statement, exp.Values) and self._tokens[0] is not token:  # it may be behind WITH
+            select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=statement)))
+            statement = self.expression(select)
         statement_parser.check_source(self, statement)
         if statement is not None and "start" not in statement.meta:
             statement.update_positions(token)

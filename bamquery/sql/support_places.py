@@ -16,7 +16,8 @@ from bamquery.sql.functions import FUNCTIONS
 from bamquery.sql.missing_functions import why_missing
 from bamquery.sql.windows import is_window_function
 
-_COMPARISONS: Final = (*(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ),)
+_ORDERINGS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_COMPARISONS: Final = (*_ORDERINGS, exp.NullSafeEQ, exp.NullSafeNEQ)
 
 
 def _join(node: exp.Expr) -> str | None:
@@ -46,6 +47,22 @@ def _query(node: exp.Expr) -> str | None:
     return "a list of a subquery's rows (ARRAY)" if isinstance(node.parent, exp.Anonymous) else None
 
 
+def _inner_statement(node: exp.Expr) -> str | None:
+    """Of statements, EXPLAIN takes most, and nothing else any that is not a query."""
+    if node.parent is None or isinstance(node.parent, syntax.Explain):
+        return None
+    words = type(node).__name__.removesuffix("Table").upper()
+    return f"{_STATEMENTS.get(type(node), words)} within another statement"
+
+
+def _comparison(node: exp.Expr) -> str | None:
+    """Which of two comparisons comes first is not for the reader to guess."""
+    for side in (node.this, node.expression):
+        if isinstance(side, _ORDERINGS) and not isinstance(side.expression, (exp.Any, exp.All)):
+            return "a comparison of a comparison (write AND between them, or parentheses)"
+    return None
+
+
 def _quantified(node: exp.Expr) -> str | None:
     """ANY and ALL go with a comparison, on its right side, and take a query."""
     words = type(node).__name__.upper()
@@ -70,6 +87,8 @@ def _tuple(node: exp.Expr) -> str | None:
         around, (exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Distinct, syntax.Option)
     ) and not (isinstance(around, exp.Distinct) and isinstance(around.parent, exp.Anonymous))
     nothing = isinstance(around, exp.Group) and not node.expressions
+    if isinstance(around, exp.Values) and not node.expressions:
+        return "a row without values"
     return None if at_home or nothing or _is_compared(node) else "a row value"
 
 
@@ -83,6 +102,8 @@ def _is_compared(node: exp.Expr) -> bool:
 
 def _call(node: exp.Expr) -> str | None:
     name = node.name.lower()
+    if name == "row" and not _is_compared(node):
+        return "a row value"
     if name in ("all", "any", "some"):
         return f"{name.upper()} of a list"
     in_from = isinstance(node.parent, exp.Table)
@@ -146,10 +167,16 @@ def _nulls(node: exp.Expr) -> str | None:
 
 
 def _drop(node: exp.Expr) -> str | None:
+    inner = _inner_statement(node)
+    if inner is not None:
+        return inner
     return "DROP of several at once" if len(node.args["tables"]) > 1 else None
 
 
 def _show(node: exp.Expr) -> str | None:
+    inner = _inner_statement(node)
+    if inner is not None:
+        return inner
     return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
 
 
@@ -164,8 +191,22 @@ def _schema(node: exp.Expr) -> str | None:
     return None if isinstance(node.parent, (exp.Insert, exp.Create)) else "a list of columns"
 
 
+_STATEMENTS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
+    {
+        syntax.AlterTable: "ALTER",
+        syntax.CopyTo: "COPY",
+        syntax.CopyFrom: "COPY",
+        syntax.SetSetting: "SET",
+    }
+)
+
 PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = MappingProxyType(
     {
+        **dict.fromkeys(
+            (exp.Create, exp.Describe, exp.Drop, exp.Insert, exp.Show, *_STATEMENTS), _inner_statement
+        ),
+        **dict.fromkeys((syntax.Optimize, syntax.Reset, syntax.Summarize, syntax.Vacuum), _inner_statement),
+        **dict.fromkeys(_ORDERINGS, _comparison),
         exp.Join: _join,
         exp.Table: _table,
         exp.Select: _query,

@@ -51,6 +51,8 @@ _BY_NAME: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 """Names of DuckDB that sqlglot takes for a user's own types."""
 
 _WITH_PARAMETERS: Final = (exp.DType.DECIMAL, exp.DType.TEXT, exp.DType.VARCHAR)
+_FLOAT_BITS: Final = 24
+_DOUBLE_BITS: Final = 53
 _TIMESTAMP_UNITS: Final = ("s", "ms", "ms", "ms", "us", "us", "us", "ns", "ns", "ns")
 """Of TIMESTAMP(n): with so many digits of a second at least."""
 _WRITTEN: Final[Mapping[str, str]] = MappingProxyType(
@@ -95,6 +97,10 @@ def from_syntax(node: exp.DataType) -> pa.DataType | None:
         if len(parameters) > 1 or not 0 <= parameters[0] < len(_TIMESTAMP_UNITS):
             raise ValueError("TIMESTAMP(n): the digits of a second must be 0 to 9")
         return pa.timestamp(_TIMESTAMP_UNITS[parameters[0]])
+    if parameters and kind == exp.DType.FLOAT:
+        if len(parameters) > 1 or not 1 <= parameters[0] <= _DOUBLE_BITS:
+            raise ValueError(f"FLOAT(n): the bits of its digits must be 1 to {_DOUBLE_BITS}")
+        return pa.float32() if parameters[0] <= _FLOAT_BITS else pa.float64()
     if parameters and kind not in _WITH_PARAMETERS:
         return None
     if kind == exp.DType.USERDEFINED:

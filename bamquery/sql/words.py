@@ -35,3 +35,16 @@ RESERVED = frozenset(
     }
 )
 """What DuckDB does not take for a name unless it is quoted or follows AS."""
+
+PARTS = {
+    **{
+        word: part
+        for part in ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "WEEK", "QUARTER", "DECADE")
+        for word in (part.lower(), f"{part.lower()}s")
+    },
+    **dict.fromkeys(("millisecond", "milliseconds"), "MILLISECONDS"),
+    **dict.fromkeys(("microsecond", "microseconds"), "MICROSECONDS"),
+    **dict.fromkeys(("century", "centuries"), "CENTURY"),
+    **dict.fromkeys(("millennium", "millennia"), "MILLENNIUM"),
+}
+"""What DuckDB calls the parts that are words of its grammar."""

@@ -64,6 +64,23 @@ def test_a_value_is_what_duckdb_makes_of_it(ours, value):
         ("SELECT ? IS NULL, coalesce(?, 1)", [None, None]),
         ("VALUES (?, ?), (?, ?)", [1, "a", 2, "b"]),
         ("SELECT count(*) FROM t WHERE i > -?", [1]),
+        # Where sqlglot gives none of them a place in the text.
+        ("SELECT ?, ?::INTEGER, ?, ?::INTEGER", [1, 2, 3, 4]),
+        ("SELECT i FROM t WHERE i > ? AND i < ?::BIGINT", [1, 3]),
+        ("SELECT i FROM t WHERE i < ? ORDER BY i DESC FETCH FIRST ? ROWS ONLY", [3, 1]),
+        ("SELECT ? LIKE ? ESCAPE ?", ["10%", "10!%", "!"]),
+        ("SELECT ?[?:?], ?", ["abcdef", 2, 3, 9]),
+        ("SELECT ? IN (?, ?), ? BETWEEN ? AND ?", [1, 2, 1, 5, 4, 6]),
+        ("SELECT CASE ? WHEN ? THEN ? ELSE ? END", [1, 1, "a", "b"]),
+        ("SELECT substring(? FROM ? FOR ?), position(? IN ?)", ["abcdef", 2, 3, "b", "abc"]),
+        ("SELECT overlay(? PLACING ? FROM ? FOR ?)", ["abc", "x", 2, 1]),
+        ("SELECT i FROM t WHERE (i, ?) IN ((1, ?), (?, 7)) ORDER BY i", [7, 7, 3]),
+        ("WITH x AS (SELECT ? AS v) SELECT v, ? FROM x UNION ALL SELECT ?, ?::INT ORDER BY 1", [1, 2, 3, 4]),
+        (
+            "SELECT sum(i) FILTER (WHERE i > ?) OVER (ORDER BY i ROWS BETWEEN ? PRECEDING AND ? FOLLOWING), "
+            "? FROM t ORDER BY i",
+            [1, 2, 1, 7],
+        ),
     ],
 )
 def test_values_take_the_places_of_parameters(ours, sql, params):
@@ -71,6 +88,31 @@ def test_values_take_the_places_of_parameters(ours, sql, params):
         oracle.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, NULL)) v(i, s)")
         theirs = oracle.sql(sql, params=params).to_arrow_table()
     assert rendered(ours.sql(sql, params).to_arrow()) == rendered(theirs)
+
+
+@pytest.mark.parametrize(
+    ("sql", "params"),
+    [
+        ("DROP TABLE ?", ["t"]),
+        ("CREATE TABLE ? AS SELECT 1 AS x", ["u"]),
+        ("INSERT INTO t (?) VALUES (1)", ["i"]),
+        ("CREATE TABLE u (? INTEGER)", ["i"]),
+        ("SELECT ? AS ?", [1, "x"]),
+        ("SELECT $1$1", [1]),
+        ("SELECT ?: 1", ["x"]),
+        ("FROM t AS ?", ["x"]),
+        ("FROM t AS x(?)", ["a"]),
+        ("SELECT t.? FROM t", ["i"]),
+        ("SELECT * EXCLUDE (?) FROM t", ["i"]),
+        ("SELECT * FROM t JOIN t AS u USING (?)", ["i"]),
+        ("WITH ? AS (SELECT 1) SELECT 1", ["x"]),
+        ("DESCRIBE ?", ["t"]),
+    ],
+)
+def test_a_parameter_is_no_name(ours, sql, params):
+    with pytest.raises(SqlError, match="a parameter stands for a value, not for a name"):
+        ours.sql(sql, params)
+    assert ours.sql("SHOW TABLES").fetchall() == [("t",)]
 
 
 def test_columns_are_called_as_duckdb_calls_them(ours):

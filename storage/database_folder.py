@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -73,8 +74,12 @@ def create_folder(folder: Path, filesystem: FileSystem) -> None:
     try:
         file.write_at(0, [json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}).encode() + b"\n"])
         file.sync()
-    finally:
+    except BaseException:
         file.close()
+        with suppress(StorageError, FileNotFoundError):
+            filesystem.remove(draft)
+        raise
+    file.close()
     try:
         filesystem.publish(draft, folder / MARKER)
     except FileExistsError:

@@ -55,6 +55,7 @@ TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "left": "left(a, n int64): n characters, all but the last -n where n is below 0",
         "right": "right(a, n int64): the last n characters, all but the first -n where n is below 0",
         "substring_at": "substring with places that are not literals; the length may be left out",
+        "text_between": "text_between(a, first int64, last int64): places from 1 on, below 0 from the end",
         "lpad": "lpad(a, n int32, characters): n characters; ExecutionError where there are none to add",
         "rpad": "as lpad, at the end",
         "replace": "replace(a, what, by what); a where there is nothing to look for",

@@ -8,8 +8,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.plan import types
-from bamquery.plan.expressions import Expression, Literal
-from bamquery.sql import functions, operators
+from bamquery.plan.expressions import Call, Expression, Literal
+from bamquery.sql import functions
 from bamquery.sql.coercion import coerce, decode, is_null, is_string_literal
 from bamquery.sql.failures import placed
 from bamquery.sql.operators import STRING, literal
@@ -74,20 +74,12 @@ def _between(text: Expression, first: Expression, last: Expression | None) -> Ex
         known = _of_constants(text, begin, end)
         if known is not None:
             return known
-    length = functions.call("length", [text])
-    lowest = _from_start(first, length)
-    lowest = _if_less(lowest, literal(1, _BIGINT), literal(1, _BIGINT), lowest)
-    highest = length
-    if last is not None:
-        highest = _from_start(last, length)
-        highest = _if_less(length, highest, length, highest)
-    count = operators.subtract(operators.add(highest, literal(1, _BIGINT)), lowest)
-    count = _if_less(count, literal(0, _BIGINT), literal(0, _BIGINT), count)
-    return functions.call("substring", [text, lowest, count])
+    end_of_text = literal(-1, _BIGINT)
+    return Call("text_between", (text, first, end_of_text if last is None else last), STRING)
 
 
 def _of_constants(text: Expression, first: int, last: int | None) -> Expression | None:
-    """The same by what every device has; None where it takes the text's length."""
+    """The same by what every device has, where there is anything; else None."""
     if last is not None and last < -1:
         text = functions.call("left", [text, literal(max(last, -_LONGEST) + 1, _BIGINT)])
     if first >= 0:
@@ -103,14 +95,3 @@ def _of_constants(text: Expression, first: int, last: int | None) -> Expression 
 
 def _constant(place: Expression) -> int | None:
     return place.value.as_py() if isinstance(place, Literal) else None
-
-
-def _from_start(place: Expression, length: Expression) -> Expression:
-    """A place counted from the start, which may lie before the text."""
-    from_end = operators.add(operators.add(length, place), literal(1, _BIGINT))
-    return _if_less(place, literal(0, _BIGINT), from_end, place)
-
-
-def _if_less(left: Expression, right: Expression, then: Expression, otherwise: Expression) -> Expression:
-    """Nulls on the left side are no less than anything, so that what follows is null for them."""
-    return functions.case([(operators.compare("less", left, right), then)], otherwise)

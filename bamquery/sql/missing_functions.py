@@ -1,7 +1,7 @@
 """Functions of DuckDB that BamQuery does not have: named in its refusals, rather than called unknown.
 
-The names are those that DuckDB 2.0's `duckdb_functions()` lists; operators that have no name, collations and
-what only its own metadata calls are left out.
+They are those that DuckDB 2.0's `duckdb_functions()` lists but for operators and what only its own metadata
+calls, TRY, and readers of its best-known extensions. Of families, such as list_, the beginning is enough.
 """
 
 from __future__ import annotations
@@ -25,13 +25,17 @@ _FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "parquet_": "read_parquet() reads such files, and DESCRIBE tells their columns",
         "pg_": "",
         "pragma_": "SHOW TABLES and DESCRIBE tell what there is",
-        "st_": "there are no geometries",
         "struct_": "there are no structs",
         "union_": "there are no unions",
         "variant_": "there are no variants",
     }
 )
 """What names begin with, and why there are none of them."""
+
+_SLICES: Final = frozenset(
+    {"array_extract", "array_slice", "list_element", "list_extract", "list_slice", "array_element"}
+)
+"""Of lists, and of texts, too."""
 
 _LISTS: Final = frozenset(
     {
@@ -58,6 +62,8 @@ _OTHERS: Final = frozenset(
         *("length_grapheme", "lttb", "make_timestamptz", "make_type", "md5_number", "md5_number_lower"),
         *("md5_number_upper", "nextval", "obj_description", "parse_duckdb_log_message"),
         *("parse_formatted_bytes", "path_join", "printf", "replace_type", "right_grapheme", "session_user"),
+        *("st_asbinary", "st_asgeojson", "st_astext", "st_aswkb", "st_aswkt", "st_crs"),
+        *("st_geomfromgeojson", "st_geomfromwkb", "st_intersects_extent", "st_setcrs"),
         *("set_bit", "setval", "shobj_description", "sleep_ms", "stats", "substring_grapheme", "switch"),
         *("timezone", "timezone_hour", "timezone_minute", "to_aggregate_state", "try", "txid_current"),
         "user",
@@ -83,6 +89,8 @@ def why_missing(name: str, *, in_from: bool = False) -> str | None:
     None for every other name. A name that BamQuery has is not asked for here.
     """
     name = name.lower()
+    if name in _SLICES:
+        return "there are no lists: write text[i] or text[i:j] of a text"
     for family, reason in _FAMILIES.items():
         if name.startswith(family) and len(name) > len(family):
             return reason

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from bamquery.naming import fold, suggestion
+from bamquery.naming import suggestion
 from bamquery.sql import syntax
 
 
@@ -34,19 +34,14 @@ def check_source(parser: Any, statement: exp.Expr | None) -> None:
 
 
 def _move_with(parser: Any, insert: exp.Insert) -> None:
-    """WITH before INSERT belongs to its query, beside what that has itself."""
+    """WITH before INSERT belongs to its query; where that has its own, what is within it comes first."""
     query, outer = insert.expression, insert.args["with_"]
-    if not isinstance(query, exp.Query) or isinstance(query, exp.Values):
-        parser.raise_error("Expecting WITH before a query, not before VALUES", parser._first(outer))
-    inner = query.args.get("with_")
-    if inner is not None:
-        names = [fold(cte.alias) for cte in (*outer.expressions, *inner.expressions)]
-        if len(set(names)) < len(names) or bool(outer.args.get("recursive")) != bool(
-            inner.args.get("recursive")
-        ):
-            parser.raise_error("Expecting one WITH, before INSERT or before its query", parser._first(inner))
-        outer.set("expressions", [*outer.expressions, *inner.expressions])
+    if not isinstance(query, exp.Query | exp.Values):
+        parser.raise_error("Expecting a query after WITH and INSERT", parser._first(outer))
     insert.set("with_", None)
+    if isinstance(query, exp.Values) or query.args.get("with_") is not None:
+        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query)))
+        insert.set("expression", query)
     query.set("with_", outer)
 
 

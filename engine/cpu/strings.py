@@ -24,6 +24,9 @@ from bamquery.engine.cpu.kernels import (
 from bamquery.engine.cpu.rows import with_constants
 from bamquery.engine.cpu.text_sizes import concatenated_size, within_room
 
+LONGEST: Final = 1 << 32
+"""No text has as many characters; Arrow multiplies places with more than that, and overflows."""
+
 SPACES: Final = (
     "\u0020\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 )
@@ -109,7 +112,7 @@ def substring(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def _slice(column: Datum, start: int, stop: int | None) -> Column:
-    limit = 2**62
+    limit = LONGEST
     start = max(min(start, limit), -limit)
     stop = None if stop is None else max(min(stop, limit), -limit)
     if stop is not None and stop == start:

@@ -20,7 +20,7 @@ from bamquery.engine.cpu.kernels import (
     convert,
 )
 from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
-from bamquery.engine.cpu.strings import SPACES, substring
+from bamquery.engine.cpu.strings import LONGEST, SPACES, substring
 from bamquery.engine.cpu.text_sizes import (
     concatenated_size,
     joined_size,
@@ -63,7 +63,7 @@ def _right(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _sliced(column: Datum, start: int, stop: int | None) -> Column:
     if stop == 0:
         return _blank(column)
-    limit = 2**62
+    limit = LONGEST
     start = max(min(start, limit), -limit)
     stop = None if stop is None else max(min(stop, limit), -limit)
     return compute("utf8_slice_codeunits", column, options=pc.SliceOptions(start, stop))
@@ -77,6 +77,22 @@ def _blank(column: Datum) -> Column:
 def _substring_at(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rest = [*arguments[1:], constant(None, pa.int64())]
     return substring([arguments[0], *rest[:2]], kind)
+
+
+def _between(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """From one place to another, both included, as far as the text goes."""
+    begin, end = _bounds(value_of(arguments[1]), value_of(arguments[2]))
+    return _sliced(arguments[0], begin, end)
+
+
+def _between_one(text: str, first: int, last: int) -> str:
+    begin, end = _bounds(first, last)
+    return text[begin:end]
+
+
+def _bounds(first: int, last: int) -> tuple[int, int | None]:
+    """Python's."""
+    return first if first < 0 else max(first, 1) - 1, None if last == -1 else last + (last < 0)
 
 
 def _padded(name: str, *, before: bool) -> Callable[[str, int, str], str]:
@@ -202,6 +218,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "rtrim_of": _trimmed("utf8_rtrim", spaces=False),
         "left": with_constants([1], _left),
         "right": with_constants([1], _right),
+        "text_between": with_constants([1, 2], _between, _between_one),
         "substring_at": with_constants([1, 2], _substring_at),
         "lpad": within_room("lpad", per_value(_padded("lpad", before=True)), padded_size),
         "rpad": within_room("rpad", per_value(_padded("rpad", before=False)), padded_size),

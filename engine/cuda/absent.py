@@ -21,7 +21,9 @@ ABSENT: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("even", "gamma", "lgamma", "nextafter", "signbit", "factorial", "bit_count"), _NONE),
         **dict.fromkeys(("trunc", "round_even", "gcd", "lcm", "hex", "bin", "to_base"), _NONE),
         **dict.fromkeys(("shift_left", "shift_right", "unhex", "unbin"), _ERRORS),
-        **dict.fromkeys(("substring_at", "lpad", "rpad", "split_part", "translate", "overlay"), _NONE),
+        **dict.fromkeys(
+            ("substring_at", "text_between", "lpad", "rpad", "split_part", "translate", "overlay"), _NONE
+        ),
         **dict.fromkeys(("repeat", "reverse", "concat_ws", "ascii", "unicode", "chr", "like_escape"), _NONE),
         **dict.fromkeys(("ilike_escape", "glob", "md5", "sha1", "sha256", "to_base64", "from_base64"), _NONE),
         **dict.fromkeys(("encode", "decode", "url_encode", "url_decode", "strip_accents"), _NONE),

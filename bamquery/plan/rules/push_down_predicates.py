@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
+from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns, transform
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
-from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, renumber, substitute, transform_plan
+from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
 
 
 def push_down_predicates(plan: Plan) -> Plan:
@@ -41,12 +41,14 @@ def _push(plan: Plan, predicate: Expression) -> Plan | None:
         case Scan() if not referenced_columns(predicate):  # nothing that a scan could choose rows by
             return None
         case Scan(columns=columns, predicates=predicates):
-            fields = plan.source.schema
-            at_source = [
-                replace(column, index=position, name=fields.field(position).name)
-                for column, position in zip(columns_of(plan), columns, strict=True)
-            ]
-            return replace(plan, predicates=(*predicates, substitute(predicate, at_source)))
+            schema = plan.source.schema
+
+            def at_source(e: Expression) -> Expression:
+                if not isinstance(e, ColumnRef):
+                    return e
+                return replace(e, index=columns[e.index], name=schema.field(columns[e.index]).name)
+
+            return replace(plan, predicates=(*predicates, transform(predicate, at_source)))
         case Filter(child=child):
             below = _push(child, predicate)
             if below is not None:

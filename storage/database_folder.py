@@ -70,24 +70,29 @@ def create_folder(folder: Path, filesystem: FileSystem) -> None:
             if not existed:
                 raise
     draft = folder / f"{MARKER}.{secrets.randbits(TOKEN_BITS):0{TOKEN_BITS // 4}x}.tmp"
+    try:
+        _write_marker(draft, filesystem)
+        try:
+            filesystem.publish(draft, folder / MARKER)
+        except FileExistsError:
+            pass  # another process was quicker: one marker is like the other
+        except StorageError:
+            if not (folder / MARKER).exists():  # it may also have vacuumed the draft
+                raise
+    except BaseException:
+        with suppress(StorageError, FileNotFoundError):
+            filesystem.remove(draft)
+        raise
+    filesystem.remove(draft)
+
+
+def _write_marker(draft: Path, filesystem: FileSystem) -> None:
     file = filesystem.create(draft)
     try:
         file.write_at(0, [json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}).encode() + b"\n"])
         file.sync()
-    except BaseException:
+    finally:
         file.close()
-        with suppress(StorageError, FileNotFoundError):
-            filesystem.remove(draft)
-        raise
-    file.close()
-    try:
-        filesystem.publish(draft, folder / MARKER)
-    except FileExistsError:
-        pass  # another process was quicker: one marker is like the other
-    except StorageError:
-        if not (folder / MARKER).exists():  # it may also have vacuumed the draft
-            raise
-    filesystem.remove(draft)
 
 
 def _up_to_existing(folder: Path) -> list[Path]:

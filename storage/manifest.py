@@ -142,10 +142,12 @@ class Manifest:
         """
         tail = _CHECKSUM.search(data)
         if tail is None:
-            raise CorruptionError("damaged: it does not end with a checksum (truncated?)", path)
+            raise CorruptionError(
+                f"damaged: it does not end with a checksum (truncated?); {_way_out(path)}", path
+            )
         covered = data[: tail.start()]
         if crc32c(covered) != int(tail[1], 16):
-            raise CorruptionError("damaged: its checksum does not match", path)
+            raise CorruptionError(f"damaged: its checksum does not match; {_way_out(path)}", path)
         try:
             members = json.loads(covered + b"\n}", object_pairs_hook=_unique)
             return _parse(members, path)
@@ -155,6 +157,10 @@ class Manifest:
             raise CorruptionError(f"damaged: {error}", path) from error
         except (ValueError, RecursionError, pa.ArrowException, OSError) as error:
             raise CorruptionError(f"damaged: {error}", path) from error
+
+
+def _way_out(path: Path) -> str:
+    return f"put a copy of it back, or give the table up: remove the folder {path.parent.parent}"
 
 
 def file_name(version: int) -> str:

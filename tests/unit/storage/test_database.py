@@ -3,6 +3,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage import database as database_module
 from bamquery.storage.database import Database
+from tests.faults.failing import FailingFileSystem
 
 SCHEMA = pa.schema([("a", pa.int64())])
 
@@ -43,6 +45,18 @@ def test_a_missing_folder_is_made_with_its_parents(tmp_path):
 def test_an_empty_folder_becomes_a_database(tmp_path):
     Database.open(tmp_path).close()
     assert (tmp_path / "bamquery.json").is_file()
+
+
+@pytest.mark.parametrize("fails_at", range(12))
+def test_a_full_disk_leaves_no_draft(tmp_path, fails_at):
+    """Whichever operation fails, and all after it: a marker or nothing is there."""
+    filesystem = FailingFileSystem(fails_at, stays_full=True)
+    with suppress(StorageError):
+        Database.open(tmp_path / "db", filesystem).close()
+    left = os.listdir(tmp_path / "db") if (tmp_path / "db").exists() else []
+    assert left in ([], ["bamquery.json"])
+    Database.open(tmp_path / "db").close()
+    assert os.listdir(tmp_path / "db") == ["bamquery.json"]
 
 
 @pytest.mark.parametrize("make", [True, False])

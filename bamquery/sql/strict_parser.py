@@ -102,7 +102,9 @@ class StrictParser(PlacingParser):
         DuckDBParser.PLACEHOLDER_PARSERS, TokenType.COLON
     )
     EQUALITY: ClassVar[dict[Any, Any]] = _without(DuckDBParser.EQUALITY, TokenType.NULLSAFE_EQ)  # <=>
-    SIGNED_TO_UNSIGNED_TYPE_TOKEN: ClassVar[dict[Any, Any]] = {}  # INTEGER UNSIGNED
+    SIGNED_TO_UNSIGNED_TYPE_TOKEN: ClassVar[dict[Any, Any]] = {
+        token_type: token_type for token_type in DuckDBParser.SIGNED_TO_UNSIGNED_TYPE_TOKEN
+    }
     RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
         token_type: parser
         for token_type, parser in DuckDBParser.RANGE_PARSERS.items()
@@ -283,7 +285,10 @@ class StrictParser(PlacingParser):
             and self._next.token_type == TokenType.LT
         ):
             return None  # in DuckDB, `row < 3` compares a column: no type is written with <
-        return super()._parse_types(*args, **kwargs)
+        kind = super()._parse_types(*args, **kwargs)
+        if kind is not None and self._prev is not token and self._prev.text.upper() == "UNSIGNED":
+            self._retreat(self._index - 1)  # MySQL's; in DuckDB it is a name behind the type
+        return kind
 
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True

@@ -14,7 +14,7 @@ from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.sql import aggregate_arguments as take
 from bamquery.sql.coercion import coerce, decode, is_null
 from bamquery.sql.functions import check_count
-from bamquery.sql.operators import literal
+from bamquery.sql.operators import explicit_cast, literal
 from bamquery.type_names import type_name
 
 _NUMBER: Final = pa.int64()
@@ -57,8 +57,15 @@ def _tiles(name: str, arguments: Sequence[Expression]) -> AggregateCall:
 def _neighbour(name: str, arguments: Sequence[Expression]) -> AggregateCall:
     value, kind = take.anything(name, arguments[0])
     offset = _count(name, arguments[1]) if len(arguments) > 1 else literal(1, _NUMBER)
-    default = coerce(arguments[2], kind) if len(arguments) > 2 else literal(None, kind)
+    default = _default(arguments[2], kind) if len(arguments) > 2 else literal(None, kind)
     return AggregateCall(name, (value, offset, default), kind)
+
+
+def _default(value: Expression, kind: pa.DataType) -> Expression:
+    try:
+        return coerce(value, kind)
+    except ValueError:  # a constant that does not fit fails where there are rows, as in DuckDB
+        return explicit_cast(value, kind)
 
 
 def _in_frame(function: str) -> Callable[[str, Sequence[Expression]], AggregateCall]:

@@ -96,7 +96,8 @@ def _exact(value: Any, source: pa.DataType, kind: Any, scale: int) -> Decimal:
             raise _out_of_range(value, kind)
         return parsing.rounded(Decimal(scaled), 0).scaleb(-scale, parsing.EXACT)
     if types.is_string(source):
-        number = parsing.exact_number(value)
+        unsigned = pa.types.is_unsigned_integer(kind)
+        number = parsing.unsigned_number(value) if unsigned else parsing.exact_number(value)
         if number is None:
             raise _unreadable(value, kind)
         return parsing.rounded(number, scale)

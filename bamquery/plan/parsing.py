@@ -22,6 +22,7 @@ _DIGITS = r"\d+(?:_\d+)*"
 _NUMBER: Final = re.compile(
     rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?\d+)?", re.ASCII
 )
+_MINUS_ZERO: Final = re.compile("-0+")
 _RADIX: Final = re.compile(r"0(?:[xX][0-9a-fA-F]+|[bB][01]+)", re.ASCII)
 _NOT_FINITE: Final = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE)
 
@@ -58,6 +59,12 @@ def exact_number(text: str) -> Decimal | None:
     if number and number.adjusted() > _LARGEST_EXPONENT:
         return None
     return number if number.adjusted() >= -_LARGEST_EXPONENT else Decimal(0)
+
+
+def unsigned_number(text: str) -> Decimal | None:
+    """As `exact_number`, but of what begins with a minus -0 alone, without a point or an exponent."""
+    stripped = text.lstrip(_BLANKS)  # DuckDB takes no blank behind it
+    return None if stripped.startswith("-") and not _MINUS_ZERO.fullmatch(stripped) else exact_number(text)
 
 
 def rounded(number: Decimal, scale: int) -> Decimal:

@@ -189,7 +189,7 @@ class SelectBinder:
                     if item.node is not None and has_window(item.node):
                         raise ValueError("GROUP BY ALL cannot group by a call over a window: name the keys")
             plain = [item for item in items if item.node is None or not has_aggregate(item.node)]
-            keys = [decode(item.expression) for item in plain if referenced_columns(item.expression)]
+            keys = [decode(item.expression) for item in plain if _varies(item)]
             if not keys and not self._aggregates():  # constants only: nothing to group by
                 self._collector = None
             return list(dict.fromkeys(keys))
@@ -321,3 +321,11 @@ def _key_name(place: int, key: Expression, items: Sequence[Item]) -> str:
         return key.name
     named = (item.name for item in items if is_key(item.expression, place) or decode(item.expression) == key)
     return next(named, "key")
+
+
+def _varies(item: Item) -> bool:
+    """Whether GROUP BY ALL takes it for a key: what names a column, be it constant as typeof(column) is."""
+    if referenced_columns(item.expression):
+        return True
+    parts = () if item.node is None else item.node.walk(prune=lambda part: isinstance(part, exp.Query))
+    return any(isinstance(part, exp.Column) for part in parts)

@@ -47,7 +47,7 @@ def to_integer(column: Column, kind: Kind) -> Outcome:
         low, high = integer_range(kind)
 
         def parse(text: str) -> int | None:
-            number = parsing.exact_number(text)
+            number = parsing.exact_number(text) if low < 0 else parsing.unsigned_number(text)
             if number is None:
                 return None
             whole = int(parsing.rounded(number, 0))

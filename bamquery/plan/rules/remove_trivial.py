@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, Scan
@@ -13,7 +15,8 @@ from bamquery.plan.rewriting import children, columns_of, conjunction, conjuncts
 def remove_trivial(plan: Plan) -> Plan:
     """Drop projections that change nothing, conditions that are always true and limits that do not limit.
 
-    A condition that is never true becomes a limit of no rows, so that nothing is read.
+    A condition that is never true becomes a limit of no rows, so that nothing is read; one of a join, of the
+    sides whose rows nobody needs without a partner.
     """
     return _remove(plan, at_root=True)
 
@@ -35,6 +38,8 @@ def _remove(plan: Plan, *, at_root: bool) -> Plan:
             return _filter(child, conjuncts(predicate))
         case Join(condition=condition) if condition is not None:
             undecided = [part for part in conjuncts(condition) if not _is_true(part)]
+            if any(isinstance(part, Literal) for part in undecided) and plan.kind in _NEEDED:
+                return _without_pairs(plan)
             return replace(plan, condition=conjunction(undecided) if undecided else None)
         case Limit(child=child, count=None, offset=0):
             return child
@@ -44,6 +49,20 @@ def _remove(plan: Plan, *, at_root: bool) -> Plan:
 
 def _is_true(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.value.as_py() is True
+
+
+_NEEDED: Final[Mapping[str, str]] = MappingProxyType(
+    {"inner": "", "semi": "", "left": "left", "anti": "left", "single": "left", "right": "right"}
+)
+"""Of joins the side that gives rows where there are no pairs."""
+
+
+def _without_pairs(plan: Join) -> Plan:
+    """The join where its condition is false or null for all pairs: none of those rows is read."""
+    needed = _NEEDED[plan.kind]
+    left = plan.left if needed == "left" else Limit(plan.left, 0)
+    right = plan.right if needed == "right" else Limit(plan.right, 0)
+    return replace(plan, left=left, right=right, condition=None)
 
 
 def _changes_nothing(plan: Project, *, at_root: bool) -> bool:

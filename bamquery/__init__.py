@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         StorageError,
         UnsupportedError,
     )
-    from bamquery.relation import Relation
+    from bamquery.relations.relation import Relation
     from bamquery.result import Result
 
 __all__ = [
@@ -61,7 +61,7 @@ __all__ = [
 _HOMES: Final = {
     "Connection": "bamquery.connection",
     "QueryProfile": "bamquery.engine.profile",
-    "Relation": "bamquery.relation",
+    "Relation": "bamquery.relations.relation",
     "Result": "bamquery.result",
     "Settings": "bamquery.engine.settings",
     "connect": "bamquery.connection",

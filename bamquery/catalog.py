@@ -9,7 +9,7 @@ from bamquery.errors import BamQueryError, CatalogError, SqlError
 from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Source
 from bamquery.plan.statements import Query
-from bamquery.sql.statements import bind
+from bamquery.sql_frontend.statements import bind
 from bamquery.storage.database import Database
 from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.ingest.opening import open_source

@@ -15,11 +15,11 @@ from bamquery.naming import fold
 from bamquery.plan.nodes import Scan, Source
 from bamquery.progress import progress_bar
 from bamquery.python_tables import caller_tables, python_source
-from bamquery.relation import Relation
+from bamquery.relations.relation import Relation
 from bamquery.session import Cancellation, Session
-from bamquery.sql.binder_defaults import default_values
-from bamquery.sql.parameters import Parameters
-from bamquery.sql.text import sql_text
+from bamquery.sql_frontend.binder_defaults import default_values
+from bamquery.sql_frontend.parameters import Parameters
+from bamquery.sql_frontend.text import sql_text
 from bamquery.statements import run_statement
 from bamquery.storage.check import CheckReport
 from bamquery.storage.database import Database

@@ -22,7 +22,7 @@ from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
 from bamquery.session import Session
-from bamquery.sql.file_options import CSV_MARKS
+from bamquery.sql_frontend.file_options import CSV_MARKS
 from bamquery.whole_file import whole_file
 
 _SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}

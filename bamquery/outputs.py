@@ -17,7 +17,7 @@ from bamquery.display import DEFAULT_WIDTH, render
 from bamquery.engine.units import human_seconds, plural
 from bamquery.errors import BamQueryError
 from bamquery.formats import TEXT_FORMATS, Writer, write_arrow_file, write_arrow_stream, write_parquet
-from bamquery.relation import Relation
+from bamquery.relations.relation import Relation
 from bamquery.whole_file import whole_file
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from bamquery.engine.sources import FileSource
 from bamquery.errors import SqlError
 from bamquery.plan.nodes import Source
-from bamquery.relation import Relation
+from bamquery.relations.relation import Relation
 from bamquery.session import Session
 from bamquery.storage.ingest.opening import open_source
 from bamquery.views import View

@@ -20,8 +20,8 @@ from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.optimizer import optimize
 from bamquery.plan.rewriting import transform_plan
 from bamquery.plan.statements import Query, Statement
-from bamquery.sql.parameters import Parameters
-from bamquery.sql.statements import bind
+from bamquery.sql_frontend.parameters import Parameters
+from bamquery.sql_frontend.statements import bind
 from bamquery.storage.snapshot import Snapshot
 
 _MOST_QUERIES: Final = 64
@@ -69,7 +69,7 @@ class StatementCache:
     def bind(
         self, text: str, catalog: StatementCatalog, parameters: Parameters | None
     ) -> Iterator[Statement]:
-        """As `bamquery.sql.statements.bind`, which see."""
+        """As `bamquery.sql_frontend.statements.bind`, which see."""
         found = self._find(text, catalog) if parameters is None else None
         if found is not None:
             return iter((found,))

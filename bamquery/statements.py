@@ -16,7 +16,7 @@ from bamquery.errors import ConflictError
 from bamquery.naming import fold
 from bamquery.plan import nodes, statements
 from bamquery.progress import progress_bar, watched
-from bamquery.relation import Relation
+from bamquery.relations.relation import Relation
 from bamquery.session import Session
 from bamquery.storage.table_writer import TableWriter
 from bamquery.storage.types import normalize_schema, settle_nulls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -108,3 +109,18 @@ def _intervals(name: str, column: pa.Array[Any]) -> list[Any]:
 def _duration(span: Any) -> timedelta:
     days = span.months * _DAYS_PER_MONTH + span.days
     return timedelta(days=days, microseconds=span.nanoseconds // 1000)
+
+
+def whole_number(value: object, argument: str) -> int:
+    """An argument that counts something.
+
+    Raises:
+        TypeError: it is no whole number. ValueError: it is negative.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{argument} is a whole number, not {type(value).__name__}") from None
+    if number < 0:
+        raise ValueError(f"{argument} cannot be negative")
+    return number

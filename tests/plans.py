@@ -11,7 +11,7 @@ from bamquery.errors import CatalogError
 from bamquery.naming import fold
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CreateTableAs, Insert, Query, Statement
-from bamquery.sql.statements import bind
+from bamquery.sql_frontend.statements import bind
 from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 

@@ -1,0 +1,63 @@
+"""A query as a value: lazy, immutable, and asked again as often as one likes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bamquery.display import preview
+from bamquery.engine.explain import explain_plan, explain_profile
+from bamquery.engine.profile import QueryProfile
+from bamquery.errors import BamQueryError, within_depth
+from bamquery.plan.nodes import Limit
+from bamquery.relations.frames import RelationFrames
+from bamquery.relations.rows import RelationRows
+from bamquery.relations.verbs import RelationVerbs
+
+PREVIEW_ROWS: Final = 20
+
+
+class Relation(RelationVerbs, RelationFrames, RelationRows):
+    """What a SELECT answers, over the table versions of the moment it was written.
+
+    It runs each time its rows are asked for, and holds on to those versions until it is garbage
+    collected or the connection is closed. Methods that change it return another relation. Only
+    `fetchone` and `fetchmany` have a position, shared by all who call them.
+    """
+
+    @property
+    def has_run(self) -> bool:
+        """Whether there is a profile to look at."""
+        return self._profile is not None
+
+    @property
+    def profile(self) -> QueryProfile:
+        """Of the latest run: rows, time, strategies, bytes needed and read.
+
+        Raises:
+            BamQueryError: it has not been run.
+        """
+        if self._profile is None:
+            raise BamQueryError("this relation has not been run yet: take its rows first, then its profile")
+        return self._profile
+
+    @within_depth()
+    def explain(self, *, analyze: bool = False) -> str:
+        """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
+        if not analyze:
+            result = self._session.run(self._plan, self._optimized)
+            return explain_plan(result.operator, result.profile.device, result.profile.notes)
+        with self.execute() as result:
+            for _ in result:
+                pass
+        return explain_profile(result.profile)
+
+    def __repr__(self) -> str:
+        """The first rows as a table; only these are computed, as far as the query allows."""
+        if self.message:
+            return self.message
+        try:
+            with self._session.run(Limit(self._plan, PREVIEW_ROWS + 1)) as result:
+                rows = result.table()
+        except BamQueryError as error:
+            return f"<Relation ({', '.join(self.columns)}): {error}>"
+        return preview(rows, PREVIEW_ROWS)

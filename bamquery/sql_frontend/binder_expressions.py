@@ -1,0 +1,158 @@
+"""Expressions of the syntax tree to bound, typed expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NoReturn
+
+from sqlglot import exp
+
+from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.sql_frontend import binder_subqueries
+from bamquery.sql_frontend.binder_aggregates import AggregateCollector
+from bamquery.sql_frontend.binder_calls import CALLS
+from bamquery.sql_frontend.binder_forms import FORMS, Bind
+from bamquery.sql_frontend.binder_windows import WindowCollector
+from bamquery.sql_frontend.environment import NOTHING_AROUND, Environment
+from bamquery.sql_frontend.failures import each, placed
+from bamquery.sql_frontend.scope import Scope, SelectAliases
+
+
+class ExpressionBinder:
+    """Binds expressions of one clause.
+
+    Args:
+        sql: the text, for the places of errors.
+        scope: the columns that may be named.
+        clause: what the expressions belong to, in words for errors.
+        aliases: the select list's, looked at where the scope has no such column.
+        aggregates: where aggregate calls go; without it they are errors.
+        windows: where calls over windows go; without it they are errors.
+        firm_columns: positions of the columns that come before aliases; all, where None.
+        environment: what the query sees of the text around it.
+        bind_inner: binds a query within an expression; without it they are errors.
+    """
+
+    def __init__(
+        self,
+        sql: str,
+        scope: Scope,
+        clause: str,
+        *,
+        aliases: SelectAliases | None = None,
+        aggregates: AggregateCollector | None = None,
+        windows: WindowCollector | None = None,
+        firm_columns: Collection[int] | None = None,
+        environment: Environment = NOTHING_AROUND,
+        bind_inner: binder_subqueries.BindInner | None = None,
+    ) -> None:
+        self.sql = sql
+        self.scope = scope
+        self.clause = clause
+        self.aliases = aliases
+        self.aggregates = aggregates
+        self.environment = environment
+        self.bind_inner = bind_inner
+        self.windows = windows
+        self._firm_columns = firm_columns
+        self._within: list[str] = []  # aliases that are being bound
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The bound expression.
+
+        Raises:
+            SqlError: unknown names, types that do not fit; with every place.
+        """
+        bind = _BINDERS.get(type(node))
+        if bind is None:
+            with placed(self.sql, node):
+                raise ValueError(f"{type(node).__name__} cannot stand in {self.clause}")
+        return bind(self, node)
+
+    def bind_all(self, nodes: Sequence[exp.Expr]) -> Sequence[Expression]:
+        """Several; all their faults in one error."""
+        return each(self.bind, nodes, self.sql)
+
+    def within(self, clause: str, aggregates: AggregateCollector | None = None) -> ExpressionBinder:
+        """One for what stands within a call of this clause, where other calls are allowed."""
+        return ExpressionBinder(
+            self.sql,
+            self.scope,
+            clause,
+            aliases=self.aliases,
+            aggregates=aggregates,
+            environment=self.environment,
+            bind_inner=self.bind_inner,
+        )
+
+    def _column(self, node: exp.Column) -> Expression:
+        with placed(self.sql, node):
+            if isinstance(node.this, exp.Star):
+                return self._star(node)
+            chosen: ColumnRef | None = node.meta.get("chosen")
+            if chosen is not None:
+                if self.aggregates is not None:
+                    self.aggregates.note(chosen, node)
+                return chosen
+            found = self.outer_column(node.name, node.table, node)
+            if found is None:
+                others = self.aliases.names if self.aliases is not None and not node.table else []
+                raise ValueError(self.scope.missing(node.name, others, node.table))
+        return found
+
+    def _own_column(self, name: str, table: str) -> ColumnRef | None:
+        if table and not self.scope.has_table(table):
+            return None
+        return self.scope.find(name, table)
+
+    def _column_outside(self, name: str, table: str, node: exp.Expr) -> Expression | None:
+        """The column as one of the queries around this one, if there are any that have it."""
+        correlation = self.environment.correlation
+        if correlation is None or (table and self.scope.has_table(table)):
+            return None
+        return correlation.find(name, table, node)
+
+    def outer_column(self, name: str, table: str, node: exp.Expr) -> Expression | None:
+        """What a name means here, and in queries within: a column, an alias, or a column of a query around.
+
+        None if there is none, `ValueError` for one of several.
+        """
+        column = self._own_column(name, table)
+        firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
+        if not firm and self.aliases is not None and not table:
+            aliased = self.aliases.find(name)
+            if aliased is not None and name not in self._within:
+                return self._alias(name, aliased)
+        if column is None:
+            return self._column_outside(name, table, node)
+        if self.aggregates is not None:
+            self.aggregates.note(column, node)
+        return column
+
+    def _star(self, node: exp.Expr) -> NoReturn:
+        with placed(self.sql, node):
+            raise ValueError(f"* cannot stand within an expression of {self.clause}")
+
+    def _alias(self, name: str, aliased: exp.Expr) -> Expression:
+        key = None if self.aggregates is None else self.aggregates.named_key(aliased)
+        if key is not None:
+            return key
+        self._within.append(name)
+        try:
+            return self.bind(aliased)
+        finally:
+            self._within.pop()
+
+
+_BINDERS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
+    {
+        exp.Column: ExpressionBinder._column,
+        exp.Star: ExpressionBinder._star,
+        exp.Paren: lambda binder, node: binder.bind(node.this),
+        exp.Subquery: binder_subqueries.bind_scalar,
+        exp.Exists: binder_subqueries.bind_exists,
+        **FORMS,
+        **CALLS,
+    }
+)

@@ -1,0 +1,296 @@
+"""UNION, INTERSECT and EXCEPT: columns brought to common types, and rows put together or compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.naming import fold as fold_name
+from bamquery.naming import suggestion
+from bamquery.plan import types
+from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
+from bamquery.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Plan,
+    Project,
+    Repeat,
+    Sort,
+    SortKey,
+    Union,
+)
+from bamquery.plan.rewriting import columns_of, conjunction
+from bamquery.sql_frontend.binder_expressions import ExpressionBinder
+from bamquery.sql_frontend.coercion import coerce, combine, decode
+from bamquery.sql_frontend.failures import each, placed
+from bamquery.sql_frontend.operators import explicit_cast
+from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.types import type_name
+
+BindQuery = Callable[[exp.Expr], Plan]
+
+_COUNT: Final = pa.int64()
+
+
+def bind_set_operation(
+    node: exp.SetOperation, sql: str, bind: BindQuery
+) -> tuple[Plan, Sequence[Sequence[str]]]:
+    """The rows of both queries, or those that both have, or those that only the first one has.
+
+    Names are those of the first query; those of the others come along, for ORDER BY knows them too. Rows
+    are compared with nulls equal to each other, as by GROUP BY.
+
+    Raises:
+        SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
+    """
+    links, operands = zip(*_flattened(node), strict=True)
+    plans = each(bind, operands, sql)
+    plan, place = plans[0], 1
+    while place < len(links):
+        link = links[place]
+        end = place + 1
+        while isinstance(link, exp.Union) and end < len(links) and _is_alike(links[end], link):
+            end += 1
+        alike = _alike(links[place:end], [plan, *plans[place:end]], sql)
+        plan, place = _combined(link, alike), end
+    return plan, [_names(one) for one in plans[1:]]
+
+
+def _alike(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: str) -> list[Plan]:
+    """Plans with columns that correspond, of types that all have in common; a link between any two."""
+    by_name = bool(links[0].args.get("by_name"))
+    if by_name:
+        with placed(sql, links[0]):
+            plans = _aligned_by_name(plans)
+    for link, plan in zip(links, plans[1:], strict=True):
+        with placed(sql, link):
+            if len(plan.fields) != len(plans[0].fields):
+                raise ValueError(
+                    f"{_word(link)} needs as many columns on both sides: there are {len(plans[0].fields)} "
+                    f"and {len(plan.fields)}"
+                )
+    kinds = [types.value_type(field.type) for field in plans[0].fields]
+    for link, plan in zip(links, plans[1:], strict=True):
+        with placed(sql, link):
+            kinds = _common_types(kinds, plan, _names(plans[0]))
+    return [_cast(plan, kinds, _names(plans[0])) for plan in plans]
+
+
+def _flattened(node: exp.SetOperation) -> list[tuple[exp.SetOperation | None, exp.Expr]]:
+    """All operands, each with the operation that adds it, out of parentheses around a UNION of the same kind.
+
+    What a chain of one kind of UNION puts together takes its types from all of it at once: 1, 2.50 and 'x'
+    are '1', '2.50' and 'x', not '1.00'.
+    """
+    chain = _chain(node)
+    links: list[exp.SetOperation | None] = [None, *chain]
+    operands = [chain[0].this, *(link.expression for link in chain)]
+    found: list[tuple[exp.SetOperation | None, exp.Expr]] = []
+    for link, operand in zip(links, operands, strict=True):
+        within = _without_parentheses(operand)
+        if isinstance(within, exp.Union) and _is_alike(within, link or chain[0]) and within is not operand:
+            (_, first), *others = _flattened(within)
+            found += [(link, first), *others]
+        else:
+            found.append((link, operand))
+    return found
+
+
+def _without_parentheses(node: exp.Expr) -> exp.Expr:
+    """The operation within; itself where it is none, or has a name or clauses of its own."""
+    inner = node
+    while isinstance(inner, exp.Subquery) and not any(
+        value for name, value in inner.args.items() if name != "this"
+    ):
+        inner = inner.this
+    return inner if isinstance(inner, exp.SetOperation) and not _arranges(inner) else node
+
+
+def _is_alike(node: exp.SetOperation, other: exp.SetOperation) -> bool:
+    """Whether both are UNION, both with ALL or both without, both BY NAME or both not."""
+    return (
+        isinstance(node, exp.Union)
+        and isinstance(other, exp.Union)
+        and all(bool(node.args.get(name)) == bool(other.args.get(name)) for name in ("distinct", "by_name"))
+    )
+
+
+def _chain(node: exp.SetOperation) -> list[exp.SetOperation]:
+    """The operation, and those before it that are its first operand, and so on: first ones first.
+
+    They are bound one after the other, not one within the other, since such chains get long.
+    """
+    chain = [node]
+    while isinstance(chain[-1].this, exp.SetOperation) and not _arranges(chain[-1].this):
+        chain.append(chain[-1].this)
+    return chain[::-1]
+
+
+def _arranges(node: exp.SetOperation) -> bool:
+    """Whether it has clauses of its own, which no operand has without parentheses."""
+    return any(node.args.get(name) for name in ("with_", "order", "limit", "offset"))
+
+
+def _combined(node: exp.SetOperation, plans: Sequence[Plan]) -> Plan:
+    distinct = bool(node.args.get("distinct"))
+    if isinstance(node, exp.Union):
+        both = Union(tuple(one for plan in plans for one in _inputs(plan)))
+        return _distinct(both) if distinct else both
+    left, right = plans
+    if isinstance(node, exp.Intersect):
+        return _matching(left, right, "semi") if distinct else _counted(left, right, "intersect")
+    return _matching(left, right, "anti") if distinct else _counted(left, right, "except")
+
+
+def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequence[Sequence[str]]) -> Plan:
+    """ORDER BY on the rows of a query put together of others: positions, names, expressions of columns.
+
+    `names` are those of the queries after the first one, which do as well.
+    """
+    if order is None:
+        return plan
+    columns = columns_of(plan)
+    binder = ExpressionBinder(sql, Scope.of("", plan.fields), "ORDER BY")
+
+    def keys(term: exp.Ordered) -> list[SortKey]:
+        with placed(sql, term.this):
+            found: Sequence[Expression] = _ordered_columns(term.this, columns, names)
+        found = found or [binder.bind(term.this)]
+        descending, nulls_first = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
+        return [SortKey(decode(column), descending, nulls_first) for column in found]
+
+    terms = each(keys, order.expressions, sql)
+    return Sort(plan, tuple(key for group in terms for key in group))
+
+
+def _ordered_columns(
+    node: exp.Expr, columns: Sequence[ColumnRef], names: Sequence[Sequence[str]]
+) -> Sequence[ColumnRef]:
+    """What is meant by ALL, a position or a name; nothing for an expression."""
+    if isinstance(node, exp.Var) and node.this == "ALL":
+        return columns
+    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdecimal():
+        position = int(node.this)
+        if not 1 <= position <= len(columns):
+            raise ValueError(f"ORDER BY {position} is not one of the {len(columns)} columns selected")
+        return [columns[position - 1]]
+    if isinstance(node, exp.Column):
+        for known in ([column.name for column in columns], *names):
+            for name, column in zip(known, columns, strict=False):
+                if fold_name(name) == fold_name(node.name):
+                    return [column]
+        hint = suggestion(node.name, [column.name for column in columns])
+        raise ValueError(f'there is no column "{node.name}" in the result.{hint}')
+    return []
+
+
+def _word(node: exp.SetOperation) -> str:
+    return type(node).__name__.upper()
+
+
+def _inputs(plan: Plan) -> tuple[Plan, ...]:
+    return plan.inputs if isinstance(plan, Union) else (plan,)
+
+
+def _distinct(plan: Plan) -> Plan:
+    return Aggregate(plan, columns_of(plan), (), _names(plan))
+
+
+def _names(plan: Plan) -> tuple[str, ...]:
+    return tuple(field.name for field in plan.fields)
+
+
+def _aligned_by_name(plans: Sequence[Plan]) -> list[Plan]:
+    """All with the columns of any, those that one has not null; the first one's come first."""
+    names: dict[str, str] = {}
+    for plan in plans:
+        folded = [fold_name(name) for name in _names(plan)]
+        twice = [name for name in folded if folded.count(name) > 1]
+        if twice:
+            raise ValueError(f'BY NAME needs columns of different names: "{twice[0]}" is there twice')
+        names = {**dict(zip(folded, _names(plan), strict=True)), **names}
+    ordered = list(dict.fromkeys(fold_name(name) for plan in plans for name in _names(plan)))
+
+    def arranged(plan: Plan) -> Plan:
+        columns = {fold_name(column.name): column for column in columns_of(plan)}
+        nothing: Expression = Literal(pa.scalar(None, pa.null()))
+        chosen = [columns.get(name, nothing) for name in ordered]
+        return Project(plan, tuple(chosen), tuple(names[name] for name in ordered))
+
+    return [arranged(plan) for plan in plans]
+
+
+def _common_types(kinds: Sequence[pa.DataType], plan: Plan, names: Sequence[str]) -> list[pa.DataType]:
+    """The types so far, and with them those of the plan."""
+    found = []
+    for kind, field, name in zip(kinds, plan.fields, names, strict=True):
+        common = _common(kind, types.value_type(field.type))
+        if common is None:
+            both = f"{type_name(kind)} and {type_name(field.type)}"
+            raise ValueError(f'{both} do not mix in column "{name}": cast one of them')
+        found.append(common)
+    return found
+
+
+def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The type of a column of both; unlike elsewhere text takes anything in."""
+    kind = combine(left, right)
+    if kind is None and (types.is_string(left) or types.is_string(right)):
+        return pa.large_string()
+    return kind
+
+
+def _cast(plan: Plan, kinds: Sequence[pa.DataType], names: tuple[str, ...]) -> Plan:
+    columns = columns_of(plan)
+    values = tuple(_as(decode(column), kind) for column, kind in zip(columns, kinds, strict=True))
+    if values == columns and names == _names(plan):
+        return plan
+    return Project(plan, values, names)
+
+
+def _as(value: Expression, kind: pa.DataType) -> Expression:
+    if value.type == kind:
+        return value
+    return explicit_cast(value, kind) if types.is_string(kind) else coerce(value, kind)
+
+
+def _matching(left: Plan, right: Plan, kind: str) -> Plan:
+    """The distinct rows of the first plan that the second one has, or has not."""
+    once = _distinct(left)
+    width = len(left.fields)
+    conditions = [
+        Call("is_not_distinct_from", (mine, replace(other, index=width + other.index)), pa.bool_())
+        for mine, other in zip(columns_of(once), columns_of(right), strict=True)
+    ]
+    return Join(once, right, "semi" if kind == "semi" else "anti", conjunction(conditions))
+
+
+def _counted(left: Plan, right: Plan, kind: str) -> Plan:
+    """INTERSECT ALL and EXCEPT ALL: each row as often as both have it, or as the first has it more often."""
+    width = len(left.fields)
+
+    def marked(plan: Plan, mine: bool) -> Plan:
+        truth = Literal(pa.scalar(mine, pa.bool_()))
+        return Project(plan, (*columns_of(plan), truth), (*_names(plan), "mine"))
+
+    both = Union((marked(left, True), marked(right, False)))
+    mine = ColumnRef(width, "mine", pa.bool_())
+    calls = (
+        AggregateCall("count_star", (), _COUNT, filter=mine),
+        AggregateCall("count_star", (), _COUNT, filter=Call("not", (mine,), pa.bool_())),
+    )
+    counted = Aggregate(both, columns_of(both)[:width], calls, (*_names(left), "ours", "theirs"))
+    ours, theirs = ColumnRef(width, "ours", _COUNT), ColumnRef(width + 1, "theirs", _COUNT)
+    if kind == "intersect":
+        fewer = Call("less", (ours, theirs), pa.bool_())
+        count: Expression = Call("case", (fewer, ours, theirs), _COUNT)
+    else:
+        count = Call("subtract", (ours, theirs), _COUNT)
+    some = Filter(counted, Call("greater", (count, Literal(pa.scalar(0, _COUNT))), pa.bool_()))
+    repeated = Repeat(some, count)
+    return Project(repeated, columns_of(repeated)[:width], _names(left))

@@ -1,0 +1,223 @@
+"""What stands in FROM, and VALUES: plans with a scope over their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.engine.folding import fold_expression
+from bamquery.errors import CatalogError, SqlError
+from bamquery.naming import fold as fold_name
+from bamquery.naming import suggestion
+from bamquery.plan.expressions import Expression, Literal
+from bamquery.plan.nodes import Plan, Project, Scan, SingleRow, Source, Values
+from bamquery.sql_frontend.binder_expressions import ExpressionBinder
+from bamquery.sql_frontend.binder_files import bind_file_function, bind_files
+from bamquery.sql_frontend.binder_joins import JoinBinder
+from bamquery.sql_frontend.binder_sample import sampled
+from bamquery.sql_frontend.binder_series import SERIES_FUNCTIONS, bind_series
+from bamquery.sql_frontend.binder_with import named_query
+from bamquery.sql_frontend.catalog import Catalog
+from bamquery.sql_frontend.coercion import coerce, common_type
+from bamquery.sql_frontend.environment import Environment
+from bamquery.sql_frontend.failures import each, placed
+from bamquery.sql_frontend.operators import explicit_cast
+from bamquery.sql_frontend.positions import reason, start
+from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.types import type_name
+
+_NOTHING: Final = Scope()
+
+
+@dataclass(frozen=True)
+class SourceBinder:
+    """Binds the FROM of one query.
+
+    Attributes:
+        sql: the text, for the places of errors.
+        catalog: tables and files.
+        bind_query: for queries in FROM.
+        make_binder: for conditions of joins: an expression binder over a scope, for a clause.
+        environment: what the query sees of the text around it.
+    """
+
+    sql: str
+    catalog: Catalog
+    bind_query: Callable[[exp.Expr], Plan]
+    make_binder: Callable[[Scope, str], ExpressionBinder]
+    environment: Environment
+
+    def bind(self, node: exp.From | None, joins: Sequence[exp.Join]) -> tuple[Plan, Scope]:
+        """The plan and scope of what FROM names and joins; one row without columns where there is no FROM."""
+        if node is None:
+            for join in joins:
+                with placed(self.sql, join):
+                    raise ValueError("JOIN needs a FROM before it")
+            return SingleRow(), _NOTHING
+        joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
+        try:
+            return joiner.bind(self._bind_source(node.this), joins)
+        except SqlError:
+            # Where tables are missing, all that are missing are told.
+            each(self._bind_source, [node.this, *(join.this for join in joins)], self.sql)
+            raise
+
+    def _bind_source(self, source: exp.Expr) -> tuple[Plan, Scope]:
+        joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
+        alias = source.args.get("alias")
+        match source:
+            case exp.Table():
+                plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
+                plan = sampled(plan, source.args.get("sample"), self.sql)
+                scope = _aliased(Scope.of(name, plan.fields), alias, self.sql)
+                if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
+                    scope = _named_like_table(scope, alias, name)
+                return joiner.bind((plan, scope), source.args.get("joins") or ())
+            case exp.Values():
+                plan, name = bind_values(source, self.sql), ""
+            case exp.Subquery(this=inner) if _is_source(inner):
+                plan, scope = self._bind_source(inner)
+                plan = sampled(plan, source.args.get("sample"), self.sql)
+                bound = (plan, scope) if alias is None else self._as_table(plan, scope, alias)
+                return joiner.bind(bound, source.args.get("joins") or ())
+            case exp.Subquery(this=inner):
+                plan, name = self.bind_query(inner), ""
+            case _:
+                with placed(self.sql, source):
+                    raise ValueError(f"{type(source).__name__} cannot stand in FROM")
+        plan = sampled(plan, source.args.get("sample"), self.sql)
+        bound = plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
+        return joiner.bind(bound, source.args.get("joins") or ())
+
+    def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
+        """What stands in parentheses, as one table with a name of its own."""
+        chosen = tuple(column for column, _ in scope.visible)
+        whole = Scope.of(_only_name(scope), scope.fields(chosen))
+        if chosen != scope.columns:
+            plan = Project(plan, chosen, tuple(column.name for column in whole.columns))
+        return plan, _aliased(whole, alias, self.sql)
+
+
+def _is_source(inner: exp.Expr) -> bool:
+    """Whether what stands in parentheses is a table or joins, not a query."""
+    if isinstance(inner, exp.Subquery):
+        return bool(inner.args.get("joins") or inner.args.get("alias"))
+    return isinstance(inner, exp.Table | exp.Values)
+
+
+def _only_name(scope: Scope) -> str:
+    return scope.tables[0].name if len(scope.tables) == 1 else ""
+
+
+def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Source:
+    """The table of that name; `others` are names that could have been meant too.
+
+    Raises:
+        SqlError: there is none; with the nearest name.
+    """
+    try:
+        return catalog.table(name)
+    except CatalogError as error:
+        known = catalog.table_names()
+        if fold_name(name) in map(fold_name, known):
+            raise
+        words = f'there is no table "{name}".{suggestion(name, [*known, *others])}'
+        raise SqlError(reason(words, sql, node), sql) from error
+
+
+def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | None = None) -> Plan:
+    """VALUES as constant rows, of the target types, or else of those that the values have in common.
+
+    Raises:
+        SqlError: rows of different lengths, values that are not constant or do not convert.
+    """
+    for row in node.expressions:
+        with placed(sql, row):
+            if not isinstance(row, exp.Tuple):
+                raise ValueError("VALUES needs rows in parentheses")
+    rows = [row.expressions for row in node.expressions]
+    width = len(rows[0])
+    for row, values in zip(node.expressions, rows, strict=True):
+        with placed(sql, row):
+            if len(values) != width:
+                raise ValueError(f"a row of {len(values)} values after rows of {width}")
+    binder = ExpressionBinder(sql, _NOTHING, "VALUES")
+    bound = each(binder.bind_all, rows, sql)
+    columns = []
+    for position in range(width):
+        nodes = [values[position] for values in rows]
+        cells = [values[position] for values in bound]
+        if targets is None:
+            with placed(sql, nodes[0]):
+                kind = common_type(cells)
+            kind = pa.int32() if pa.types.is_null(kind) else kind
+        else:
+            kind = targets[position]
+        constant = [
+            _constant(cell, kind, cell_node, sql) for cell, cell_node in zip(cells, nodes, strict=True)
+        ]
+        columns.append(pa.array(constant, kind))
+    names = [f"col{i}" for i in range(width)]
+    return Values(pa.RecordBatch.from_arrays(columns, names=names))
+
+
+def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) -> pa.Scalar[Any]:
+    with placed(sql, node):
+        converted = coerce(value, kind) if isinstance(value, Literal) else explicit_cast(value, kind)
+        folded = fold_expression(converted)
+        if not isinstance(folded, Literal):
+            raise ValueError(f"not a value of type {type_name(kind)} that is known before the statement runs")
+    return folded.value
+
+
+def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
+    name = node.this
+    in_schema = node.text("db").lower() == "main"  # main.t: a table or view, whatever else has its name
+    catalog = catalog.stored() if in_schema else catalog
+    if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
+        with placed(sql, node):
+            named = named_query(name.this, environment)
+        if named is not None:
+            return named, name.this
+    if isinstance(name, exp.Identifier):
+        if _is_single_quoted(name, sql):
+            return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
+        source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
+    elif name.name.lower() in SERIES_FUNCTIONS:
+        return bind_series(name, sql), name.name.lower()
+    else:
+        return bind_file_function(name, sql, catalog, SERIES_FUNCTIONS), name.name
+    return Scan(source, tuple(range(len(source.schema)))), called
+
+
+def _is_single_quoted(name: exp.Identifier, sql: str) -> bool:
+    offset = start(name)
+    return offset is not None and sql[offset] == "'"
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0]
+
+
+def _named_like_table(scope: Scope, alias: exp.TableAlias, function: str) -> Scope:
+    """The only column of a function of numbers, called like the alias, which may be called as before, too."""
+    if function not in SERIES_FUNCTIONS or alias.args.get("columns"):
+        return scope
+    named = scope.renamed(alias.this.name, [alias.this.name])
+    return replace(named, synonyms=((named.columns[0], function),))
+
+
+def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:
+    if alias is None:
+        return scope
+    table = alias.this.name if alias.this is not None else _only_name(scope)
+    renamed = [column.name for column in alias.args.get("columns") or ()]
+    with placed(sql, alias):
+        if len(renamed) > len(scope.columns):
+            raise ValueError(f'"{table}" has {len(scope.columns)} columns, not {len(renamed)}')
+    names = [*renamed, *(column.name for column in scope.columns[len(renamed) :])]
+    return scope.renamed(table, names)

@@ -1,0 +1,348 @@
+"""Options of read_csv() and its like, and of COPY: names and values to what readers and writers take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Final, get_args
+
+import pyarrow as pa
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+
+from bamquery.naming import fold, suggestion
+from bamquery.sql_frontend.failures import Faults, placed
+from bamquery.sql_frontend.types import from_syntax, unknown_type
+from bamquery.storage.ingest.options import Compression, FileOptions
+from bamquery.storage.ingest.paths import is_url
+
+
+@dataclass(frozen=True, slots=True)
+class FileRequest:
+    """What a statement says of the files that it reads.
+
+    Attributes:
+        options: for who opens them.
+        types: of columns by name or position, to which they are cast.
+        columns: the names that there are to be, in this order; None: those of the files.
+    """
+
+    options: FileOptions = field(default_factory=FileOptions)
+    types: tuple[tuple[str | int, pa.DataType], ...] = ()
+    columns: tuple[str, ...] | None = None
+
+
+Named = Sequence[tuple[str, exp.Expr, exp.Expr | None]]
+"""Of each option the name, the node to point at, and the value, None where it is left out."""
+
+CSV_MARKS: Final[Mapping[str, str]] = MappingProxyType(
+    {"delimiter": ",", "quote": '"', "escape": '"', "null": ""}
+)
+"""What a CSV file that COPY writes has between and around values, and for null, unless it is said."""
+
+_HIGHEST_COUNT: Final = (1 << 63) - 1
+_FEW_DIGITS: Final = 19
+"""Those of the highest count: int() refuses texts of very many."""
+_TYPES_BY_NAME: Final = "types by name, such as {'a': 'INTEGER'}"
+
+_Set = Callable[[FileRequest, Any], FileRequest]
+_Options = Mapping[str, tuple[Callable[[exp.Expr | None], Any], _Set]]
+
+
+def arguments(node: exp.Expr) -> tuple[list[exp.Expr], Named]:
+    """The arguments of a table function without and with names; `header = true` and `header := true`."""
+    plain, named = [], []
+    for argument in node.expressions:
+        left = argument.this if isinstance(argument, (exp.EQ, exp.PropertyEQ)) else None
+        if isinstance(left, (exp.Column, exp.Identifier)) and not left.args.get("table"):
+            named.append((left.name, argument, argument.expression))
+        else:
+            plain.append(argument)
+    return plain, named
+
+
+def copy_path(node: exp.Expr, sql: str) -> str:
+    """The path of a COPY."""
+    path = node.unnest()
+    with placed(sql, path):
+        if not isinstance(path, exp.Literal) or not path.args["is_string"]:
+            raise ValueError("a path is a string")
+        if is_url(str(path.this)):
+            raise ValueError("a URL is not supported: files are those of this machine")
+    return str(path.this)
+
+
+def copy_options(tree: exp.Expr) -> Named:
+    """The options of a COPY."""
+    return [
+        (option.this.name, option, option.args.get("expression")) for option in tree.args.get("options") or ()
+    ]
+
+
+def file_request(file_format: str, named: Named, sql: str, what: str) -> FileRequest:
+    """What the options of a reader say.
+
+    Raises:
+        SqlError: options that the format has not, or values that they cannot have; all of them.
+    """
+    known = {**_EVERY_FORMAT, **_BY_FORMAT[file_format]}
+    request = FileRequest()
+    faults = Faults(sql)
+    seen: dict[object, str] = {}
+    for name, node, value in named:
+        with faults.collected(), placed(sql, node):
+            option = known.get(name.lower())
+            if option is None:
+                hint = suggestion(name, known)
+                raise ValueError(f"{what} has no option {name.lower()}.{hint} Options: {', '.join(known)}")
+            note_option(seen, option, name.lower())
+            read, put = option
+            try:
+                request = put(request, read(value))
+            except ValueError as error:
+                raise ValueError(f"{name.lower()}: {error}") from None
+    faults.check()
+    return request
+
+
+def note_option(seen: dict[object, str], option: object, name: str) -> None:
+    """Note in `seen` that an option was given, and by which of its names.
+
+    Raises:
+        ValueError: it was given before, under this name or another.
+    """
+    first = seen.get(option)
+    seen[option] = name
+    if first == name:
+        raise ValueError(f"{name} is given twice")
+    if first is not None:
+        raise ValueError(f"{first} and {name} are one option: give one of them")
+
+
+def boolean(value: exp.Expr | None) -> bool:
+    """TRUE, FALSE, their texts, 1 or 0; an option alone is TRUE."""
+    value = _unwrapped(value)
+    if value is None:
+        return True
+    if isinstance(value, exp.Boolean):
+        return bool(value.this)
+    text = _word(value, "TRUE or FALSE").lower()
+    if text in ("true", "1", "on"):
+        return True
+    if text in ("false", "0", "off"):
+        return False
+    raise ValueError("it takes TRUE or FALSE")
+
+
+def text(value: exp.Expr | None, takes: str = "a text") -> str:
+    """A string, or a word without quotes; `takes` says in the error what there has to be."""
+    return _word(_unwrapped(value), takes)
+
+
+def character(value: exp.Expr | None) -> str:
+    """A single character that ends no line; a backslash and t are a tab."""
+    found = text(value, "one ASCII character").replace("\\t", "\t")
+    if len(found) != 1 or not found.isascii():
+        raise ValueError("it takes one ASCII character")
+    if found in "\n\r\0":
+        raise ValueError(f"it takes one ASCII character, but not {found!r}: no reader could read the file")
+    return found
+
+
+def count(value: exp.Expr | None) -> int:
+    """A whole number that is not below zero."""
+    found = integer(value, "a whole number not below zero")
+    if found < 0:
+        raise ValueError("it takes a whole number not below zero")
+    return found
+
+
+def integer(value: exp.Expr | None, takes: str = "a whole number") -> int:
+    """A whole number of 64 bits; `takes` as in `text`."""
+    found = text(value, takes)
+    digits = found.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError(f"it takes {takes}")
+    if len(digits) > _FEW_DIGITS or int(digits) > _HIGHEST_COUNT:
+        raise ValueError(f"it takes {takes}, of 64 bits")
+    return int(found)
+
+
+def texts(value: exp.Expr | None, takes: str = "a text or a list of texts") -> tuple[str, ...]:
+    """A string or a list of them; `takes` as in `text`."""
+    value = _unwrapped(value)
+    if isinstance(value, (exp.Array, exp.Tuple)):
+        return tuple(text(one, takes) for one in value.expressions)
+    return (text(value, takes),)
+
+
+def one_of(*choices: str) -> Callable[[exp.Expr | None], str]:
+    """What reads one of these words, in any case."""
+    takes = f"one of {', '.join(choices)}"
+
+    def read(value: exp.Expr | None) -> str:
+        word = text(value, takes).lower()
+        if word not in choices:
+            raise ValueError(f"it takes {takes}")
+        return word
+
+    return read
+
+
+def _word(value: exp.Expr | None, takes: str) -> str:
+    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
+        return f"-{value.this.name}"
+    if isinstance(value, exp.Literal):
+        # 'x' and x, '1' and 1 are the same to an option.
+        return str(value.this) if value.args["is_string"] else value.name
+    if isinstance(value, (exp.Var, exp.Column, exp.Identifier, exp.Boolean)):
+        return str(value.name)
+    raise ValueError(f"it takes {takes}")
+
+
+def _unwrapped(value: exp.Expr | None) -> exp.Expr | None:
+    return value.unnest() if isinstance(value, exp.Paren) else value
+
+
+def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
+    """`{'a': 'INTEGER', …}`, or a list of types for the first columns."""
+    value = _unwrapped(value)
+    if isinstance(value, (exp.Array, exp.Tuple)):
+        return tuple((i, _type(text(one, "types as texts"))) for i, one in enumerate(value.expressions))
+    if isinstance(value, exp.Struct):
+        names = [pair.this.name for pair in value.expressions]
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise ValueError(f'"{name}" is given {times} types')
+        return tuple(
+            (name, _type(text(pair.expression, _TYPES_BY_NAME)))
+            for name, pair in zip(names, value.expressions, strict=True)
+        )
+    raise ValueError(f"it takes {_TYPES_BY_NAME}")
+
+
+def _type(words: str) -> pa.DataType:
+    try:
+        node: Any = exp.DataType.build(words, dialect="duckdb")
+    except (ParseError, TokenError, ValueError):
+        node = None
+    if not isinstance(node, exp.DataType):
+        raise ValueError(unknown_type(words))
+    if node.args.get("nested") or node.this in exp.DataType.NESTED_TYPES:
+        raise ValueError(f"{words}: a nested type is not supported")
+    # Of parameters, types here have numbers only; an ENUM has texts.
+    has_numbers = all(parameter.name.isdecimal() for parameter in node.expressions)
+    kind = from_syntax(node) if has_numbers else None
+    if kind is None:
+        raise ValueError(unknown_type(words))
+    return kind
+
+
+def _only(*allowed: object) -> Callable[[Any], None]:
+    def check(value: Any) -> None:
+        if value not in allowed:
+            raise ValueError(f"{value!r} is not supported")
+
+    return check
+
+
+def _ignored(*allowed: object) -> _Set:
+    """For what has one meaning here, which is said for DuckDB's sake."""
+    check = _only(*allowed)
+
+    def put(request: FileRequest, value: Any) -> FileRequest:
+        check(value)
+        return request
+
+    return put
+
+
+def _option(name: str) -> _Set:
+    return lambda request, value: replace(request, options=replace(request.options, **{name: value}))
+
+
+def _delimiter(request: FileRequest, value: str) -> FileRequest:
+    if value == '"':
+        raise ValueError("'\"' is the quote already, and no value could be told from the next one")
+    return replace(request, options=replace(request.options, delimiter=value))
+
+
+def _csv_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    return replace(request, types=types, options=replace(request.options, declared=types))
+
+
+def _csv_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    names = tuple(str(name) for name, _ in types)
+    by_place = tuple((place, kind) for place, (_, kind) in enumerate(types))
+    request = _csv_types(request, by_place)
+    return replace(request, columns=names, options=replace(request.options, names=names))
+
+
+def _json_columns(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    if not all(isinstance(name, str) for name, _ in types):
+        raise ValueError(f"it takes {_TYPES_BY_NAME}")
+    return json_columns(request, [(str(name), kind) for name, kind in types])
+
+
+def json_columns(request: FileRequest, types: Sequence[tuple[str, pa.DataType]]) -> FileRequest:
+    """`request` for the members of these names, as columns of these types."""
+    members = tuple(types)
+    return replace(
+        request,
+        types=members,
+        columns=tuple(name for name, _ in members),
+        options=replace(request.options, members=members),
+    )
+
+
+def _json_format(request: FileRequest, value: str) -> FileRequest:
+    layouts = {
+        "auto": "auto",
+        "newline_delimited": "lines",
+        "nd": "lines",
+        "array": "array",
+        "unstructured": "objects",
+    }
+    if fold(value) not in layouts:
+        raise ValueError(f"it takes one of {', '.join(layouts)}")
+    return replace(request, options=replace(request.options, layout=layouts[fold(value)]))
+
+
+_EVERY_FORMAT: Final[_Options] = MappingProxyType(
+    {
+        "filename": (boolean, _option("filename")),
+        "union_by_name": (boolean, _ignored(True)),
+    }
+)
+_BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
+    {
+        "parquet": {
+            "hive_partitioning": (boolean, _ignored(False)),
+            "compression": (text, _ignored("auto")),
+        },
+        "arrow": {},
+        "json": {
+            "columns": (_types, _json_columns),
+            "format": (text, _json_format),
+            "auto_detect": (boolean, _ignored(True)),
+            "sample_size": (text, _ignored("-1")),
+            "compression": (one_of(*get_args(Compression)), _option("compression")),
+        },
+        "csv": {
+            **dict.fromkeys(("delim", "sep", "delimiter"), (character, _delimiter)),
+            "header": (boolean, _option("header")),
+            "skip": (count, _option("skip")),
+            **dict.fromkeys(("nullstr", "null"), (texts, _option("nulls"))),
+            **dict.fromkeys(("names", "column_names"), (texts, _option("names"))),
+            **dict.fromkeys(("types", "dtypes", "column_types"), (_types, _csv_types)),
+            "columns": (_types, _csv_columns),
+            "all_varchar": (boolean, _option("all_text")),
+            "auto_detect": (boolean, _ignored(True)),
+            "quote": (text, _ignored('"')),
+            "escape": (text, _ignored('"')),
+            "compression": (one_of(*get_args(Compression)), _option("compression")),
+        },
+    }
+)

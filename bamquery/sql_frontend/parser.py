@@ -1,0 +1,79 @@
+"""Text to syntax trees: sqlglot's DuckDB dialect, and its errors in words."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import sqlglot.parser
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from bamquery.errors import BamQueryError, Reason, SqlError
+from bamquery.sql_frontend.number_scanner import LiteralError, NumberTokenizer
+from bamquery.sql_frontend.placing_parser import PlacedError
+from bamquery.sql_frontend.positions import line_and_column
+from bamquery.sql_frontend.strict_parser import StrictParser
+
+
+class _Dialect(DuckDB):
+    """DuckDB, but no statement is taken as a mere string."""
+
+    INDEX_OFFSET = 0  # what stands in brackets stays as it was written
+
+    class Tokenizer(NumberTokenizer):
+        COMMANDS: ClassVar[set[TokenType]] = set()
+        # In `?::INTEGER` a parameter is cast; no operator of DuckDB begins so. DIV is MySQL's.
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            text: kind for text, kind in DuckDB.Tokenizer.KEYWORDS.items() if text not in ("?::", "DIV")
+        }
+
+    Parser = StrictParser
+
+
+def parse(sql: str) -> list[exp.Expr]:
+    """The statements of a text, without the empty ones between semicolons.
+
+    Raises:
+        SqlError: the text is not SQL; with line and column.
+        BamQueryError: sqlglot is there in a form that cannot be extended.
+    """
+    if _is_compiled(sqlglot.parser.__file__):
+        raise BamQueryError(
+            "sqlglot is compiled here, and BamQuery's parser cannot extend it so: pip uninstall sqlglotc"
+        )
+    dialect = _Dialect()
+    try:
+        tokens = dialect.tokenize(sql)
+        trees = StrictParser(dialect=dialect).parse(tokens, sql)
+        # A comment after the last semicolon comes as a tree of its own.
+        return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
+    except TokenError as error:
+        if isinstance(error.__cause__, LiteralError):
+            place = line_and_column(sql, error.__cause__.offset)
+            raise SqlError(Reason(f"syntax error: {error.__cause__}", *place), sql) from error
+        place = line_and_column(sql, len(sql.rstrip()))
+        raise SqlError(Reason("syntax error: a quote or comment is not closed", *place), sql) from error
+    except PlacedError as error:
+        raise SqlError(_reason(error, sql), sql) from error
+    except (ParseError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # sqlglot stumbles over some texts that are not SQL.
+        raise SqlError("syntax error: this cannot be made sense of", sql) from error
+    except RecursionError:
+        raise SqlError("the statement is nested too deeply", sql) from None
+
+
+def _is_compiled(file: str | None) -> bool:
+    return file is not None and not file.endswith(".py")
+
+
+def _reason(error: PlacedError, sql: str) -> Reason:
+    hint = str(error)
+    # sqlglot's other messages speak of its own classes.
+    ours = hint.startswith(("Expecting", "Found", "no statement"))
+    hint = f": {hint[0].lower()}{hint[1:]}" if ours else ""
+    if error.token is None:
+        return Reason(f"syntax error at the end{hint}", *line_and_column(sql, len(sql.rstrip())))
+    text = sql[error.token.start : error.token.end + 1]
+    return Reason(f"syntax error at {text}{hint}", *line_and_column(sql, error.token.start))

@@ -1,0 +1,36 @@
+"""Terms of GROUP BY and ORDER BY that are positions of the select list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from sqlglot import exp
+
+from bamquery.sql_frontend.binder_aggregates import has_aggregate, has_window
+
+Item = TypeVar("Item")
+
+
+def ordinal(node: exp.Expr) -> int | None:
+    """The number of a term that is one, or None."""
+    if isinstance(node, exp.Neg) and (below := ordinal(node.this)) is not None:
+        return -below
+    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdecimal():
+        return int(node.this)
+    return None
+
+
+def item_at(items: Sequence[Item], position: int, clause: str) -> Item:
+    """The item that a position means; `ValueError` where there is none."""
+    if not 1 <= position <= len(items):
+        raise ValueError(f"{clause} {position} is not one of the {len(items)} columns selected")
+    return items[position - 1]
+
+
+def check_groupable(node: exp.Expr | None) -> None:
+    """Raise `ValueError` where an item cannot be grouped by; None is what * stands for."""
+    if node is not None and has_aggregate(node):
+        raise ValueError("GROUP BY cannot contain aggregates")
+    if node is not None and has_window(node):
+        raise ValueError("a call over a window (OVER) cannot stand in GROUP BY")

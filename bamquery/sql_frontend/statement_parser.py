@@ -1,0 +1,301 @@
+"""Statements whose syntax sqlglot has loosely or not at all: each is read here word by word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from bamquery.naming import suggestion
+from bamquery.sql_frontend import syntax
+
+
+def check_source(parser: Any, statement: exp.Expr | None) -> None:
+    """Hold CREATE TABLE to AS, INSERT to INTO, both to a query: to sqlglot they are optional."""
+    words = [token.text.upper() for token in parser._tokens[: parser._index]]
+    if isinstance(statement, exp.Create) and statement.args.get("kind") == "VIEW":
+        _keep_text(parser, statement)
+    if isinstance(statement, exp.Create) and statement.args.get("kind") == "TABLE":
+        query = statement.args.get("expression")
+        if query is not None and "AS" not in words:
+            parser.raise_error("Expecting AS", parser._first(query))
+        if query is None and not isinstance(statement.this, exp.Schema):
+            parser.raise_error("Expecting AS and a query")
+    if isinstance(statement, exp.Insert) and not statement.args.get("overwrite"):
+        if statement.args.get("with_") is not None:  # sqlglot has parsed, and checked, what follows by itself
+            _move_with(parser, statement)
+            return
+        verb = words.index("INSERT")
+        if "INTO" not in words[verb : verb + 4]:
+            parser.raise_error("Expecting INTO", parser._first(statement.this))
+        if statement.args.get("expression") is None and not statement.args.get("default"):
+            parser.raise_error("Expecting VALUES or a query")
+
+
+def _move_with(parser: Any, insert: exp.Insert) -> None:
+    """WITH before INSERT belongs to its query; where that has its own, what is within it comes first."""
+    query, outer = insert.expression, insert.args["with_"]
+    if not isinstance(query, exp.Query | exp.Values):
+        parser.raise_error("Expecting a query after WITH and INSERT", parser._first(outer))
+    insert.set("with_", None)
+    if isinstance(query, exp.Values) or query.args.get("with_") is not None:
+        query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query)))
+        insert.set("expression", query)
+    query.set("with_", outer)
+
+
+def foreign_object(parser: Any) -> exp.Expr | None:
+    """CREATE or DROP of what BamQuery does not have, after its first word; None: of a table or view."""
+    verb, index = parser._prev.text.upper(), parser._index
+    words = []
+    while parser._curr is not None and (
+        parser._match_texts(_ADJECTIVES) or parser._match(TokenType.TEMPORARY)
+    ):
+        words.append(parser._prev.text.upper())
+    kind = parser._curr.text.upper() if parser._curr is not None else ""
+    if kind in _OBJECTS or (kind == "VIEW" and "RECURSIVE" in words):
+        named = kind if kind != "VIEW" else "RECURSIVE VIEW"
+        return foreign(parser, f"{verb} {named}")
+    if kind not in ("TABLE", "VIEW"):
+        hint = suggestion(kind, ["TABLE", "VIEW"])
+        parser.raise_error(f"Expecting TABLE or VIEW{'.' * bool(hint)}{hint}")
+    parser._retreat(index)
+    return None
+
+
+_ADJECTIVES = (
+    *("OR", "REPLACE", "TEMP", "TEMPORARY", "PERSISTENT", "UNLOGGED", "LOCAL", "GLOBAL", "EXTERNAL"),
+    *("MATERIALIZED", "RECURSIVE", "UNIQUE"),
+)
+_OBJECTS = (
+    *("DATABASE", "EXTENSION", "FUNCTION", "INDEX", "MACRO", "POLICY", "PROCEDURE", "ROLE", "SCHEMA"),
+    *("SECRET", "SEQUENCE", "TRIGGER", "TYPE", "USER"),
+)
+"""What DuckDB and others make beside tables and views."""
+
+
+def _keep_text(parser: Any, view: exp.Create) -> None:
+    """Note the text of a view's query: it is what the database keeps of it."""
+    tokens = parser._tokens[: parser._index]
+    start = next((i for i, token in enumerate(tokens) if token.token_type == TokenType.ALIAS), len(tokens))
+    if view.args.get("expression") is None or start + 1 >= len(tokens):
+        parser.raise_error("Expecting AS and a query")
+    view.meta["query"] = parser.sql[tokens[start + 1].start : tokens[-1].end + 1]
+
+
+def parse_alter(parser: Any) -> exp.Expr:
+    """ALTER TABLE or VIEW, after its first word."""
+    kind = "VIEW" if parser._match_text_seq("VIEW") else "TABLE"
+    if kind == "TABLE" and not parser._match(TokenType.TABLE):
+        return foreign(parser, "ALTER of anything but a table")
+    exists = bool(parser._match_text_seq("IF", "EXISTS"))
+    table = _table(parser)
+    action = _action(parser)
+    if isinstance(action, syntax.Foreign):
+        return action
+    return syntax.AlterTable(this=table, kind=kind, exists=exists, action=action)
+
+
+def _action(parser: Any) -> exp.Expr:
+    token = parser._curr
+    if parser._match_text_seq("ADD"):
+        return _add(parser, token)
+    if parser._match_text_seq("DROP"):
+        return _drop(parser, token)
+    if parser._match_text_seq("RENAME"):
+        return _rename(parser)
+    if not parser._match_texts(("ALTER", "SET")):
+        parser.raise_error("Expecting ADD, DROP or RENAME")
+    return foreign(parser, f"ALTER TABLE {token.text.upper()}", token)
+
+
+def _add(parser: Any, token: Any) -> exp.Expr:
+    if parser._match_texts(("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN")):
+        return foreign(parser, "ALTER TABLE ADD CONSTRAINT", token)
+    parser._match_text_seq("COLUMN")
+    exists = bool(parser._match_text_seq("IF", "NOT", "EXISTS"))
+    column = parser._parse_column_def(parser._parse_id_var())
+    if not isinstance(column, exp.ColumnDef) or column.args.get("kind") is None:
+        parser.raise_error("Expecting a name and a type")
+    return syntax.AddColumn(this=column, exists=exists)
+
+
+def _drop(parser: Any, token: Any) -> exp.Expr:
+    if parser._match_text_seq("CONSTRAINT"):
+        return foreign(parser, "ALTER TABLE DROP CONSTRAINT", token)
+    parser._match_text_seq("COLUMN")
+    exists = bool(parser._match_text_seq("IF", "EXISTS"))
+    name = parser._parse_name()
+    cascade = bool(parser._match_text_seq("CASCADE"))
+    if not cascade:
+        parser._match_text_seq("RESTRICT")
+    return syntax.DropColumn(this=name, exists=exists, cascade=cascade)
+
+
+def _rename(parser: Any) -> exp.Expr:
+    if parser._match_text_seq("TO"):
+        return syntax.RenameTable(this=parser._parse_name())
+    parser._match_text_seq("COLUMN")
+    name = parser._parse_name()
+    if not parser._match_text_seq("TO"):
+        parser.raise_error("Expecting TO")
+    return syntax.RenameColumn(this=name, expression=parser._parse_name())
+
+
+def parse_copy(parser: Any) -> exp.Expr:
+    """COPY, after its first word."""
+    columns = None
+    if parser._match_text_seq("FROM", "DATABASE"):
+        return foreign(parser, "COPY FROM DATABASE")
+    if parser._match(TokenType.L_PAREN):
+        source: exp.Expr = parser._parse_statement()
+        parser._match_r_paren()
+    else:
+        source = _table(parser)
+        if parser._match(TokenType.L_PAREN):
+            columns = parser._parse_csv(parser._parse_name)
+            parser._match_r_paren()
+    into = isinstance(source, exp.Table) and parser._match(TokenType.FROM)
+    if not into and not parser._match_text_seq("TO"):
+        parser.raise_error("Expecting TO" if not isinstance(source, exp.Table) else "Expecting TO or FROM")
+    path = parser._parse_primary() or parser._parse_placeholder()
+    if not isinstance(path, (exp.Literal, exp.Placeholder)) or (
+        isinstance(path, exp.Literal) and not path.args["is_string"]
+    ):
+        parser.raise_error("Expecting a path in quotes")
+    parser._match(TokenType.WITH)
+    options = _options(parser) if parser._match(TokenType.L_PAREN) else None
+    node = syntax.CopyFrom if into else syntax.CopyTo
+    return node(this=source, columns=columns, path=path, options=options)
+
+
+def _options(parser: Any) -> list[exp.Expr]:
+    options: list[exp.Expr] = []
+    while True:
+        token = parser._curr
+        name = parser._parse_var(any_token=True)
+        if name is None:
+            parser.raise_error("Expecting the name of an option")
+        value = None
+        if parser._curr.token_type not in (TokenType.COMMA, TokenType.R_PAREN):
+            parser._match(TokenType.EQ)
+            value = parser._parse_unary() or parser._parse_var(any_token=True)
+        option = syntax.Option(this=exp.Identifier(this=name.name), expression=value)
+        option.update_positions(token)
+        options.append(option)
+        if not parser._match(TokenType.COMMA):
+            break
+    parser._match_r_paren()
+    return options
+
+
+def parse_show(parser: Any) -> exp.Expr:
+    """SHOW, after its first word: TABLES, or what DESCRIBE shows."""
+    token = parser._prev
+    if parser._match_text_seq("TABLES"):
+        if parser._match(TokenType.FROM):
+            return foreign(parser, "SHOW TABLES FROM", token)
+        return exp.Show(this="TABLES")
+    if parser._match_text_seq("ALL", "TABLES"):
+        return foreign(parser, "SHOW ALL TABLES", token)
+    if parser._match_text_seq("COLUMNS") and not parser._match(TokenType.FROM):
+        parser.raise_error("Expecting FROM")
+    if not parser._curr or parser._curr.token_type == TokenType.SEMICOLON:
+        return foreign(parser, "SHOW without a name (write SHOW TABLES)", token)
+    for words in ("DATABASES", "SCHEMAS", "VARIABLES", "FUNCTIONS"):
+        if parser._match_text_seq(words):
+            return foreign(parser, f"SHOW {words}", token)
+    return exp.Describe(this=_table(parser))
+
+
+def parse_summarize(parser: Any) -> exp.Expr:
+    """SUMMARIZE, after its first word."""
+    word = parser._curr.text.upper() if parser._curr else ""
+    is_query = word in ("SELECT", "FROM", "VALUES", "WITH", "(")
+    return syntax.Summarize(this=parser._parse_statement() if is_query else _table(parser))
+
+
+def parse_reset(parser: Any) -> exp.Expr:
+    """RESET, after its first word."""
+    _scope(parser)
+    return syntax.Reset(this=parser._parse_name())
+
+
+def parse_pragma(parser: Any) -> exp.Expr:
+    """PRAGMA, after its first word: a setting, or a list of tables."""
+    token = parser._prev
+    if parser._match_text_seq("SHOW_TABLES"):
+        return exp.Show(this="TABLES")
+    if parser._next and parser._next.token_type == TokenType.EQ:
+        return parse_setting(parser)  # PRAGMA threads = 4
+    return foreign(parser, f"PRAGMA {parser._curr.text}" if parser._curr else "PRAGMA", token)
+
+
+def parse_setting(parser: Any) -> exp.Expr:
+    """SET, after its first word."""
+    if parser._match_text_seq("VARIABLE"):
+        return foreign(parser, "SET VARIABLE")
+    _scope(parser)
+    name = parser._parse_name()
+    if not (parser._match(TokenType.EQ) or parser._match_text_seq("TO")):
+        parser.raise_error("Expecting = or TO")
+    value = parser._parse_unary()
+    if value is None:
+        value = parser._parse_var(any_token=True)
+    if value is None:
+        parser.raise_error("Expecting a value")
+    return syntax.SetSetting(this=name, expression=value)
+
+
+def _scope(parser: Any) -> None:
+    """GLOBAL or SESSION before a setting's name: a connection has but one of each."""
+    following = parser._next
+    if following and following.token_type != TokenType.EQ and following.text.upper() != "TO":
+        parser._match_texts(("GLOBAL", "SESSION"))
+
+
+def parse_explain(parser: Any) -> syntax.Explain:
+    """EXPLAIN, after its first word."""
+    analyze = parser._match_text_seq("ANALYZE")
+    this = parser._parse_statement()
+    if this is None:
+        parser.raise_error("Expecting a statement")
+    return syntax.Explain(this=this, analyze=analyze)
+
+
+def parse_optimize(parser: Any) -> syntax.Optimize:
+    """OPTIMIZE, after its first word."""
+    parser._match(TokenType.TABLE)
+    this = parser._parse_name()
+    columns = None
+    if parser._match(TokenType.CLUSTER_BY):
+        wrapped = parser._match(TokenType.L_PAREN)
+        columns = parser._parse_csv(parser._parse_name)
+        if wrapped:
+            parser._match_r_paren()
+    return syntax.Optimize(this=this, columns=columns)
+
+
+def parse_vacuum(parser: Any) -> syntax.Vacuum:
+    """VACUUM, after its first word."""
+    return syntax.Vacuum()
+
+
+def foreign(parser: Any, words: str, token: Any = None) -> syntax.Foreign:
+    """A statement that is refused as a whole, whatever else it says."""
+    node = syntax.Foreign(this=words)
+    if token is not None:
+        node.update_positions(token)
+    while parser._curr and parser._curr.token_type != TokenType.SEMICOLON:
+        parser._advance()
+    return node
+
+
+def _table(parser: Any) -> exp.Table:
+    """A table's name; what is before it, and refused, included."""
+    parts = [parser._parse_name()]
+    while parser._match(TokenType.DOT):
+        parts.append(parser._parse_name())
+    name, db, catalog = [*reversed(parts), None, None][:3]
+    return exp.Table(this=name, db=db, catalog=catalog)

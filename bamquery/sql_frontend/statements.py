@@ -1,0 +1,224 @@
+"""SQL text to bound statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.errors import CatalogError, within_depth
+from bamquery.naming import unique_names
+from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.nodes import Field, Plan, Project
+from bamquery.plan.statements import (
+    CreateTable,
+    CreateTableAs,
+    CreateView,
+    Describe,
+    DropTable,
+    DropView,
+    Explain,
+    Optimize,
+    Query,
+    Reset,
+    Set,
+    ShowTables,
+    Statement,
+    Vacuum,
+)
+from bamquery.sql_frontend import support, syntax
+from bamquery.sql_frontend.binder_copy import bind_copy_from, bind_copy_to
+from bamquery.sql_frontend.binder_insert import bind_insert
+from bamquery.sql_frontend.binder_query import bind_query
+from bamquery.sql_frontend.binder_sources import bind_table
+from bamquery.sql_frontend.binder_summarize import bind_summarize
+from bamquery.sql_frontend.binder_tables import bind_alter, bind_create_table, bind_create_view
+from bamquery.sql_frontend.catalog import Catalog
+from bamquery.sql_frontend.coercion import coerce
+from bamquery.sql_frontend.failures import each, placed
+from bamquery.sql_frontend.parameters import Parameters, fill
+from bamquery.sql_frontend.parser import parse
+from bamquery.sql_frontend.scope import Scope
+
+
+def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> Iterator[Statement]:
+    """The statements of a text, each bound when it is asked for.
+
+    All are parsed, and searched for what is not supported, before the first is given out: nothing has run
+    when that fails. Names and types are looked up later, since a statement may make what the next one uses.
+
+    `parameters` take the places of `?`, `$1` and `$name` in all statements.
+
+    Raises:
+        SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
+        UnsupportedError: constructs that BamQuery does not run; all of them.
+    """
+    trees = parse(sql)
+    with within_depth(sql):
+        fill(trees, sql, parameters)
+        each(lambda tree: support.check(tree, sql), trees, sql)
+    return _bound(trees, sql, catalog)
+
+
+def _bound(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
+    for tree in trees:
+        with within_depth(sql):
+            statement = _bind(tree, sql, catalog)
+        yield statement
+
+
+def _bind(tree: exp.Expr, sql: str, catalog: Catalog) -> Statement:
+    binder = _BINDERS.get(type(tree))
+    return binder(tree, sql, catalog) if binder is not None else _query(tree, sql, catalog)
+
+
+def _query(tree: exp.Expr, sql: str, catalog: Catalog) -> Query:
+    return Query(_settled(bind_query(tree, sql, catalog)))
+
+
+def _settled(plan: Plan) -> Plan:
+    """The plan with a type for every column: NULL alone is INTEGER, as where DuckDB stores it."""
+    if not any(pa.types.is_null(field.type) for field in plan.fields):
+        return plan
+    columns: list[Expression] = [ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields)]
+    settled = [coerce(c, pa.int32()) if pa.types.is_null(c.type) else c for c in columns]
+    return Project(plan, tuple(settled), tuple(field.name for field in plan.fields))
+
+
+def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | CreateTableAs | CreateView:
+    if tree.args.get("replace") and tree.args.get("exists"):
+        with placed(sql, tree.this):
+            raise ValueError("CREATE OR REPLACE cannot be together with IF NOT EXISTS: leave one of them out")
+    if tree.args["kind"] == "VIEW":
+        return bind_create_view(tree, sql, catalog)
+    if tree.args.get("expression") is None:
+        return bind_create_table(tree, sql)
+    plan = _settled(bind_query(tree.expression, sql, catalog))
+    names = [field.name for field in plan.fields]
+    target = tree.this
+    if isinstance(target, exp.Schema):
+        with placed(sql, target):
+            if len(target.expressions) > len(names):
+                raise ValueError(f"the query has {len(names)} columns, not {len(target.expressions)}")
+        for node in target.expressions:
+            with placed(sql, node):
+                if not isinstance(node, exp.Identifier):
+                    raise ValueError("CREATE TABLE AS takes names of columns, and the query's types")
+        names[: len(target.expressions)] = [node.name for node in target.expressions]
+        target = target.this
+    unique = unique_names(names)
+    if unique != [field.name for field in plan.fields]:
+        columns = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
+        plan = Project(plan, columns, tuple(unique))
+    return CreateTableAs(target.name, plan, bool(tree.args.get("replace")), bool(tree.args.get("exists")))
+
+
+def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable | DropView:
+    kind = DropTable if tree.args["kind"] == "TABLE" else DropView
+    return kind(tree.args["tables"][0].name, bool(tree.args.get("exists")))
+
+
+def _describe(tree: exp.Describe, sql: str, catalog: Catalog) -> Describe:
+    if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
+        plan = bind_query(tree.this, sql, catalog)
+        return Describe(_settled(plan).fields, tuple(_column_notes(tree.this.name, catalog)))
+    if not isinstance(tree.this, (exp.Query, exp.Values)):
+        with placed(sql, tree.this):
+            raise ValueError("DESCRIBE is for tables and queries")
+    return Describe(_query(tree.this, sql, catalog).plan.fields)
+
+
+def _column_notes(name: str, catalog: Catalog) -> Sequence[tuple[bool, str | None]]:
+    try:
+        rules = catalog.rules(name)
+    except CatalogError:  # no table of the database's own
+        rules = ()
+    return [(rule.not_null, rule.default) for rule in rules]
+
+
+def _reset(tree: syntax.Reset, sql: str, catalog: Catalog) -> Reset:
+    return Reset(tree.this.name.lower())
+
+
+def _show(tree: exp.Show, sql: str, catalog: Catalog) -> ShowTables:
+    assert tree.this == "TABLES"
+    return ShowTables()
+
+
+def _explain(tree: syntax.Explain, sql: str, catalog: Catalog) -> Explain:
+    below = tree.this
+    makes = isinstance(below, exp.Create)
+    has_plan = not makes or (below.args["kind"] == "TABLE" and below.args.get("expression") is not None)
+    if not isinstance(below, (exp.Query, exp.Values, exp.Create, exp.Insert)) or not has_plan:
+        with placed(sql, below):
+            raise ValueError("EXPLAIN is for SELECT, CREATE TABLE AS and INSERT")
+    statement: Any = _bind(below, sql, catalog)
+    return Explain(statement, bool(tree.args.get("analyze")))
+
+
+def _optimize(tree: syntax.Optimize, sql: str, catalog: Catalog) -> Optimize:
+    source = bind_table(tree.this.name, tree.this, sql, catalog)
+    scope = Scope.of(source.name, (Field(field.name, field.type) for field in source.schema))
+
+    def column(node: exp.Identifier) -> str:
+        found = scope.find(node.name)
+        with placed(sql, node):
+            if found is None:
+                raise ValueError(scope.missing(node.name))
+        return found.name
+
+    return Optimize(source.name, tuple(each(column, tree.args.get("columns") or (), sql)))
+
+
+def _vacuum(tree: syntax.Vacuum, sql: str, catalog: Catalog) -> Vacuum:
+    return Vacuum()
+
+
+def _set(tree: syntax.SetSetting, sql: str, catalog: Catalog) -> Set:
+    with placed(sql, tree.expression):
+        return Set(tree.this.name.lower(), _setting(tree.expression))
+
+
+def _setting(node: exp.Expr) -> bool | int | float | str | None:
+    match node:
+        case exp.Literal():
+            text = str(node.this)
+            if node.args["is_string"]:
+                return text
+            return int(text) if text.isdecimal() else float(text)
+        case exp.Paren(this=inner):  # a parameter's value
+            return _setting(inner)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Null():
+            return None
+        case exp.Var() | exp.Column():
+            return str(node.name)
+        case exp.Neg(this=exp.Literal() as below):
+            number = _setting(below)
+            if isinstance(number, int | float):
+                return -number
+    raise ValueError("a setting's value must be a number, a string, a word, TRUE, FALSE or NULL")
+
+
+_BINDERS: Final[Mapping[type[exp.Expr], Callable[[Any, str, Catalog], Statement]]] = MappingProxyType(
+    {
+        exp.Create: _create,
+        exp.Insert: bind_insert,
+        exp.Drop: _drop,
+        exp.Describe: _describe,
+        exp.Show: _show,
+        syntax.AlterTable: bind_alter,
+        syntax.Reset: _reset,
+        syntax.Summarize: bind_summarize,
+        syntax.CopyTo: bind_copy_to,
+        syntax.CopyFrom: bind_copy_from,
+        syntax.Explain: _explain,
+        syntax.Optimize: _optimize,
+        syntax.Vacuum: _vacuum,
+        syntax.SetSetting: _set,
+    }
+)

@@ -17,6 +17,7 @@ from typing import Any
 
 from bamquery.engine.queue_profile import QueueProfile
 from bamquery.engine.units import ratio
+from bamquery.engine.vector_map import VectorMap
 from bamquery.storage.block_reader import ReadCounters
 
 
@@ -180,6 +181,8 @@ class ScanProfile(OperatorProfile):
     """What did not run as asked, and why."""
     queues: QueueProfile | None = None
     """Queue pairs that a GPU drove; None where it drove none."""
+    vector_map: VectorMap | None = None
+    """What was done with each vector, where the setting `profile_vectors` asks for it."""
     clock: ReadClock = field(default_factory=ReadClock)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -225,6 +228,7 @@ class ScanProfile(OperatorProfile):
                 "volume": dict(self.volume),
                 "columns": [column.to_dict() for column in self.columns.values()],
                 "queues": None if self.queues is None else self.queues.to_dict(),
+                "vector_map": None if self.vector_map is None else self.vector_map.to_dict(),
                 "notes": list(self.notes),
             }
 

@@ -39,6 +39,7 @@ _SUBCOMMANDS_HELP: Final = """\
 other commands:
   bamquery taxi ...         load or make taxi trips, run and draw Q1 to Q5
   bamquery check DB         read everything back and compare checksums
+  bamquery report DB SQL    run a query, write a page of what it did
   bamquery bench ...        measure loading, queries, queues, page cache and array
   bamquery doctor [PATH]    say what this machine has and lacks
 
@@ -173,8 +174,14 @@ def _doctor(arguments: Sequence[str]) -> int:
     return doctor(arguments)
 
 
+def _report(arguments: Sequence[str]) -> int:
+    from bamquery.report.command_line import main as report  # noqa: PLC0415
+
+    return report(arguments)
+
+
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
-    {"taxi": _taxi, "check": check, "bench": _bench, "doctor": _doctor}
+    {"taxi": _taxi, "check": check, "bench": _bench, "doctor": _doctor, "report": _report}
 )
 
 

@@ -13,12 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bamquery.engine.queue_profile import QueueProfile
 from bamquery.engine.units import ratio
 from bamquery.engine.vector_map import VectorMap
 from bamquery.storage.block_reader import ReadCounters
+
+if TYPE_CHECKING:
+    from bamquery.engine.queue_profile import QueueProfile
 
 
 @dataclass

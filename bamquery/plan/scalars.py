@@ -28,22 +28,24 @@ _INTEGERS: Final[Mapping[pa.DataType, str]] = MappingProxyType(
 )
 """How a value is stored, by its type."""
 
+_pa: Any = pa  # whose stubs choose by types that are known at run time only
 
-def scalar(value: object, kind: pa.DataType) -> pa.Scalar[Any]:
+
+def scalar(value: object, kind: pa.DataType) -> Any:
     """What `pyarrow.scalar` gives, of a value that Arrow takes for the type.
 
     Raises:
         pa.ArrowInvalid, pa.ArrowTypeError: the value is not of the type, or does not fit.
     """
     if value is None:
-        return pa.nulls(1, kind)[0]
+        return _pa.nulls(1, kind)[0]
     try:
         buffers = _buffers(value, kind)
     except (struct.error, UnicodeEncodeError):  # pyarrow says it better
         buffers = None
     if buffers is None:
-        return pa.scalar(value, kind)  # type: ignore[no-any-return, call-overload]
-    return pa.Array.from_buffers(kind, 1, [None, *map(pa.py_buffer, buffers)])[0]
+        return _pa.scalar(value, kind)
+    return _pa.Array.from_buffers(kind, 1, [None, *map(pa.py_buffer, buffers)])[0]
 
 
 def _buffers(value: object, kind: pa.DataType) -> tuple[bytes, ...] | None:

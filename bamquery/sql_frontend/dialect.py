@@ -98,8 +98,8 @@ class BamQueryDialect(Dialect):
     REGEXP_EXTRACT_NO_MATCH_RETURNS_NULL = False
     REGEXP_EXTRACT_MISSING_GROUP_RETURNS_EMPTY = True
     USING_COLUMN_ORDER = UsingColumnOrder.IN_PLACE
-    UNESCAPED_SEQUENCES: ClassVar[dict[str, str]] = {"\\a": "a", "\\v": "v"}
-    DATE_PART_MAPPING: ClassVar[dict[str, str]] = {
+    UNESCAPED_SEQUENCES: dict[str, str] = {"\\a": "a", "\\v": "v"}  # noqa: RUF012 (so declared by sqlglot)
+    DATE_PART_MAPPING: dict[str, str] = {  # noqa: RUF012
         **{part: name for part, name in Dialect.DATE_PART_MAPPING.items() if part != "WEEKDAY"},
         "DAYOFWEEKISO": "ISODOW",
     }

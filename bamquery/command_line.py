@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -72,6 +73,8 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
     try:
         subcommand = _SUBCOMMANDS.get(arguments[0]) if arguments else None
+        if subcommand:
+            collect_garbage()
         status = subcommand(arguments[1:]) if subcommand else query(arguments)
         sys.stdout.flush()
         return status
@@ -90,6 +93,13 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
 
 
+def collect_garbage() -> None:
+    """From now on, where the start of the command put it off; what there is by now will stay."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 def query(arguments: Sequence[str]) -> int:
     """`bamquery [DB] [-c SQL]`."""
     parser = _parser()
@@ -106,6 +116,7 @@ def query(arguments: Sequence[str]) -> int:
     from bamquery.connection import connect  # noqa: PLC0415
     from bamquery.outputs import open_output  # noqa: PLC0415
 
+    collect_garbage()
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
     if options.device is not None:

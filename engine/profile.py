@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bamquery.engine.units import ratio
-from bamquery.engine.vector_map import VectorMap
 from bamquery.storage.block_reader import ReadCounters
 
 if TYPE_CHECKING:
     from bamquery.engine.queue_profile import QueueProfile
+    from bamquery.engine.vector_map import VectorMap
 
 
 @dataclass

@@ -10,6 +10,28 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from bamquery.connection import Connection, connect
+    from bamquery.default_connection import (
+        default_connection,
+        execute,
+        from_arrow,
+        from_df,
+        from_dict,
+        from_dicts,
+        from_pandas,
+        from_polars,
+        load,
+        query,
+        read_arrow,
+        read_csv,
+        read_json,
+        read_parquet,
+        register,
+        set_default_connection,
+        sql,
+        table,
+        unregister,
+        values,
+    )
     from bamquery.engine.profile import QueryProfile
     from bamquery.engine.settings import Settings
     from bamquery.errors import (
@@ -30,6 +52,14 @@ if TYPE_CHECKING:
         StorageError,
         UnsupportedError,
     )
+    from bamquery.expressions.expression import (
+        Expression,
+        col,
+        expr,
+        lit,
+        when,
+    )
+    from bamquery.expressions.function_names import fn
     from bamquery.relations.relation import Relation
     from bamquery.result import Result
 
@@ -42,6 +72,7 @@ __all__ = [
     "ConstraintError",
     "CorruptionError",
     "ExecutionError",
+    "Expression",
     "GpuError",
     "IngestError",
     "KernelError",
@@ -56,16 +87,67 @@ __all__ = [
     "StorageError",
     "UnsupportedError",
     "__version__",
+    "col",
     "connect",
+    "default_connection",
+    "execute",
+    "expr",
+    "fn",
+    "from_arrow",
+    "from_df",
+    "from_dict",
+    "from_dicts",
+    "from_pandas",
+    "from_polars",
+    "lit",
+    "load",
+    "query",
+    "read_arrow",
+    "read_csv",
+    "read_json",
+    "read_parquet",
+    "register",
+    "set_default_connection",
+    "sql",
+    "table",
+    "unregister",
+    "values",
+    "when",
 ]
 
 _HOMES: Final = {
     "Connection": "bamquery.connection",
+    "connect": "bamquery.connection",
+    "default_connection": "bamquery.default_connection",
+    "execute": "bamquery.default_connection",
+    "from_arrow": "bamquery.default_connection",
+    "from_df": "bamquery.default_connection",
+    "from_dict": "bamquery.default_connection",
+    "from_dicts": "bamquery.default_connection",
+    "from_pandas": "bamquery.default_connection",
+    "from_polars": "bamquery.default_connection",
+    "load": "bamquery.default_connection",
+    "query": "bamquery.default_connection",
+    "read_arrow": "bamquery.default_connection",
+    "read_csv": "bamquery.default_connection",
+    "read_json": "bamquery.default_connection",
+    "read_parquet": "bamquery.default_connection",
+    "register": "bamquery.default_connection",
+    "set_default_connection": "bamquery.default_connection",
+    "sql": "bamquery.default_connection",
+    "table": "bamquery.default_connection",
+    "unregister": "bamquery.default_connection",
+    "values": "bamquery.default_connection",
     "QueryProfile": "bamquery.engine.profile",
+    "Settings": "bamquery.engine.settings",
+    "Expression": "bamquery.expressions.expression",
+    "col": "bamquery.expressions.expression",
+    "expr": "bamquery.expressions.expression",
+    "lit": "bamquery.expressions.expression",
+    "when": "bamquery.expressions.expression",
+    "fn": "bamquery.expressions.function_names",
     "Relation": "bamquery.relations.relation",
     "Result": "bamquery.result",
-    "Settings": "bamquery.engine.settings",
-    "connect": "bamquery.connection",
 }
 
 
@@ -86,4 +168,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What users need; the rooms of the package are imported by their names."""
+    return sorted(__all__)

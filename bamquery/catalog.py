@@ -49,6 +49,8 @@ class StatementCatalog:
         self._opened = opened
         self._within: list[str] = []  # views that are being bound
         self._has_others = False
+        self.objects: set[str] = set()
+        """Folded names that stood for what only this connection knows."""
 
     def table(self, name: str) -> Source:
         """The table's latest version, held.
@@ -59,10 +61,23 @@ class StatementCatalog:
         folded = fold(name)
         if folded in self._relations and not self._within:
             self._has_others = True
+            self.objects.add(folded)
             return self._relations[folded]
         if folded not in self._tables:
             self._tables[folded] = self._held(name) or self._not_held(name)
         return self._tables[folded]
+
+    def known(self, name: str) -> Source:
+        """As `table`, but no variable of the caller.
+
+        Raises:
+            CatalogError: there is none; suggests the nearest name.
+        """
+        find, self._find = self._find, lambda name: None
+        try:
+            return self.table(name)
+        finally:
+            self._find = find
 
     def stored_table(self, name: str) -> StoredTable | None:
         """The table's latest version, held; None where something else has the name, or nothing."""
@@ -84,7 +99,10 @@ class StatementCatalog:
 
     def _other(self, name: str) -> Source | None:
         """What else there is of that name; a view sees nothing of it."""
-        return None if self._within else self._find(name)
+        found = None if self._within else self._find(name)
+        if found is not None:
+            self.objects.add(fold(name))
+        return found
 
     def rules(self, name: str) -> Sequence[ColumnRule]:
         """See `Catalog.rules`."""

@@ -113,7 +113,7 @@ def query(arguments: Sequence[str]) -> int:
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
     import pyarrow as pa  # noqa: PLC0415
 
-    from bamquery.connection import connect  # noqa: PLC0415
+    from bamquery.connection import open_connection  # noqa: PLC0415
     from bamquery.outputs import open_output  # noqa: PLC0415
 
     collect_garbage()
@@ -122,7 +122,7 @@ def query(arguments: Sequence[str]) -> int:
     if options.device is not None:
         settings["device"] = options.device
     with (
-        connect(options.database, **settings) as connection,
+        open_connection(options.database, None, settings) as connection,
         open_output(options.format, options.output, options.max_rows) as output,
     ):
         for text in texts:

@@ -74,7 +74,7 @@ class TableOutput:
             seconds = human_seconds(time.perf_counter() - started)
             self._print(relation.message + ("" if relation.is_answer else f" ({seconds})"))
             return
-        with relation.execute() as result:
+        with relation.run() as result:
             shown, total = _head(result, self._max_rows)
         table = pa.Table.from_batches(shown, result.schema)
         seconds = human_seconds(time.perf_counter() - started)
@@ -100,7 +100,7 @@ class TextOutput:
         """See `Output`."""
         if relation.is_answer:
             self.written = True
-            with relation.execute() as result:
+            with relation.run() as result:
                 self._writer(result, result.schema, self._stream)
             self._stream.flush()
 
@@ -127,7 +127,7 @@ class SingleOutput:
                 f"{self._kind} holds one answer, and there is a second one: ask for one at a time"
             )
         self.written = True
-        with relation.execute() as result:
+        with relation.run() as result:
             self._writer(result, result.schema, self._stream)
 
 

@@ -46,6 +46,14 @@ def parse(sql: str) -> list[exp.Expr]:
         raise SqlError("the statement is nested too deeply", sql) from None
 
 
+def without_end(sql: str) -> str:
+    """A statement that was parsed before, without the semicolons behind it and what stands behind them."""
+    tokens = _Dialect().tokenize(sql)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    return sql[: tokens[-1].end + 1] if tokens else sql
+
+
 def _is_compiled(file: str | None) -> bool:
     return file is not None and not file.endswith(".py")
 

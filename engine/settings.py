@@ -53,6 +53,7 @@ class SettingValues(TypedDict, total=False):
     verify_checksums: bool | Literal["all"] | None
     allow_cpu: bool | None
     progress: bool | None
+    profile_vectors: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,7 +153,6 @@ class RelationBase:
         answer: Relation = self._session.perform(bound)
         return answer
 
-    @within_depth()
     def _bound(
         self, statement: StatementText, other: RelationBase | None = None, name: str = SELF
     ) -> tuple[Statement, bool]:
@@ -163,7 +162,9 @@ class RelationBase:
             sources[OTHER] = View(OTHER, other.plan_of(self._session), is_inlined=True)
         catalog = self._session.catalog(sources)
         try:
-            bound = list(bind(str(statement), catalog))
+            # No decorator: who calls is found by going up the frames of this package.
+            with within_depth():
+                bound = list(bind(str(statement), catalog))
         except SqlError as error:
             raise statement.rebased(error) from None
         if len(bound) != 1:

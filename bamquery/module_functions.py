@@ -42,7 +42,8 @@ def set_default_connection(connection: Connection) -> None:
     """
     if not isinstance(connection, Connection):
         raise TypeError(f"connection is a bamquery.Connection, not {type(connection).__name__}")
-    with connection, _LOCK:
+    connection._session.require_open()
+    with _LOCK:
         _connections[os.getpid()] = connection
 
 

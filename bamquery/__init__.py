@@ -10,28 +10,6 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from bamquery.connection import Connection, connect
-    from bamquery.module_functions import (
-        default_connection,
-        execute,
-        from_arrow,
-        from_df,
-        from_dict,
-        from_dicts,
-        from_pandas,
-        from_polars,
-        load,
-        query,
-        read_arrow,
-        read_csv,
-        read_json,
-        read_parquet,
-        register,
-        set_default_connection,
-        sql,
-        table,
-        unregister,
-        values,
-    )
     from bamquery.engine.profile import QueryProfile
     from bamquery.engine.settings import Settings
     from bamquery.errors import (
@@ -60,6 +38,28 @@ if TYPE_CHECKING:
         when,
     )
     from bamquery.expressions.function_names import fn
+    from bamquery.module_functions import (
+        default_connection,
+        execute,
+        from_arrow,
+        from_df,
+        from_dict,
+        from_dicts,
+        from_pandas,
+        from_polars,
+        load,
+        query,
+        read_arrow,
+        read_csv,
+        read_json,
+        read_parquet,
+        register,
+        set_default_connection,
+        sql,
+        table,
+        unregister,
+        values,
+    )
     from bamquery.relations.relation import Relation
     from bamquery.result import Result
 

@@ -122,6 +122,10 @@ class Expression(Operators):
         return call("ends_with", self, text)
 
 
+class Term(Expression):
+    """Any expression but a call or a CASE: were these kinds of it, Python would turn `term < call` around."""
+
+
 class FunctionCall(Expression):
     """A call, which an aggregate's FILTER and OVER may follow."""
 
@@ -158,7 +162,7 @@ class FunctionCall(Expression):
             parts.append(f"ORDER BY {order}")
         if shown := frame_text(rows, frame):
             parts.append(shown)
-        return Expression(f"{self.sql} OVER ({' '.join(parts)})")
+        return Term(f"{self.sql} OVER ({' '.join(parts)})")
 
 
 class Case(Expression):
@@ -175,7 +179,7 @@ class Case(Expression):
 
     def otherwise(self, value: Any) -> Expression:
         """For rows for which no condition is true."""
-        return Expression(f"CASE {' '.join(self._branches)} ELSE {written(value)} END")
+        return Term(f"CASE {' '.join(self._branches)} ELSE {written(value)} END")
 
 
 class When:
@@ -198,7 +202,7 @@ def col(*names: str) -> Expression:
     """
     if not 1 <= len(names) <= 2:
         raise TypeError("col takes a column's name, or a table's and a column's")
-    return Expression(".".join(map(quoted_name, names)))
+    return Term(".".join(map(quoted_name, names)))
 
 
 def lit(value: Any) -> Expression:
@@ -209,7 +213,7 @@ def lit(value: Any) -> Expression:
         TypeError: SQL has no type for it.
     """  # noqa: D205 (one sentence, which is longer than a line)
     text = written(value)
-    return Expression(text, Binding.SIGN if text.startswith("-") else Binding.WHOLE)
+    return Term(text, Binding.SIGN if text.startswith("-") else Binding.WHOLE)
 
 
 def expr(sql: str) -> Expression:
@@ -221,7 +225,7 @@ def expr(sql: str) -> Expression:
     text = sql_text(sql, "sql").strip()
     one_expression(text, "sql")
     # In parentheses: its operators bind as they do alone. A comment at its end ends with the line.
-    return Expression(f"({text}\n)" if "--" in text else f"({text})")
+    return Term(f"({text}\n)" if "--" in text else f"({text})")
 
 
 def when(condition: str | Expression) -> When:

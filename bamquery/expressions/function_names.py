@@ -44,9 +44,11 @@ class Functions:
     """Functions by name: `fn.date_trunc("month", col("pickup_at"))`; `dir(fn)` has them all."""
 
     def __getattr__(self, name: str) -> Function:
-        if name.lower() not in _names():
+        # Words of Python have an underscore behind them: fn.if_().
+        known = name.lower() if name.lower() in _names() else name.lower().rstrip("_")
+        if known not in _names():
             raise AttributeError(f"SQL has no function {name}().{suggestion(name, _names())}")
-        return Function(name.lower())
+        return Function(known)
 
     def __dir__(self) -> Iterable[str]:
         return sorted(_names())

@@ -255,9 +255,9 @@ def written(value: Any) -> str:
 
 
 def _made(sql: str, binding: Binding = Binding.WHOLE) -> Expression:
-    from bamquery.expressions.expression import Expression  # noqa: PLC0415 (which is made of this class)
+    from bamquery.expressions.expression import Term  # noqa: PLC0415 (which is made of this class)
 
-    return Expression(sql, binding)
+    return Term(sql, binding)
 
 
 def _operand(value: Any, least: Binding) -> str:

@@ -112,36 +112,64 @@ class RelationAggregates(RelationBase):
     variance = _Method("var_samp")
 
     def arg_max(
-        self, arg_column: str, value_column: str, groups: str = "", window_spec: str = ""
+        self,
+        arg_column: str,
+        value_column: str,
+        groups: str = "",
+        window_spec: str = "",
+        projected_columns: str = "",
     ) -> Relation:
         """The first column's value where the second one's is greatest; as the others."""
-        return self._of("arg_max", [arg_column, value_column], groups, window_spec)
+        return self._of("arg_max", [arg_column, value_column], groups, window_spec, projected_columns)
 
     def arg_min(
-        self, arg_column: str, value_column: str, groups: str = "", window_spec: str = ""
+        self,
+        arg_column: str,
+        value_column: str,
+        groups: str = "",
+        window_spec: str = "",
+        projected_columns: str = "",
     ) -> Relation:
         """The first column's value where the second one's is least; as the others."""
-        return self._of("arg_min", [arg_column, value_column], groups, window_spec)
+        return self._of("arg_min", [arg_column, value_column], groups, window_spec, projected_columns)
 
     def quantile_cont(
-        self, expression: str, q: float = 0.5, groups: str = "", window_spec: str = ""
+        self,
+        expression: str,
+        q: float = 0.5,
+        groups: str = "",
+        window_spec: str = "",
+        projected_columns: str = "",
     ) -> Relation:
         """The value below which a share of `q` lies, interpolated; as the others."""
-        return self._of("quantile_cont", [expression, quoted_value(q)], groups, window_spec)
+        arguments = [expression, quoted_value(q)]
+        return self._of("quantile_cont", arguments, groups, window_spec, projected_columns)
 
     def quantile_disc(
-        self, expression: str, q: float = 0.5, groups: str = "", window_spec: str = ""
+        self,
+        expression: str,
+        q: float = 0.5,
+        groups: str = "",
+        window_spec: str = "",
+        projected_columns: str = "",
     ) -> Relation:
         """The value below which a share of `q` lies, one of those that are there; as the others."""
-        return self._of("quantile_disc", [expression, quoted_value(q)], groups, window_spec)
+        arguments = [expression, quoted_value(q)]
+        return self._of("quantile_disc", arguments, groups, window_spec, projected_columns)
 
     quantile = quantile_disc
 
     def string_agg(
-        self, expression: str, sep: str = ",", groups: str = "", window_spec: str = ""
+        self,
+        expression: str,
+        sep: str = ",",
+        groups: str = "",
+        window_spec: str = "",
+        projected_columns: str = "",
     ) -> Relation:
         """Texts put together, `sep` between them; as the others."""
-        return self._of("string_agg", [expression, quoted_value(sep)], groups, window_spec)
+        arguments = [expression, quoted_value(sep)]
+        return self._of("string_agg", arguments, groups, window_spec, projected_columns)
 
     def first_value(self, expression: str, window_spec: str = "", projected_columns: str = "") -> Relation:
         """The value of the frame's first row."""
@@ -152,10 +180,16 @@ class RelationAggregates(RelationBase):
         return self._of("last_value", [expression], "", window_spec, projected_columns)
 
     def nth_value(
-        self, expression: str, window_spec: str, offset: int, projected_columns: str = ""
+        self,
+        expression: str,
+        window_spec: str,
+        offset: int,
+        ignore_nulls: bool = False,
+        projected_columns: str = "",
     ) -> Relation:
         """The value of the frame's row of that number, from 1."""
-        return self._of("nth_value", [expression, quoted_value(offset)], "", window_spec, projected_columns)
+        arguments = [expression, quoted_value(offset)]
+        return self._of("nth_value", arguments, "", window_spec, projected_columns, ignore_nulls)
 
     def lag(
         self,
@@ -163,11 +197,12 @@ class RelationAggregates(RelationBase):
         window_spec: str,
         offset: int = 1,
         default_value: str = "NULL",
+        ignore_nulls: bool = False,
         projected_columns: str = "",
     ) -> Relation:
         """The value `offset` rows before, or `default_value`, which is SQL."""
         arguments = [expression, quoted_value(offset), default_value]
-        return self._of("lag", arguments, "", window_spec, projected_columns)
+        return self._of("lag", arguments, "", window_spec, projected_columns, ignore_nulls)
 
     def lead(
         self,
@@ -175,11 +210,12 @@ class RelationAggregates(RelationBase):
         window_spec: str,
         offset: int = 1,
         default_value: str = "NULL",
+        ignore_nulls: bool = False,
         projected_columns: str = "",
     ) -> Relation:
         """The value `offset` rows behind, or `default_value`, which is SQL."""
         arguments = [expression, quoted_value(offset), default_value]
-        return self._of("lead", arguments, "", window_spec, projected_columns)
+        return self._of("lead", arguments, "", window_spec, projected_columns, ignore_nulls)
 
     def row_number(self, window_spec: str, projected_columns: str = "") -> Relation:
         """The row's number in its window: `row_number("OVER (ORDER BY fare)")`."""
@@ -208,8 +244,15 @@ class RelationAggregates(RelationBase):
         return self._of("ntile", [quoted_value(num_buckets)], "", window_spec, projected_columns)
 
     def _of(
-        self, function: str, arguments: Sequence[str], groups: str, window: str, columns: str = ""
+        self,
+        function: str,
+        arguments: Sequence[str],
+        groups: str,
+        window: str,
+        columns: str = "",
+        ignore_nulls: bool = False,
     ) -> Relation:
         call = StatementText().words(f"{function}(")
-        call.listed([piece(argument, "expression") for argument in arguments]).words(")")
+        call.listed([piece(argument, "expression") for argument in arguments])
+        call.words("IGNORE NULLS)" if ignore_nulls else ")")
         return computed(self, call, groups, window, columns)

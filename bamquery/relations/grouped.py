@@ -20,7 +20,7 @@ class GroupedRelation:
         self._relation = relation
         self._keys = tuple(keys)
 
-    def agg(self, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
+    def agg(self, /, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
         """One row a group, its keys first; as `Relation.aggregate`."""
         return self._relation.aggregate(*expressions, by=self._keys, **named)
 

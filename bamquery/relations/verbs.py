@@ -53,7 +53,7 @@ class RelationVerbs(RelationBase):
         """
         return self._over(filter_text(self._source, conditions))
 
-    def select(self, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
+    def select(self, /, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
         """Columns computed from these: `select("total / distance AS per_mile", extra=col("extra") * 2)`.
 
         Args:
@@ -65,11 +65,11 @@ class RelationVerbs(RelationBase):
         """
         return self._over(project_text(self._source, expressions, named))
 
-    def project(self, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
+    def project(self, /, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
         """The same as `select`."""
         return self.select(*expressions, **named)
 
-    def with_columns(self, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
+    def with_columns(self, /, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
         """All columns and these: `with_columns(tip_share="tip / fare")`.
 
         A column that there is gets the new value in its place; others come last. All are computed from the
@@ -83,7 +83,7 @@ class RelationVerbs(RelationBase):
         present = {fold(name): name for name in reversed(self._names)}
         return self._over(with_columns_text(self._source, present, expressions, named))
 
-    def rename(self, names: Mapping[str, str] | None = None, **more: str) -> Relation:
+    def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> Relation:
         """Other names for columns: `rename(fare="fare_amount")`, `rename({"old name": "new"})`.
 
         Raises:
@@ -108,6 +108,7 @@ class RelationVerbs(RelationBase):
 
     def aggregate(
         self,
+        /,
         *expressions: ColumnLike,
         by: ColumnLike | Sequence[ColumnLike] = (),
         **named: ColumnLike | Any,

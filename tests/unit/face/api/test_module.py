@@ -68,7 +68,7 @@ def test_objects_of_python() -> None:
 
 
 def test_variables_of_the_caller_are_found() -> None:
-    frame = pd.DataFrame({"a": [1, 2]})
+    frame = pd.DataFrame({"a": [1, 2]})  # noqa: F841 (SQL names it)
     assert bamquery.sql("SELECT sum(a) FROM frame").fetchall() == [(3,)]
     assert bamquery.execute("FROM frame WHERE a > 1").fetchall() == [(2,)]
     first = bamquery.sql("SELECT 1 AS a")

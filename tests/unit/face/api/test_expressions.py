@@ -140,10 +140,8 @@ def test_objects_and_sql_make_the_same_plan_and_duckdb_agrees(con, duck, number:
     assert objects._plan == text._plan
     # Without a name, an expression is called the same, however it came about.
     assert t.select(value, test)._plan == t.select(value_sql, test_sql)._plan
-    theirs = oracle.ask(
-        duck,
-        f"SELECT day, n, c FROM (SELECT *, {value_sql} AS n, {test_sql} AS c FROM t) WHERE c OR c IS NULL ORDER BY day",
-    )
+    inner = f"SELECT *, {value_sql} AS n, {test_sql} AS c FROM t"
+    theirs = oracle.ask(duck, f"SELECT day, n, c FROM ({inner}) WHERE c OR c IS NULL ORDER BY day")
     ours = objects.order("day").to_arrow()
     for mine, other in zip(ours.columns, theirs.columns, strict=True):
         for one, two in zip(oracle.plain(mine), oracle.plain(other), strict=True):

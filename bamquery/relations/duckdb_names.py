@@ -16,7 +16,6 @@ from bamquery.plan.nodes import Scan
 from bamquery.python_values import whole_number
 from bamquery.relations.base import RelationBase
 from bamquery.sql_frontend.text import sql_text
-from bamquery.storage.ingest.opening import open_source
 
 if TYPE_CHECKING:
     import pandas
@@ -76,6 +75,8 @@ class RelationDuckdbNames(RelationBase):
 
     def materialize(self) -> Relation:
         """Run it once; a relation over the rows, which are kept in memory."""
+        from bamquery.storage.ingest.opening import open_source  # noqa: PLC0415 (few need what reads files)
+
         source = FileSource(open_source(self._whole.to_arrow(), by_need=True))
         return self._derived(Scan(source, tuple(range(len(source.schema)))), "")
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pyarrow as pa
 
-from bamquery.display import DEFAULT_WIDTH, preview
 from bamquery.expressions.expression import ColumnLike
 from bamquery.expressions.pieces import key_piece
 from bamquery.expressions.statement_text import StatementText
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
 
 _SHOWN_ROWS: Final = 20
+_SHOWN_WIDTH: Final = 120
 _FIGURES: Final = ("count", "mean", "stddev", "min", "max", "median")
 
 
@@ -116,12 +116,14 @@ class RelationLooks(RelationBase):
         """What SUMMARIZE says: one row a column, computed now."""
         return self._done(StatementText().words("SUMMARIZE SELECT * FROM self"))
 
-    def show(self, max_rows: int = _SHOWN_ROWS, max_width: int = DEFAULT_WIDTH) -> None:
+    def show(self, max_rows: int = _SHOWN_ROWS, max_width: int = _SHOWN_WIDTH) -> None:
         """Print the first rows as a table; only these are computed, as far as the query allows."""
         print(self.preview(max_rows, max_width))  # noqa: T201 (it is what the method is for)
 
-    def preview(self, max_rows: int = _SHOWN_ROWS, max_width: int = DEFAULT_WIDTH) -> str:
+    def preview(self, max_rows: int = _SHOWN_ROWS, max_width: int = _SHOWN_WIDTH) -> str:
         """The first rows as a table, as `show` prints them; or what a statement has to say."""
+        from bamquery.display import preview  # noqa: PLC0415 (programs rarely look)
+
         if self.message:
             return self.message
         rows = whole_number(max_rows, "max_rows")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlglot.parser
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from bamquery.errors import BamQueryError, Reason, SqlError
 from bamquery.sql_frontend.dialect import BamQueryDialect
@@ -48,7 +49,7 @@ def parse(sql: str) -> list[exp.Expr]:
 
 def without_end(sql: str) -> str:
     """A statement that was parsed before, without the semicolons behind it and what stands behind them."""
-    tokens = _Dialect().tokenize(sql)
+    tokens = BamQueryDialect().tokenize(sql)
     while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         tokens.pop()
     return sql[: tokens[-1].end + 1] if tokens else sql

@@ -12,7 +12,7 @@ from bamquery.connection_parts.duckdb_names import ConnectionDuckdbNames
 from bamquery.database_paths import resolved
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings, SettingValues
-from bamquery.errors import SqlError, within_depth
+from bamquery.errors import BamQueryError, SqlError, within_depth
 from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold
 from bamquery.plan.nodes import Source
@@ -73,10 +73,12 @@ class Connection(ConnectionDuckdbNames):
         created: whether the database was made when it was opened.
     """
 
-    def __init__(self, session: Session, *, created: bool = False) -> None:
-        """Use `connect`."""
+    def __init__(self, session: Session, *, created: bool = False, is_cursor: bool = False) -> None:
+        """Use `connect`, or `cursor`."""
         super().__init__(session)
         self.created = created
+        self._is_cursor = is_cursor
+        self._ended = False
 
     # SQL.
 
@@ -98,6 +100,7 @@ class Connection(ConnectionDuckdbNames):
                 cannot be parsed.
             BamQueryError: a statement failed: it changed nothing, those before it are done.
         """
+        self._require_open()
         text = sql_text(text, "text")
         catalog = self._session.catalog()
         relation, count = None, 0
@@ -112,6 +115,7 @@ class Connection(ConnectionDuckdbNames):
     def statements(self, text: str, params: Parameters | None = None) -> Iterator[Relation]:
         """Run statements one by one, each when its answer is asked for; see `sql`."""
         # Not a generator itself: whose variables count is known only while it is called.
+        self._require_open()
         return self._statements(sql_text(text, "text"), params, self._session.catalog())
 
     def _statements(
@@ -134,13 +138,13 @@ class Connection(ConnectionDuckdbNames):
         Raises:
             IngestError: it is none of these, or has columns that no type holds.
         """
-        self._session.require_open()
+        self._require_open()
         source = python_source(self._session, _name(name), what)
         self._session.registered = {**self._unregistered(name), name: source}
 
     def unregister(self, name: str) -> None:
         """Undo `register`; a name that is not registered is no error."""
-        self._session.require_open()
+        self._require_open()
         self._session.registered = self._unregistered(_name(name))
 
     def _unregistered(self, name: str) -> dict[str, Source]:
@@ -165,6 +169,7 @@ class Connection(ConnectionDuckdbNames):
         Raises:
             CatalogError: there is no such table; suggests the nearest name.
         """
+        self._require_open()
         catalog = self._session.catalog()
         relation = self._scan(catalog.known(_name(name)), name)
         if not catalog.objects:
@@ -259,6 +264,22 @@ class Connection(ConnectionDuckdbNames):
             raise TypeError("set takes one name and its value, or settings by name: set(threads=4)")
         self._session.set_all({_name(named[0]): named[1]} if named else settings)
 
+    def cursor(self) -> Connection:
+        """A connection to the same session: what is registered and set is shared, `execute` is its own.
+
+        Raises:
+            BamQueryError: this one is closed.
+        """
+        self._require_open()
+        return Connection(self._session, is_cursor=True)
+
+    duplicate = cursor
+
+    def _require_open(self) -> None:
+        if self._ended:
+            raise BamQueryError("the connection is closed: bamquery.connect() makes a new one")
+        self._session.require_open()
+
     # Its end.
 
     def interrupt(self) -> None:
@@ -267,15 +288,20 @@ class Connection(ConnectionDuckdbNames):
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._session.closed
+        """Whether `close` was called, of a cursor also that of the connection that it is of."""
+        return self._ended or self._session.closed
 
     def close(self) -> None:
-        """Stop what runs and let go of everything; closing twice is harmless."""
-        self._session.close()
+        """Stop what runs and let go of everything, cursors too; closing twice is harmless.
+
+        Of a cursor, it ends the cursor only.
+        """
+        self._ended = True
+        if not self._is_cursor:
+            self._session.close()
 
     def __enter__(self) -> Connection:
-        self._session.require_open()
+        self._require_open()
         return self
 
     def __exit__(
@@ -284,7 +310,7 @@ class Connection(ConnectionDuckdbNames):
         self.close()
 
     def __repr__(self) -> str:
-        state = " (closed)" if self._session.closed else ""
+        state = " (closed)" if self.closed else ""
         state = state or (" (made new)" if self.created else "")
         return f"<bamquery.Connection to {self._session.path}{state}>"
 

@@ -467,6 +467,29 @@ def test_execute_and_the_connection_s_own_rows(own) -> None:
             fresh.fetchall()
 
 
+def test_cursors(own) -> None:
+    own.execute("SELECT 1 AS a")
+    own.register("frame_", TRIPS)
+    with own.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM frame_")
+        cursor.set(threads=2)
+        assert own.fetchone() == (1,)
+        assert cursor.fetchone() == (12,)
+        assert own.settings.threads == 2
+    assert cursor.closed
+    assert not own.closed
+    for use in (
+        lambda: cursor.sql("SELECT 1"),
+        lambda: cursor.table("trips"),
+        cursor.cursor,
+        cursor.__enter__,
+    ):
+        with pytest.raises(BamQueryError, match="the connection is closed"):
+            use()
+    other = own.duplicate()
+    assert other.sql("SELECT 1").fetchall() == [(1,)]
+
+
 def test_readers(own) -> None:
     many = own.sql("FROM range(10) AS t(n)")
     sizes = [batch.num_rows for batch in many.arrow(4)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -62,6 +64,29 @@ def open_connection(
     database = Database.open(folder, create=create is not False)
     session = Session(database, chosen, run_statement=run_statement, caller_tables=caller_tables)
     return Connection(session, created=created)
+
+
+def _reduced(session: Session) -> tuple[Any, ...]:
+    """A session as `(path, settings)`, for pickle.
+
+    Raises:
+        BamQueryError: the database goes with this process, or the connection is closed.
+    """
+    if session.database.is_temporary:
+        raise BamQueryError(
+            "a database in :memory: goes with its connection, so nothing of it can be pickled: "
+            'connect("path") makes one that stays, to_arrow() takes rows along'
+        )
+    settings = session.settings
+    chosen = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return _reopened, (str(session.path), chosen)
+
+
+def _reopened(path: str, settings: Mapping[str, object]) -> Session:
+    return open_connection(path, False, settings)._session
+
+
+copyreg.pickle(Session, _reduced)
 
 
 class Connection(ConnectionDuckdbNames):
@@ -308,6 +333,20 @@ class Connection(ConnectionDuckdbNames):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As `(path, settings)`, for pickle.
+
+        Raises:
+            BamQueryError: it is to `:memory:`, it is closed, or objects of Python are registered.
+        """
+        self._require_open()
+        if self._session.registered:
+            raise BamQueryError(
+                f"objects of Python are registered ({', '.join(self._session.registered)}), which a pickled "
+                "connection would lack: unregister() them, or load() them into tables"
+            )
+        return Connection, (self._session,)
 
     def __repr__(self) -> str:
         state = " (closed)" if self.closed else ""

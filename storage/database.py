@@ -23,10 +23,12 @@ from bamquery.storage.database_folder import MARKER, create_folder, read_marker,
 from bamquery.storage.filesystem import POSIX, FileSystem
 from bamquery.storage.locks import LockFile
 from bamquery.storage.mapped_files import MAPPED_FILES
-from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, table_folders
+from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, pin_version, table_folders
 from bamquery.storage.temporary import make_temporary
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from bamquery.storage.check import CheckReport
     from bamquery.storage.evolution import ColumnRule
     from bamquery.storage.manifest import Manifest, Operation
@@ -88,6 +90,11 @@ class Database:
             create_folder(folder, filesystem)
         return cls(folder, filesystem)
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it goes when it is closed: `:memory:`."""
+        return self._held is not None
+
     def table_names(self) -> list[str]:
         """Names of all tables, as written, sorted without regard to case.
 
@@ -124,6 +131,26 @@ class Database:
         if pin.manifest is None or not pin.manifest.is_table:
             pin.close()
             return None
+        return Snapshot(folder, pin, self._cache(folder))
+
+    def hold_version(self, name: str, version: int, created_at: datetime) -> Snapshot:
+        """A version of a table, by its number and the time of its commit.
+
+        Raises:
+            CatalogError: it is not there any more. CorruptionError: its manifest is damaged.
+        """
+        from bamquery.storage.snapshot import Snapshot
+
+        folder = self._folder(name)
+        pin = pin_version(folder, version)
+        manifest = None if pin is None else pin.manifest
+        if pin is None or manifest is None or not manifest.is_table or manifest.created_at != created_at:
+            if pin is not None:
+                pin.close()
+            raise CatalogError(
+                f'version {version} of table "{name}", of {created_at:%Y-%m-%d %H:%M:%S} UTC, is not there '
+                "any more: VACUUM removes versions that nobody holds. Ask the table as it is now"
+            )
         return Snapshot(folder, pin, self._cache(folder))
 
     def view(self, name: str) -> StoredView | None:

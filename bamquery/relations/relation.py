@@ -9,6 +9,7 @@ from bamquery.relations.duckdb_aggregates import RelationAggregates
 from bamquery.relations.duckdb_names import RelationDuckdbNames
 from bamquery.relations.frames import RelationFrames
 from bamquery.relations.looking import RelationLooks
+from bamquery.relations.pickling import RelationPickling
 from bamquery.relations.rows import RelationRows
 from bamquery.relations.verbs import RelationVerbs
 from bamquery.relations.writing import RelationWrites
@@ -23,6 +24,7 @@ class Relation(
     RelationWrites,
     RelationAggregates,
     RelationDuckdbNames,
+    RelationPickling,
 ):
     """What a SELECT answers, over the table versions of the moment it was written.
 

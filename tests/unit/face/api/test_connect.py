@@ -35,16 +35,16 @@ def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_missing_parent(tmp_path: Path) -> None:
-    (tmp_path / "databases").mkdir()
-    with pytest.raises(StorageError, match=r'no folder .*databasse .*"databases".*mkdir -p') as caught:
-        bamquery.connect(tmp_path / "databasse" / "x.bq")
-    assert caught.value.path == tmp_path / "databasse" / "x.bq"
+    (tmp_path / "stored_things").mkdir()
+    with pytest.raises(StorageError, match=r'no folder .*stored_thing .*"stored_things".*mkdir -p') as caught:
+        bamquery.connect(tmp_path / "stored_thing" / "x.bq")
+    assert caught.value.path == tmp_path / "stored_thing" / "x.bq"
     with pytest.raises(StorageError, match=r"no folder .*/far "):
         bamquery.connect(tmp_path / "far" / "away" / "x.bq", create=True)
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="is a file"):
         bamquery.connect(tmp_path / "file" / "x.bq")
-    assert sorted(os.listdir(tmp_path)) == ["databases", "file"]
+    assert sorted(os.listdir(tmp_path)) == ["file", "stored_things"]
 
 
 @pytest.mark.parametrize("name", ["trps.bq", "tripss.bq", "tirps.bq", "trips.db", "trips", "Trips.bq"])
@@ -137,7 +137,7 @@ con.set(zone_maps=False)
 bamquery.connect(thread=4)
 bamquery.connect(reader="mapt")
 con.set(zone_map=False)
-con.table("t").filter(bamquery.col("a") > 3).selct("a")
+con.table("t").filter(bamquery.col("a") > 3).filtr("a")
 relation: bamquery.Relation = con.table("t").join(con.table("u"), on="a", how="left").order("a")
 con.table("t").join(con.table("u"), on="a", how="lift")
 rows: int = relation.to_parquet("x.parquet", compression="zstd")

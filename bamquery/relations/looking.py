@@ -103,14 +103,13 @@ class RelationLooks(RelationBase):
             calls = _figures(column, field.type)
             inner += [f"{call} AS c{place}_{figure}" for figure, call in calls.items()]
             cases = " ".join(f"WHEN '{figure}' THEN c{place}_{figure}" for figure in calls)
-            outer.append(f"CASE aggr {cases} END AS {column}")
+            outer.append(f"CASE named.aggr {cases} END AS {column}")
         rows = ", ".join(f"({number}, '{figure}')" for number, figure in enumerate(_FIGURES))
-        return self._over(
-            StatementText().words(
-                f"SELECT aggr, {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM self) AS figures, "
-                f"(VALUES {rows}) AS named(number, aggr) ORDER BY number"
-            )
+        text = (
+            f"SELECT named.aggr, {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM self) AS figures, "
+            f"(VALUES {rows}) AS named(number, aggr) ORDER BY named.number"
         )
+        return self._over(StatementText().words(text))
 
     def summarize(self) -> Relation:
         """What SUMMARIZE says: one row a column, computed now."""

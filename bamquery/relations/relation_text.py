@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from bamquery.expressions.operators import NamedExpression, Operators
 from bamquery.expressions.pieces import key_piece, one_expression, piece, pieces, select
 from bamquery.expressions.statement_text import StatementText
 from bamquery.expressions.written import quoted_name, quoted_value
+
+_ALIAS: Final = re.compile(r"\bas\b", re.IGNORECASE)
 
 
 def source_text(name: str, known: str = "self") -> str:
@@ -57,7 +60,10 @@ def aggregate_text(
     text = StatementText().words("SELECT").listed([*keys, *_columns(expressions, named, bool(keys))])
     text.words(f"FROM {source}")
     if keys:
-        text.words("GROUP BY").listed(pieces(by, "by", _unnamed))
+        if named_keys := _named_keys(keys):
+            text.words(f"GROUP BY {', '.join(map(str, range(1, named_keys + 1)))}")
+        else:
+            text.words("GROUP BY").listed(pieces(by, "by", _unnamed))
     select(text, {"group"})
     return text
 
@@ -117,6 +123,14 @@ def with_columns_text(
     text.words(f"FROM {source}")
     select(text, set())
     return text
+
+
+def _named_keys(keys: Sequence[str]) -> int:
+    """How many keys there are, where one has an alias, which GROUP BY does not take; 0 where none has."""
+    if not any(_ALIAS.search(key) for key in keys):
+        return 0
+    chosen = select(StatementText().words("SELECT").listed(keys).words("FROM self"), set()).expressions
+    return len(chosen) if not any(item.is_star for item in chosen) else 0
 
 
 def _unnamed(what: Any, argument: str) -> str:

@@ -499,6 +499,23 @@ def test_readers(own) -> None:
         assert result.table().num_rows == 10
 
 
+def test_keys_with_names(con) -> None:
+    t = con.table("trips")
+    by_kind = sorted(map(repr, t.aggregate("count(*)", by="kind + 1").fetchall()))
+    for keys in ("kind + 1 AS k", col("kind") + 1, (col("kind") + 1).alias("k"), ["kind + 1 as k"]):
+        assert sorted(map(repr, t.aggregate("count(*)", by=keys).fetchall())) == by_kind
+    two = t.aggregate(n="count(*)", by=["kind AS k", "CAST(id > 5 AS INTEGER)"])
+    assert two.columns[0] == "k"
+    assert len(two) == 8
+    with pytest.raises(SqlError, match='no column "kinds"'):
+        t.aggregate("count(*)", by="kinds AS k")
+
+
+def test_figures_of_columns_with_the_names_of_figures(con, duck) -> None:
+    sql = "SELECT 1 AS aggr, 2.5 AS number, 'x' AS c0_count UNION ALL SELECT 3, NULL, 'y'"
+    assert con.sql(sql).describe().fetchall() == duck.sql(sql).describe().fetchall()
+
+
 def test_aggregates_of_objects(con) -> None:
     t = con.table("trips")
     grouped = t.group_by("kind", (col("id") > 5).alias("late"))

@@ -155,13 +155,18 @@ def _bench(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
-        choices=["ingest", "sql", "spill", "block", "cache", "array"],
-        help="ingest: loading against a plain copy; sql: queries against DuckDB; "
+        choices=["startup", "ingest", "sql", "spill", "block", "cache", "array"],
+        help="startup: imports, a first query, the command; "
+        "ingest: loading against a plain copy; sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
         "array: elements through it",
     )
     options = parser.parse_args(arguments[:1])
+    if options.what == "startup":
+        from bamquery.queries.startup import main as startup  # noqa: PLC0415
+
+        return startup(arguments[1:])
     if options.what == "ingest":
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 

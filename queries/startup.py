@@ -1,4 +1,4 @@
-"""`bamquery bench startup`: processor time of imports, a first query and the command, in processes of their own.
+"""`bamquery bench startup`: processor time of imports, a first query and the command, each in a new process.
 
 Processor time is user and system time of the whole process, threads and the interpreter's end included. The
 programs run in turns, so that what else the machine does meets all of them alike.

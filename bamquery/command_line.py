@@ -103,15 +103,17 @@ def query(arguments: Sequence[str]) -> int:
     import pyarrow as pa  # noqa: PLC0415
 
     from bamquery.connection import connect  # noqa: PLC0415
-    from bamquery.outputs import open_output  # noqa: PLC0415
+    from bamquery.output.display_options import DisplayOptions  # noqa: PLC0415
+    from bamquery.output.outputs import open_output  # noqa: PLC0415
 
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
     if options.device is not None:
         settings["device"] = options.device
+    display = DisplayOptions(format=options.format, max_rows=options.max_rows)
     with (
         connect(options.database, **settings) as connection,
-        open_output(options.format, options.output, options.max_rows) as output,
+        open_output(display, options.output) as output,
     ):
         for text in texts:
             started = time.perf_counter()

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
-from bamquery.cells import is_number, texts
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.profile import QueryProfile
-from bamquery.formats import json_values, parquet_schema, plain_batches, plain_schema
 from bamquery.naming import fold, unique_names
+from bamquery.output.cells import is_number, texts
+from bamquery.output.formats import json_values, parquet_schema, plain_batches, plain_schema
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
 from bamquery.session import Session

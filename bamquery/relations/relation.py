@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.display import preview
 from bamquery.engine.explain import explain_plan, explain_profile
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
+from bamquery.output.tables import preview
 from bamquery.plan.nodes import Limit
 from bamquery.relations.frames import RelationFrames
 from bamquery.relations.rows import RelationRows

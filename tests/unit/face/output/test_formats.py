@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, ipc, parquet
 
-from bamquery.formats import (
+from bamquery.output.formats import (
     Writer,
     write_arrow_file,
     write_arrow_stream,

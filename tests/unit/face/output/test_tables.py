@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bamquery.display import preview, render
+from bamquery.output.tables import preview, render
 
 
 def test_alignment_nulls_and_types() -> None:

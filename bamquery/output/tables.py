@@ -7,15 +7,13 @@ from typing import Final
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
-from bamquery.cells import is_number, printable, texts
 from bamquery.engine.units import plural
+from bamquery.output.cells import is_number, printable, texts
+from bamquery.output.display_options import DEFAULT_WIDTH
 from bamquery.type_names import type_name
 
 CELL_WIDTH: Final = 40
 """Most characters of a value or name where a table does not fit otherwise."""
-
-DEFAULT_WIDTH: Final = 120
-"""Columns of a line where there is no terminal to ask."""
 
 _NARROWEST: Final = 20
 _BORDERS: Final = 3  # between two columns, and a share of the edges

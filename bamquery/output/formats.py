@@ -15,9 +15,9 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc, parquet
 
-from bamquery.cells import is_number, texts
 from bamquery.errors import BamQueryError
 from bamquery.naming import unique_names
+from bamquery.output.cells import is_number, texts
 
 _LEAST_PLAIN: Final = 1e-6
 _FIRST_WITH_EXPONENT: Final = 1e21

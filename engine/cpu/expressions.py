@@ -90,8 +90,9 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
         case Literal(value=value):
             return value
         case Cast(argument=argument, type=kind, try_=try_, place=place):
+            values = evaluate(argument, batch)
             with placed_at(place):
-                return _cast(evaluate(argument, batch), kind, try_=try_)
+                return _cast(values, kind, try_=try_)
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](arguments, kind, batch, evaluate)
         case Call(function="in", arguments=(argument, Members() as members)):

@@ -1,4 +1,4 @@
-"""Where the command line's answers go: a table for people, or a format for programs."""
+"""Where answers go, one after the other: a table for people, or a format for programs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
 from bamquery.engine.profile import QueryProfile
-from bamquery.engine.units import human_seconds, plural
+from bamquery.engine.units import human_bytes, human_seconds, plural
 from bamquery.errors import BamQueryError
+from bamquery.output.binary_files import write_arrow_file, write_arrow_stream, write_parquet
 from bamquery.output.display_options import BINARY_FORMATS, DEFAULT_WIDTH, DisplayOptions
-from bamquery.output.formats import TEXT_FORMATS, Writer, write_arrow_file, write_arrow_stream, write_parquet
-from bamquery.output.tables import render
+from bamquery.output.formats import TEXT_FORMATS
+from bamquery.output.tables import TableLayout, TableStyle
+from bamquery.output.terminal_stream import TerminalStream
+from bamquery.terminal_text import visible_lines
 from bamquery.whole_file import whole_file
+
+_SAMPLE_ROWS = 10_000
+"""Rows that say how wide columns are where all of them are shown; those after them are cut to that."""
 
 
 class Batches(Protocol):
@@ -79,8 +86,8 @@ def output_to(
     Args:
         stream: gets UTF-8, or the bytes of a binary format.
         options: see there.
-        terminal: whether what is written comes to a terminal, if by a pager: it may have colours then, and
-            its size is the terminal's.
+        terminal: whether what is written comes to a terminal, if by a pager: it may have colours then, is
+            as wide as the terminal, and nothing in the data steers it.
         seekable: whether it is a file, and `arrow` an IPC file.
 
     Raises:
@@ -93,63 +100,141 @@ def output_to(
             )
         arrow = write_arrow_file if seekable else write_arrow_stream
         return SingleOutput(options.format, write_parquet if options.format == "parquet" else arrow, stream)
-    if options.format == "table":
+    if options.format in ("table", "box"):
         return TableOutput(stream, options, terminal=terminal)
-    return TextOutput(TEXT_FORMATS[options.format], stream)
+    return TextOutput(TerminalStream(stream) if terminal else stream, options)
+
+
+def has_colour(options: DisplayOptions, *, terminal: bool) -> bool:
+    """Whether escapes for colours may be written."""
+    if options.colour is not None:
+        return options.colour
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class TableOutput:
-    """Tables of the first rows, with the number of all rows and the time."""
+    """Tables that fit the terminal; `table` also says how many rows there are and what they took."""
 
     def __init__(self, stream: BinaryIO, options: DisplayOptions, *, terminal: bool) -> None:
         self._stream = stream
-        self._max_rows = options.row_limit
-        self._width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns if terminal else DEFAULT_WIDTH
+        self._options = options
+        self._is_box = options.format == "box"
+        self._terminal = terminal
+        self._colour = has_colour(options, terminal=terminal)
         self.written = False
-        self._colour = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
     def write(self, answer: Answer, started: float) -> None:
         """See `Output`."""
         self.written = True
         if answer.message:
-            seconds = human_seconds(time.perf_counter() - started)
-            self._print(answer.message + ("" if answer.is_answer else f" ({seconds})"))
+            took = "" if answer.is_answer else self._took(started)
+            self._print([visible_lines(answer.message) + (f" ({took})" if took else "")])
             return
         with answer.execute() as result:
-            shown, total = _head(result, self._max_rows)
-        table = pa.Table.from_batches(shown, result.schema)
-        seconds = human_seconds(time.perf_counter() - started)
-        first = f", the first {table.num_rows:,} shown" if total > table.num_rows else ""
-        self._print(render(table, self._width, colour=self._colour))
-        self._print(f"{plural(total, 'row')}{first} ({seconds})")
+            limit = self._options.row_limit
+            shown, total = self._first(result, limit) if limit else self._all(result)
+            profile = result.profile
+        if self._is_box:
+            if shown < total:
+                self._print([f"the first {shown:,} of {plural(total, 'row')}"])
+            return
+        first = f", the first {shown:,} shown" if shown < total else ""
+        figures = [self._took(started), *(_figures(profile) if self._options.statistics else [])]
+        told = ", ".join(figure for figure in figures if figure)
+        self._print([f"{plural(total, 'row')}{first}" + (f" ({told})" if told else "")])
 
-    def _print(self, text: str) -> None:
+    def _first(self, result: Batches, limit: int) -> tuple[int, int]:
+        """A table of the first rows; how many were shown, and how many there are."""
+        shown, total = _head(result, limit)
+        table = pa.Table.from_batches(shown, result.schema)
+        layout = TableLayout(table, self._style())
+        self._print(chain(layout.top(), layout.body(table), layout.bottom()))
+        return table.num_rows, total
+
+    def _all(self, result: Batches) -> tuple[int, int]:
+        """A table of all rows, which are written as they come."""
+        batches = iter(result)
+        sample: list[pa.RecordBatch] = []
+        total = 0
+        while total < _SAMPLE_ROWS and (batch := next(batches, None)) is not None:
+            sample.append(batch)
+            total += batch.num_rows
+        layout = TableLayout(
+            pa.Table.from_batches(sample, result.schema).slice(0, _SAMPLE_ROWS), self._style()
+        )
+        self._print(layout.top())
+        for batch in sample:
+            self._print(layout.body(batch))
+        del sample
+        for batch in batches:
+            self._print(layout.body(batch))
+            total += batch.num_rows
+        self._print(layout.bottom())
+        return total, total
+
+    def _style(self) -> TableStyle:
+        options = self._options
+        width = options.width
+        if width is None:
+            elsewhere = 0 if self._is_box else DEFAULT_WIDTH
+            width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns if self._terminal else elsewhere
+        return TableStyle(
+            width=width,
+            headers=options.headers,
+            types=not self._is_box,
+            null="NULL" if options.null_value is None else options.null_value,
+            colour=self._colour,
+            square=self._is_box,
+            column_widths=options.column_widths,
+        )
+
+    def _took(self, started: float) -> str:
+        return human_seconds(time.perf_counter() - started) if self._options.timer else ""
+
+    def _print(self, lines: Iterable[str]) -> None:
         # A file's name may be no UTF-8.
-        self._stream.write(text.encode(errors="replace") + b"\n")
+        self._stream.writelines(f"{line}\n".encode(errors="replace") for line in lines)
         self._stream.flush()
 
 
 class TextOutput:
     """Rows in a text format; statements that have none write nothing."""
 
-    def __init__(self, writer: Writer, stream: BinaryIO) -> None:
-        self._writer = writer
+    def __init__(self, stream: BinaryIO, options: DisplayOptions) -> None:
+        self._writer = TEXT_FORMATS[options.format]
         self._stream = stream
+        self._options = options
         self.written = False
 
     def write(self, answer: Answer, started: float) -> None:
         """See `Output`."""
-        if answer.is_answer:
-            self.written = True
-            with answer.execute() as result:
-                self._writer(result, result.schema, self._stream)
-            self._stream.flush()
+        del started
+        if not answer.is_answer:
+            return
+        if self.written and self._options.format == "line":
+            self._stream.write(b"\n")
+        self.written = True
+        limit = self._options.row_limit if self._options.format == "line" else 0
+        with answer.execute() as result:
+            if limit:
+                shown, total = _head(result, limit)
+                self._writer(shown, result.schema, self._stream, self._options)
+                if total > limit:
+                    self._stream.write(f"\nthe first {limit:,} of {plural(total, 'row')}\n".encode())
+            else:
+                self._writer(result, result.schema, self._stream, self._options)
+        self._stream.flush()
 
 
 class SingleOutput:
     """Rows in a format of which a file holds one answer only."""
 
-    def __init__(self, kind: str, writer: Writer, stream: BinaryIO) -> None:
+    def __init__(
+        self,
+        kind: str,
+        writer: Callable[[Iterable[pa.RecordBatch], pa.Schema, BinaryIO], int],
+        stream: BinaryIO,
+    ) -> None:
         self._kind = kind
         self._writer = writer
         self._stream = stream
@@ -161,6 +246,7 @@ class SingleOutput:
         Raises:
             BamQueryError: this is the second answer.
         """
+        del started
         if not answer.is_answer:
             return
         if self.written:
@@ -181,3 +267,11 @@ def _head(batches: Iterable[pa.RecordBatch], limit: int) -> tuple[list[pa.Record
             shown.append(batch.slice(0, limit - total))
         total += batch.num_rows
     return shown, total
+
+
+def _figures(profile: QueryProfile) -> list[str]:
+    """What was read for an answer, if it was counted."""
+    io = profile.io
+    if io.amplification is None:
+        return []
+    return [f"{human_bytes(io.bytes_read)} read", f"amplification {io.amplification:.2f}"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.statement_text import DEFAULT_WIDTH, Place
+from bamquery.terminal_text import visible_lines
 
 _MOST_REASONS: Final = 10
 """Reasons that an error's text has; its attribute has all."""
@@ -22,9 +23,9 @@ class BamQueryError(Exception):
     """Root of all errors that users can meet."""
 
     def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
-        """The message, with lines of the statement cut to a width; `colour` marks the word by escapes."""
+        """As a terminal of a width may have it: nothing steers it but, if `colour`, marks at the word."""
         del width, colour
-        return str(self)
+        return visible_lines(str(self))
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class Reason:
 
 def _with_place(message: str, place: Place | None, width: int, colour: bool) -> str:
     shown = "" if place is None else place.shown(width, colour=colour)
+    message = visible_lines(message)
     return f"{message}\n{shown}" if shown else message
 
 

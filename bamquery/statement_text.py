@@ -93,7 +93,7 @@ class Place:
         lines = place.sql.splitlines()
         if not 1 <= place.line <= len(lines):
             return ""
-        label = f"{label}, line {place.line}: " if label else f"line {place.line}: "
+        label = f"{visible(label)}, line {place.line}: " if label else f"line {place.line}: "
         line, offset = lines[place.line - 1], max(place.column - 1, 0)
         word = _WORD.match(line, offset)
         end = word.end() if word is not None else offset

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
-from typing import Final
+from contextlib import suppress
+from typing import Final, TextIO
 
 _NAMED: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ASCII: Final = re.compile(r"[ -~]*")
@@ -64,6 +66,28 @@ def trailing(text: str, width: int) -> str:
         if taken > width:
             return text[position + 1 :]
     return text
+
+
+def terminal_width(stream: TextIO, otherwise: int) -> int:
+    """Columns of the terminal behind a stream, or what COLUMNS says of it; `otherwise` if there is none."""
+    if not stream.isatty():
+        return otherwise
+    told = os.environ.get("COLUMNS", "")
+    if told.isdecimal() and int(told):
+        return int(told)
+    with suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(stream.fileno()).columns or otherwise
+    return otherwise
+
+
+def has_colour(wanted: bool | None, *, terminal: bool) -> bool:
+    """Whether escapes for colours may be written: as is wanted, or else to terminals that have them.
+
+    https://no-color.org asks for NO_COLOR to count where it is set and not empty.
+    """
+    if wanted is not None:
+        return wanted
+    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _visible(character: str) -> str:

@@ -18,6 +18,8 @@ def texts(column: pa.Array[Any]) -> pa.Array[Any]:
     kind = column.type
     if pa.types.is_large_string(kind):
         return column
+    if pa.types.is_string(kind):
+        return pc.cast(column, pa.large_string())
     if pa.types.is_time(kind) and not _has_end_of_day(column):
         # Arrow's own text is the cast's but for zeros at the end, and faster.
         text = pc.cast(column, pa.large_string())

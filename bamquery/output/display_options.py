@@ -30,7 +30,16 @@ BINARY_FORMATS: Final = frozenset({"parquet", "arrow"})
 """Of which an output holds one answer, and which no terminal gets."""
 
 PAGED_FORMATS: Final = frozenset({"table", "box", "line"})
-"""For people to look at: `max_rows` and `width` are for these."""
+"""For people to look at: `max_rows` is for these."""
+
+WIDTH_FORMATS: Final = frozenset({"table", "box"})
+"""Whose lines are as wide as the terminal."""
+
+HEADER_FORMATS: Final = frozenset({"table", "box", "csv", "tsv", "html", "latex"})
+"""That may do without names of columns."""
+
+NULL_FORMATS: Final = frozenset({*PAGED_FORMATS, *HEADER_FORMATS, "markdown"})
+"""That have no spelling of NULL that programs expect."""
 
 DEFAULT_MAX_ROWS: Final = 40
 """Rows that `table` shows where nothing is said."""

@@ -15,6 +15,8 @@ from bamquery.terminal_text import visible
 
 _LINE_END: Final = re.compile(r"\r\n|\n")
 _MARKDOWN: Final = re.compile(r"[\\|<`*\[]|(?<!\w)_|_(?!\w)")
+_HYPHENS: Final = re.compile(r"-(?=-)")
+"""Of which LaTeX would make a dash."""
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -22,10 +24,9 @@ _LATEX: Final = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    # After the end of a row these two would belong to it, and hyphens in a row become a dash.
+    # After the end of a row these two would belong to it.
     "[": "{[}",
     "*": "{*}",
-    "-": "{-}",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 _Rows = Iterator[list[str]]
@@ -99,7 +100,7 @@ def _latex_line(cells: Iterable[str]) -> bytes:
 
 def _markdown(text: str) -> str:
     return "<br>".join(
-        visible(_MARKDOWN.sub(lambda found: f"\\{found.group()}", line)) for line in _LINE_END.split(text)
+        _MARKDOWN.sub(lambda found: f"\\{found.group()}", visible(line)) for line in _LINE_END.split(text)
     )
 
 
@@ -108,4 +109,5 @@ def _html(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in visible(text))
+    escaped = "".join(_LATEX.get(character, character) for character in visible(text))
+    return _HYPHENS.sub("-{}", escaped)

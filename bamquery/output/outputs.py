@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +20,7 @@ from bamquery.output.display_options import BINARY_FORMATS, DEFAULT_WIDTH, Displ
 from bamquery.output.formats import TEXT_FORMATS
 from bamquery.output.tables import TableLayout, TableStyle
 from bamquery.output.terminal_stream import TerminalStream
-from bamquery.terminal_text import visible_lines
+from bamquery.terminal_text import has_colour, terminal_width, visible_lines
 from bamquery.whole_file import whole_file
 
 _SAMPLE_ROWS = 10_000
@@ -105,13 +103,6 @@ def output_to(
     return TextOutput(TerminalStream(stream) if terminal else stream, options)
 
 
-def has_colour(options: DisplayOptions, *, terminal: bool) -> bool:
-    """Whether escapes for colours may be written."""
-    if options.colour is not None:
-        return options.colour
-    return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
 class TableOutput:
     """Tables that fit the terminal; `table` also says how many rows there are and what they took."""
 
@@ -120,7 +111,7 @@ class TableOutput:
         self._options = options
         self._is_box = options.format == "box"
         self._terminal = terminal
-        self._colour = has_colour(options, terminal=terminal)
+        self._colour = has_colour(options.colour, terminal=terminal)
         self.written = False
 
     def write(self, answer: Answer, started: float) -> None:
@@ -177,7 +168,7 @@ class TableOutput:
         width = options.width
         if width is None:
             elsewhere = 0 if self._is_box else DEFAULT_WIDTH
-            width = shutil.get_terminal_size((DEFAULT_WIDTH, 0)).columns if self._terminal else elsewhere
+            width = terminal_width(sys.stdout, DEFAULT_WIDTH) if self._terminal else elsewhere
         return TableStyle(
             width=width,
             headers=options.headers,
@@ -211,7 +202,7 @@ class TextOutput:
         del started
         if not answer.is_answer:
             return
-        if self.written and self._options.format == "line":
+        if self.written and self._options.format in ("line", "markdown"):
             self._stream.write(b"\n")
         self.written = True
         limit = self._options.row_limit if self._options.format == "line" else 0

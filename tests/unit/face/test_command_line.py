@@ -42,7 +42,7 @@ def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPat
 
     def run(*arguments: str | Path, text: str = "", cwd: Path | None = None) -> Done:
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.StringIO(text))
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
             if cwd is not None:
                 patch.chdir(cwd)
             try:
@@ -85,7 +85,7 @@ def test_long_answers_are_cut_and_counted(run: Run, filled: Path) -> None:
 def test_standard_input_and_several_statements(run: Run, tmp_path: Path) -> None:
     script = "CREATE TABLE t AS SELECT 1 AS a, 'x' AS s;\nINSERT INTO t SELECT 2, NULL;\nSELECT * FROM t;"
     done = run(tmp_path / "db", "--format", "csv", text=script)
-    assert (done.returncode, done.stdout, done.stderr) == (0, 'a,s\n1,"x"\n2,\n', "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a,s\n1,x\n2,\n", "")
     done = run(tmp_path / "db", "-c", "SELECT 1 AS one", "-c", "SELECT 2 AS two", "--format", "csv")
     assert done.stdout == "one\n1\ntwo\n2\n"
     done = run(tmp_path / "db", "-c", "INSERT INTO t SELECT 3, 'y'")
@@ -267,7 +267,7 @@ def test_errors_are_messages_not_tracebacks(run: Run, filled: Path, sql: str, me
         ["--set", "threads", "-c", "SELECT 1"],
         ["--set", "treads=3", "-c", "SELECT 1"],
         ["--device", "cuda:0", "-c", "SELECT 1"],
-        ["--max-rows", "0", "-c", "SELECT 1"],
+        ["--max-rows", "-1", "-c", "SELECT 1"],
         ["--max-rows", "²", "-c", "SELECT 1"],
         ["bench", "nothing"],
         ["check"],

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,40 +17,7 @@ import pytest
 from pyarrow import csv, ipc, parquet
 
 import bamquery
-from bamquery.command_line import main
-from tests.unit.face.conftest import ROWS
-
-
-@dataclass
-class Done:
-    """How a run ended and what it wrote."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-    data: bytes
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process; standard input is empty unless given."""
-
-    def run(*arguments: str | Path, text: str = "", cwd: Path | None = None) -> Done:
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-            if cwd is not None:
-                patch.chdir(cwd)
-            try:
-                status = main([str(argument) for argument in arguments])
-            except SystemExit as stop:
-                status = int(stop.code or 0)
-        out, error = capfdbinary.readouterr()
-        return Done(status, out.decode(errors="replace"), error.decode(), out)
-
-    return run
+from tests.unit.face.conftest import ROWS, Run
 
 
 def command(arguments: Sequence[str | Path]) -> list[str]:

@@ -34,6 +34,7 @@ _EPILOG: Final = """\
 other commands:
   bamquery dump DB [TABLE...]   write tables and views as SQL
   bamquery check DB             read everything back and compare checksums
+  bamquery report DB SQL        run a query, write a page of what it did
   bamquery taxi ...             load or make taxi trips, run and draw Q1 to Q5
   bamquery bench ...            measure loading, queries, queues and caches
   bamquery doctor [PATH]        say what this machine has and lacks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -54,6 +55,8 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
     try:
         subcommand = _SUBCOMMANDS.get(arguments[0]) if arguments else None
+        if subcommand:
+            collect_garbage()
         status = subcommand(arguments[1:]) if subcommand else query(arguments)
         sys.stdout.flush()
         return status
@@ -72,6 +75,13 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
 
 
+def collect_garbage() -> None:
+    """From now on, where the start of the command put it off; what there is by now will stay."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 def query(arguments: Sequence[str]) -> int:
     """`bamquery [DB] [-c SQL] [-f FILE]`."""
     asked = parse_arguments(arguments, list(_SUBCOMMANDS))
@@ -87,6 +97,7 @@ def query(arguments: Sequence[str]) -> int:
     from bamquery.connection import connect  # noqa: PLC0415
     from bamquery.output.outputs import open_output  # noqa: PLC0415
 
+    collect_garbage()
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
     settings: dict[str, Any] = dict(asked.settings)
@@ -187,8 +198,21 @@ def _doctor(arguments: Sequence[str]) -> int:
     return doctor(arguments)
 
 
+def _report(arguments: Sequence[str]) -> int:
+    from bamquery.report.command_line import main as report  # noqa: PLC0415
+
+    return report(arguments)
+
+
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
-    {"taxi": _taxi, "check": check, "dump": dump, "bench": _bench, "doctor": _doctor}
+    {
+        "taxi": _taxi,
+        "check": check,
+        "dump": dump,
+        "bench": _bench,
+        "doctor": _doctor,
+        "report": _report,
+    }
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-from pyarrow import ipc, parquet
+from pyarrow import ipc
 
 from bamquery.output.arrow_batches import parquet_schema, plain_batches, plain_schema
 
@@ -17,6 +17,8 @@ def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: Bin
     Raises:
         BamQueryError: Parquet has no such type; nothing was run.
     """
+    from pyarrow import parquet  # noqa: PLC0415 (other formats need none of it)
+
     target = parquet_schema(schema)
     with parquet.ParquetWriter(out, target, compression="zstd") as writer:
         return _write_batches(batches, target, writer.write_batch)

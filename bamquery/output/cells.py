@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.time_units import units_per_day
 
 
@@ -18,12 +17,14 @@ def texts(column: pa.Array[Any]) -> pa.Array[Any]:
     kind = column.type
     if pa.types.is_large_string(kind):
         return column
-    if pa.types.is_string(kind):
+    if pa.types.is_string(kind) or pa.types.is_integer(kind):
         return pc.cast(column, pa.large_string())
     if pa.types.is_time(kind) and not _has_end_of_day(column):
         # Arrow's own text is the cast's but for zeros at the end, and faster.
         text = pc.cast(column, pa.large_string())
         return pc.replace_substring_regex(text, r"\.?0+$", "") if _has_fraction(kind) else text
+    from bamquery.engine.cpu.casts.cast import cast  # noqa: PLC0415 (brings all casts that there are)
+
     return cast(column, pa.large_string(), try_=False)
 
 

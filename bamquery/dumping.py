@@ -14,6 +14,7 @@ from bamquery.engine.settings import Settings
 from bamquery.engine.sources import StoredTable
 from bamquery.errors import BamQueryError, CatalogError
 from bamquery.naming import fold, suggestion
+from bamquery.output.arrow_batches import small_batches
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.inserts import write_inserts
 from bamquery.output.literals import identifier
@@ -61,7 +62,7 @@ def write_dump(session: Session, names: Sequence[str], out: BinaryIO) -> None:
     for name, (table, plan) in sources.items():
         out.write(f"{_create_table(name, table)}\n".encode())
         with session.run(plan) as result:
-            write_inserts(result, result.schema, out, DisplayOptions(table_name=name))
+            write_inserts(small_batches(result), result.schema, out, DisplayOptions(table_name=name))
     for name, view in _by_dependency(views):
         out.write(f"{_create_view(session, name, view)}\n".encode())
     out.flush()

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError
 from bamquery.naming import unique_names
+
+_MOST_ROWS: Final = 8192
+
+
+def small_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of few, whose values may all be Python's at once."""
+    for batch in batches:
+        for first in range(0, batch.num_rows, _MOST_ROWS):
+            yield batch.slice(first, _MOST_ROWS)
 
 
 def plain_batches(batches: Iterable[pa.RecordBatch], target: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.units import human_bytes, human_seconds, plural
 from bamquery.errors import BamQueryError
+from bamquery.output.arrow_batches import small_batches
 from bamquery.output.binary_files import write_arrow_file, write_arrow_stream, write_parquet
 from bamquery.output.display_options import BINARY_FORMATS, DEFAULT_WIDTH, DisplayOptions
 from bamquery.output.formats import TEXT_FORMATS
@@ -154,12 +155,12 @@ class TableOutput:
             pa.Table.from_batches(sample, result.schema).slice(0, _SAMPLE_ROWS), self._style()
         )
         self._print(layout.top())
-        for batch in sample:
-            self._print(layout.body(batch))
+        for part in small_batches(sample):
+            self._print(layout.body(part))
         del sample
-        for batch in batches:
-            self._print(layout.body(batch))
-            total += batch.num_rows
+        for part in small_batches(batches):
+            self._print(layout.body(part))
+            total += part.num_rows
         self._print(layout.bottom())
         return total, total
 
@@ -213,7 +214,7 @@ class TextOutput:
                 if total > limit:
                     self._stream.write(f"\nthe first {limit:,} of {plural(total, 'row')}\n".encode())
             else:
-                self._writer(result, result.schema, self._stream, self._options)
+                self._writer(small_batches(result), result.schema, self._stream, self._options)
         self._stream.flush()
 
 

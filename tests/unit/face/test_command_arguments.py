@@ -53,7 +53,7 @@ def test_files_are_read_before_anything_is_run(run: Run, tmp_path: Path) -> None
     [
         (["--fromat", "csv"], 'there is no option --fromat. Did you mean "--format"?'),
         (["--max-row=3"], 'there is no option --max-row. Did you mean "--max-rows"?'),
-        (["--format", "tabel"], 'there is no format "tabel". Did you mean "table"?'),
+        (["--format", "tables"], 'there is no format "tables". Did you mean "table"?'),
         (["--format", "CSV"], 'Did you mean "csv"?'),
         (["docter"], 'there is no command and no database "docter". Did you mean "doctor"?'),
         (["dmp", "x.bq"], 'Did you mean "dump"?'),

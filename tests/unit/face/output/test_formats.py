@@ -16,6 +16,7 @@ import pytest
 from pyarrow import csv, ipc, parquet
 
 import bamquery
+from bamquery.output.arrow_batches import small_batches
 from bamquery.output.binary_files import write_arrow_file, write_arrow_stream, write_parquet
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.formats import TEXT_FORMATS
@@ -244,3 +245,10 @@ def test_markdown_is_text() -> None:
 def test_lines() -> None:
     table = pa.table({"a": [1, None], "漢字": ["x", "\x1b\n"]})
     assert written("line", table).decode() == "   a = 1\n漢字 = x\n\n   a = NULL\n漢字 = \\x1b\\n\n"
+
+
+def test_values_become_pythons_a_few_at_once() -> None:
+    batches = [pa.record_batch({"a": range(20_000)}), pa.record_batch({"a": range(3)})]
+    parts = list(small_batches(batches))
+    assert pa.Table.from_batches(parts) == pa.Table.from_batches(batches)
+    assert max(part.num_rows for part in parts) <= 8192

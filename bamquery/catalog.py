@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bamquery.engine.sources import FileSource, StoredTable
@@ -11,6 +12,7 @@ from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Source
 from bamquery.plan.statements import Query
 from bamquery.sql_frontend.statements import bind
+from bamquery.statement_text import StatementText
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.views import View, renamed
 
@@ -145,7 +147,11 @@ class StatementCatalog:
             raise SqlError(f'view "{name}" is defined by itself')
         self._within.append(folded)
         try:
-            (statement,) = bind(view.sql, self)
+            (statement,) = bind(StatementText(view.sql, label=f'view "{name}"'), self)
+        except SqlError as error:
+            why = f'view "{name}" cannot be used: '
+            reasons = [replace(r, message=why + r.message, sql=r.sql or error.sql) for r in error.reasons]
+            raise type(error)(reasons, error.sql) from error
         except BamQueryError as error:
             raise SqlError(f'view "{name}" cannot be used: {error}') from error
         finally:

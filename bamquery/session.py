@@ -50,6 +50,10 @@ class Cancellation:
         return self._event.is_set()
 
 
+def _find_nothing(name: str) -> Source | None:
+    return None
+
+
 class Session:
     """Thread-safe; closed once, by the connection.
 
@@ -63,15 +67,16 @@ class Session:
         database: Database,
         settings: Settings,
         *,
-        run_statement: Callable[[Session, Statement], Any],
-        caller_tables: Callable[[Session], Callable[[str], Source | None]],
+        run_statement: Callable[[Session, Statement], Any] | None = None,
+        caller_tables: Callable[[Session], Callable[[str], Source | None]] = lambda session: _find_nothing,
     ) -> None:
         """Over an open database.
 
         Args:
             database: closed with the session.
             settings: at first.
-            run_statement: does what a bound statement says; returns a relation, its answer.
+            run_statement: does what a bound statement says; returns a relation, its answer. None where
+                plans are all that is run.
             caller_tables: finds variables of whoever calls, which are tables.
         """
         self._database = database
@@ -145,6 +150,7 @@ class Session:
         Raises:
             BamQueryError: it failed, and changed nothing.
         """
+        assert self._run_statement is not None
         return self._run_statement(self, statement)
 
     def run(self, plan: Plan, optimized: Plan | None = None) -> Result:

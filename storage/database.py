@@ -18,12 +18,10 @@ import pyarrow as pa
 
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.naming import fold, suggestion
-from bamquery.storage import table_name
 from bamquery.storage.database_folder import MARKER, create_folder, read_marker, require_unused
 from bamquery.storage.filesystem import POSIX, FileSystem
 from bamquery.storage.locks import LockFile
 from bamquery.storage.mapped_files import MAPPED_FILES
-from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, pin_version, table_folders
 from bamquery.storage.temporary import make_temporary
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from bamquery.storage.snapshot import FragmentCache, Snapshot
     from bamquery.storage.stored_view import StoredView
     from bamquery.storage.table import Table
+    from bamquery.storage.table_folder import TableFolder
     from bamquery.storage.table_writer import TableWriter
     from bamquery.storage.transaction import Transaction
     from bamquery.storage.vacuum import VacuumReport
@@ -80,6 +79,8 @@ class Database:
         try:
             read_marker(folder)
         except FileNotFoundError:
+            from bamquery.storage.table_folder import list_names
+
             names = list_names(folder)
             if (folder / MARKER).exists():  # another process has made it meanwhile
                 read_marker(folder)
@@ -123,6 +124,7 @@ class Database:
             CatalogError: nothing can have such a name. CorruptionError: its manifest is damaged.
         """
         from bamquery.storage.snapshot import Snapshot
+        from bamquery.storage.table_folder import pin_latest
 
         folder = self._folder(name)
         pin = pin_latest(folder)
@@ -140,6 +142,7 @@ class Database:
             CatalogError: it is not there any more. CorruptionError: its manifest is damaged.
         """
         from bamquery.storage.snapshot import Snapshot
+        from bamquery.storage.table_folder import pin_version
 
         folder = self._folder(name)
         pin = pin_version(folder, version)
@@ -189,6 +192,7 @@ class Database:
             CatalogError: there is none of this name; suggests the nearest one.
             ConflictError: another writer committed at the same time.
         """
+        from bamquery.storage.table_folder import pin_latest
         from bamquery.storage.transaction import Transaction
 
         folder = self._folder(name)
@@ -304,6 +308,7 @@ class Database:
 
     def _respell(self, folder: TableFolder, name: str) -> None:
         """The same name in other letters: a version like the one before."""
+        from bamquery.storage.table_folder import pin_latest
         from bamquery.storage.transaction import Transaction
 
         pin = pin_latest(folder)
@@ -368,10 +373,15 @@ class Database:
             raise StorageError("the database is closed", self.path)
 
     def _folder(self, name: str) -> TableFolder:
+        from bamquery.storage import table_name
+        from bamquery.storage.table_folder import TableFolder
+
         self._require_open()
         return TableFolder(self.path / "tables" / table_name.encode(name))
 
     def _names(self, wanted: Callable[[Manifest], bool], *, damaged: bool) -> list[str]:
+        from bamquery.storage.table_folder import table_folders
+
         self._require_open()
         names = []
         for folded, folder in table_folders(self.path):
@@ -440,6 +450,7 @@ class Database:
     def _begin(
         self, folder: TableFolder, replaced: str | None, making: LockFile
     ) -> tuple[Transaction, Operation]:
+        from bamquery.storage.table_folder import pin_latest
         from bamquery.storage.transaction import Transaction
 
         pin = pin_latest(folder)

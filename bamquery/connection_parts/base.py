@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bamquery.expressions.statement_text import StatementText
 from bamquery.plan.nodes import Scan, Source
 from bamquery.plan.statements import Query
 from bamquery.relations.definition import Definition
@@ -44,7 +43,7 @@ def call_text(function: str, *arguments: Any, options: Mapping[str, Any]) -> str
     """
     listed = [argument_text(argument) for argument in arguments]
     listed += [f"{name} = {argument_text(value)}" for name, value in options.items() if value is not None]
-    return str(StatementText().words(f"SELECT * FROM {function}({', '.join(listed)})"))
+    return f"SELECT * FROM {function}({', '.join(listed)})"
 
 
 def argument_text(value: Any) -> str:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from bamquery.errors import SqlError
 from bamquery.expressions.operators import NamedExpression, Operators, SortKey
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder, told_once
 from bamquery.sql_frontend.parser import parse
 from bamquery.sql_frontend.text import sql_text
 
@@ -87,7 +87,7 @@ def sort_piece(what: Any, argument: str) -> str:
     """
     text = key_piece(what, argument)
     if isinstance(what, str):
-        select(StatementText().words("SELECT 1 ORDER BY").piece(text), {"order"})
+        select(StatementBuilder().words("SELECT 1 ORDER BY").piece(text), {"order"})
     return _ended(text)
 
 
@@ -108,7 +108,7 @@ def frame_text(rows: Any, frame: str | None) -> str:
     if rows is not None:
         raise TypeError("a window has rows or a frame, not both")
     text = sql_text(frame, "frame")
-    statement = StatementText().words("SELECT count(*) OVER (ORDER BY 1").piece(text).words(")")
+    statement = StatementBuilder().words("SELECT count(*) OVER (ORDER BY 1").piece(text).words(")")
     tree = select(statement, set())
     if not isinstance(tree.expressions[0], exp.Window) or len(tree.expressions) > 1:
         raise SqlError("frame is a window's: ROWS, RANGE or GROUPS BETWEEN ... AND ...", text)
@@ -143,7 +143,7 @@ def one_expression(text: str, argument: str) -> None:
     """
     if not text.strip():
         raise SqlError(f"{argument} is empty: it takes an expression")
-    statement = StatementText().words("SELECT * FROM self WHERE (").piece(text).words(")")
+    statement = StatementBuilder().words("SELECT * FROM self WHERE (").piece(text).words(")")
     where = select(statement, {"where"}).args["where"].this
     # What closes the parenthesis early and opens another has something else on top.
     whole = isinstance(where, exp.Paren) or (
@@ -153,24 +153,23 @@ def one_expression(text: str, argument: str) -> None:
         raise SqlError(f"{argument} is one expression", text)
 
 
-def select(statement: StatementText, clauses: set[str]) -> exp.Select:
+def select(statement: StatementBuilder, clauses: set[str]) -> exp.Select:
     """The statement's tree, if it has no clauses but these: none came with a piece.
 
     Raises:
         SqlError: it has, or it is no SQL; shows the pieces.
     """
+    text = statement.text
     try:
-        trees = parse(str(statement))
+        trees = parse(text)
     except SqlError as error:
-        raise statement.rebased(error) from None
+        raise told_once(error) from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
-        raise SqlError("this takes expressions, not statements", statement.shown)
+        raise SqlError("this takes expressions, not statements", text)
     tree = trees[0]
     others = [name for name, value in tree.args.items() if value and name not in {*_ALWAYS, *clauses}]
     if others:
-        raise SqlError(
-            f"this takes expressions, not what follows them in a statement ({others[0]})", statement.shown
-        )
+        raise SqlError(f"this takes expressions, not what follows them in a statement ({others[0]})", text)
     return tree
 
 

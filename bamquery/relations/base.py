@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import CatalogError, SqlError, within_depth
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder, told_once
 from bamquery.naming import fold, suggestion, unique_names
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import Query, Statement
@@ -138,23 +138,23 @@ class RelationBase:
             self._session, self._plan, optimized=self._optimized, name=name, definition=definition
         )
 
-    def _over(self, statement: StatementText, other: RelationBase | None = None) -> Relation:
+    def _over(self, statement: StatementBuilder, other: RelationBase | None = None) -> Relation:
         """What a query over `self`, and `other`, answers."""
         bound, objects = self._bound(statement, other)
         assert isinstance(bound, Query)
-        return self._derived(inline(bound.plan), "" if objects else str(statement), other)
+        return self._derived(inline(bound.plan), "" if objects else statement.text, other)
 
-    def _done(self, statement: StatementText, name: str = SELF) -> Relation:
+    def _done(self, statement: StatementBuilder, name: str = SELF) -> Relation:
         """The answer of a statement over `self`, or under another name, which is done when this returns."""
         bound, objects = self._bound(statement, name=name)
         if isinstance(bound, Query):
             whole = not objects and name == SELF
-            return self._derived(inline(bound.plan), str(statement) if whole else "")
+            return self._derived(inline(bound.plan), statement.text if whole else "")
         answer: Relation = self._session.perform(bound)
         return answer
 
     def _bound(
-        self, statement: StatementText, other: RelationBase | None = None, name: str = SELF
+        self, statement: StatementBuilder, other: RelationBase | None = None, name: str = SELF
     ) -> tuple[Statement, bool]:
         """The statement, and whether it names objects of Python."""
         sources = {name: View(name, self._plan, is_inlined=True)}
@@ -164,9 +164,9 @@ class RelationBase:
         try:
             # No decorator: who calls is found by going up the frames of this package.
             with within_depth():
-                bound = list(bind(str(statement), catalog))
+                bound = list(bind(statement.text, catalog))
         except SqlError as error:
-            raise statement.rebased(error) from None
+            raise told_once(error) from None
         if len(bound) != 1:
-            raise SqlError("this takes one statement", statement.shown)
+            raise SqlError("this takes one statement", statement.text)
         return bound[0], not catalog.objects <= {fold(known) for known in sources}

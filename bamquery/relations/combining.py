@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from bamquery.expressions.expression import ConditionLike, JoinKind
 from bamquery.expressions.operators import Operators
 from bamquery.expressions.pieces import one_expression, piece
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder
 from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold, suggestion
 from bamquery.relations.base import RelationBase
@@ -113,9 +113,9 @@ class RelationPairs(RelationBase):
     def _combined(self, operation: str, other: Any, distinct: bool, how: str = "") -> Relation:
         kind = "" if distinct else " ALL"
         text = f"SELECT * FROM self {operation}{kind}{how} SELECT * FROM other"
-        return self._over(StatementText().words(text), _relation(other))
+        return self._over(StatementBuilder().words(text), _relation(other))
 
-    def _joined(self, other: Any, how: str) -> tuple[str, StatementText]:
+    def _joined(self, other: Any, how: str) -> tuple[str, StatementBuilder]:
         """The kind of join as SQL, and the statement up to its condition."""
         if how not in _JOINS:
             raise ValueError(
@@ -125,7 +125,7 @@ class RelationPairs(RelationBase):
         if fold(left) == fold(right) or fold(left) == OTHER or fold(right) == SELF:
             left = right = ""
         join = _JOINS[how]
-        return join, StatementText().words(
+        return join, StatementBuilder().words(
             f"SELECT * FROM {source_text(left, SELF)} {join} {source_text(right, OTHER)}"
         )
 

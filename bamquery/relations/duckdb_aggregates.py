@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
 from bamquery.expressions.pieces import piece, select
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder
 from bamquery.expressions.written import quoted_value
 from bamquery.relations.base import RelationBase
 
@@ -41,7 +41,8 @@ class _Call:
         """
         function = self._method.function
         inside = expression or self._method.default
-        call = StatementText().words(f"{function}(").piece(piece(inside, "expression")).words(")")
+        call = StatementBuilder().words(f"{function}(")
+        call.piece(piece(inside, "expression")).words(")")
         return computed(self._relation, call, groups, window_spec, projected_columns)
 
 
@@ -60,13 +61,15 @@ class _Method:
         return self if relation is None else _Call(relation, self)
 
 
-def computed(relation: RelationBase, call: StatementText, groups: str, window: str, columns: str) -> Relation:
+def computed(
+    relation: RelationBase, call: StatementBuilder, groups: str, window: str, columns: str
+) -> Relation:
     """A call over a relation's rows, columns before it, groups and a window: pieces of SQL, "" for none.
 
     Raises:
         SqlError: these are not expressions.
     """
-    text = StatementText().words("SELECT")
+    text = StatementBuilder().words("SELECT")
     if columns:
         text.piece(piece(columns, "projected_columns")).words(",")
     text.joined(call)
@@ -252,7 +255,7 @@ class RelationAggregates(RelationBase):
         columns: str = "",
         ignore_nulls: bool = False,
     ) -> Relation:
-        call = StatementText().words(f"{function}(")
+        call = StatementBuilder().words(f"{function}(")
         call.listed([piece(argument, "expression") for argument in arguments])
         call.words("IGNORE NULLS)" if ignore_nulls else ")")
         return computed(self, call, groups, window, columns)

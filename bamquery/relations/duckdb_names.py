@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bamquery.engine.sources import FileSource
 from bamquery.expressions.pieces import piece
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder
 from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold
 from bamquery.plan.nodes import Scan
@@ -83,7 +83,7 @@ class RelationDuckdbNames(RelationBase):
     def query(self, virtual_table_name: str, sql_query: str) -> Relation:
         """As `sql`, where the relation has the name that is given."""
         quoted_name(virtual_table_name)  # sees that it is one
-        return self._done(StatementText().piece(sql_text(sql_query, "sql_query")), virtual_table_name)
+        return self._done(StatementBuilder().piece(sql_text(sql_query, "sql_query")), virtual_table_name)
 
     def union_by_name(self, other: RelationBase, *, all: bool = True) -> Relation:  # noqa: A002 (DuckDB's)
         """`union(other, by_name=True)`."""

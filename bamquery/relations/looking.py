@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bamquery.expressions.expression import ColumnLike
 from bamquery.expressions.pieces import key_piece
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder
 from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold, suggestion
 from bamquery.plan.nodes import Limit
@@ -41,7 +41,7 @@ class RelationLooks(RelationBase):
 
     def __len__(self) -> int:
         """How many rows there are: a query that counts them."""
-        counted = self._over(StatementText().words("SELECT count(*) FROM self"))
+        counted = self._over(StatementBuilder().words("SELECT count(*) FROM self"))
         with counted.run() as result:
             return int(result.table().column(0)[0].as_py())
 
@@ -71,7 +71,7 @@ class RelationLooks(RelationBase):
             )
         wanted = [names] if isinstance(names, str) else names
         listed = ", ".join(quoted_name(self._column(name)) for name in wanted)
-        return self._over(StatementText().words(f"SELECT {listed} FROM self"))
+        return self._over(StatementBuilder().words(f"SELECT {listed} FROM self"))
 
     if not TYPE_CHECKING:  # a misspelt method is for type checkers to find
 
@@ -89,7 +89,7 @@ class RelationLooks(RelationBase):
     def value_counts(self, column: ColumnLike) -> Relation:
         """Each value of a column and how often it is there; as in DuckDB, null 0 times."""
         text = key_piece(column, "column")
-        statement = StatementText().words("SELECT").piece(text).words(", count(").piece(text)
+        statement = StatementBuilder().words("SELECT").piece(text).words(", count(").piece(text)
         return self._over(statement.words(") FROM self GROUP BY").piece(text))
 
     def describe(self) -> Relation:
@@ -109,11 +109,11 @@ class RelationLooks(RelationBase):
             f"SELECT named.aggr, {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM self) AS figures, "
             f"(VALUES {rows}) AS named(number, aggr) ORDER BY named.number"
         )
-        return self._over(StatementText().words(text))
+        return self._over(StatementBuilder().words(text))
 
     def summarize(self) -> Relation:
         """What SUMMARIZE says: one row a column, computed now."""
-        return self._done(StatementText().words("SUMMARIZE SELECT * FROM self"))
+        return self._done(StatementBuilder().words("SUMMARIZE SELECT * FROM self"))
 
     def show(self, max_rows: int = _SHOWN_ROWS, max_width: int = _SHOWN_WIDTH) -> None:
         """Print the first rows as a table; only these are computed, as far as the query allows."""
@@ -121,7 +121,7 @@ class RelationLooks(RelationBase):
 
     def preview(self, max_rows: int = _SHOWN_ROWS, max_width: int = _SHOWN_WIDTH) -> str:
         """The first rows as a table, as `show` prints them; or what a statement has to say."""
-        from bamquery.display import preview  # noqa: PLC0415 (programs rarely look)
+        from bamquery.output.tables import preview  # noqa: PLC0415 (programs rarely look)
 
         if self.message:
             return self.message

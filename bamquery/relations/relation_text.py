@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bamquery.expressions.operators import NamedExpression, Operators
 from bamquery.expressions.pieces import key_piece, one_expression, piece, pieces, select
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder
 from bamquery.expressions.written import quoted_name, quoted_value
 
 _ALIAS: Final = re.compile(r"\bas\b", re.IGNORECASE)
@@ -19,7 +19,7 @@ def source_text(name: str, known: str = "self") -> str:
     return f"{known} AS {quoted_name(name)}" if name else known
 
 
-def filter_text(source: str, conditions: Sequence[Any]) -> StatementText:
+def filter_text(source: str, conditions: Sequence[Any]) -> StatementBuilder:
     """For rows for which all conditions are true.
 
     Raises:
@@ -27,7 +27,7 @@ def filter_text(source: str, conditions: Sequence[Any]) -> StatementText:
     """
     if not conditions:
         raise TypeError("condition: name at least one")
-    text = StatementText().words(f"SELECT * FROM {source} WHERE (")
+    text = StatementBuilder().words(f"SELECT * FROM {source} WHERE (")
     for place, condition in enumerate(conditions):
         sql = piece(condition, "condition")
         if isinstance(condition, str):
@@ -36,13 +36,13 @@ def filter_text(source: str, conditions: Sequence[Any]) -> StatementText:
     return text.words(")")
 
 
-def project_text(source: str, expressions: Sequence[Any], named: Mapping[str, Any]) -> StatementText:
+def project_text(source: str, expressions: Sequence[Any], named: Mapping[str, Any]) -> StatementBuilder:
     """For columns computed from the rows.
 
     Raises:
         SqlError: these are not expressions.
     """
-    text = StatementText().words("SELECT").listed(_columns(expressions, named))
+    text = StatementBuilder().words("SELECT").listed(_columns(expressions, named))
     text.words(f"FROM {source}")
     select(text, {"distinct"})
     return text
@@ -50,14 +50,14 @@ def project_text(source: str, expressions: Sequence[Any], named: Mapping[str, An
 
 def aggregate_text(
     source: str, expressions: Sequence[Any], by: Any, named: Mapping[str, Any]
-) -> StatementText:
+) -> StatementBuilder:
     """For one row a group.
 
     Raises:
         SqlError: these are not expressions.
     """
     keys = pieces(by, "by", key_piece)
-    text = StatementText().words("SELECT").listed([*keys, *_columns(expressions, named, bool(keys))])
+    text = StatementBuilder().words("SELECT").listed([*keys, *_columns(expressions, named, bool(keys))])
     text.words(f"FROM {source}")
     if keys:
         if named_keys := _named_keys(keys):
@@ -68,7 +68,7 @@ def aggregate_text(
     return text
 
 
-def order_text(source: str, keys: Sequence[Any]) -> StatementText:
+def order_text(source: str, keys: Sequence[Any]) -> StatementBuilder:
     """For rows in order.
 
     Raises:
@@ -76,20 +76,20 @@ def order_text(source: str, keys: Sequence[Any]) -> StatementText:
     """
     if not keys:
         raise TypeError("keys: name at least one")
-    text = StatementText().words(f"SELECT * FROM {source} ORDER BY")
+    text = StatementBuilder().words(f"SELECT * FROM {source} ORDER BY")
     text.listed([key_piece(key, "keys") for key in keys])
     select(text, {"order"})
     return text
 
 
-def distinct_text(source: str, on: Any, order_by: Any) -> StatementText:
+def distinct_text(source: str, on: Any, order_by: Any) -> StatementBuilder:
     """For the different rows, or the first one of each value of `on` in the order of `order_by`.
 
     Raises:
         SqlError: these are not expressions.
     """
     keys = pieces(on, "on", key_piece)
-    text = StatementText().words("SELECT DISTINCT")
+    text = StatementBuilder().words("SELECT DISTINCT")
     if keys:
         text.words("ON (").listed(keys).words(")")
     text.words(f"* FROM {source}")
@@ -102,7 +102,7 @@ def distinct_text(source: str, on: Any, order_by: Any) -> StatementText:
 
 def with_columns_text(
     source: str, present: Mapping[str, str], expressions: Sequence[Any], named: Mapping[str, Any]
-) -> StatementText:
+) -> StatementBuilder:
     """For all columns and more; those that are `present`, by folded name, get new values where they stand.
 
     Raises:
@@ -110,7 +110,7 @@ def with_columns_text(
     """
     replaced = {name: value for name, value in named.items() if name.casefold() in present}
     added = {name: value for name, value in named.items() if name not in replaced}
-    text = StatementText().words("SELECT *")
+    text = StatementBuilder().words("SELECT *")
     if replaced:
         text.words("REPLACE (")
         for place, (name, value) in enumerate(replaced.items()):
@@ -129,7 +129,7 @@ def _named_keys(keys: Sequence[str]) -> int:
     """How many keys there are, where one has an alias, which GROUP BY does not take; 0 where none has."""
     if not any(_ALIAS.search(key) for key in keys):
         return 0
-    chosen = select(StatementText().words("SELECT").listed(keys).words("FROM self"), set()).expressions
+    chosen = select(StatementBuilder().words("SELECT").listed(keys).words("FROM self"), set()).expressions
     return len(chosen) if not any(item.is_star for item in chosen) else 0
 
 

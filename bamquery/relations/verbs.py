@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from bamquery.expressions.expression import ColumnLike, ConditionLike, KeyLike
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder
 from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold
 from bamquery.plan.nodes import Limit
@@ -93,7 +93,7 @@ class RelationVerbs(RelationBase):
         if not wanted:
             raise TypeError("rename: name at least one column")
         listed = ", ".join(f"{quoted_name(old)} AS {quoted_name(new)}" for old, new in wanted.items())
-        return self._over(StatementText().words(f"SELECT * RENAME ({listed}) FROM {self._source}"))
+        return self._over(StatementBuilder().words(f"SELECT * RENAME ({listed}) FROM {self._source}"))
 
     def drop(self, *columns: str) -> Relation:
         """All columns but these, which are names.
@@ -104,7 +104,7 @@ class RelationVerbs(RelationBase):
         if not columns:
             raise TypeError("drop: name at least one column")
         listed = ", ".join(dict.fromkeys(quoted_name(self._column(name, "drop")) for name in columns))
-        return self._over(StatementText().words(f"SELECT * EXCLUDE ({listed}) FROM {self._source}"))
+        return self._over(StatementBuilder().words(f"SELECT * EXCLUDE ({listed}) FROM {self._source}"))
 
     def aggregate(
         self,
@@ -203,7 +203,7 @@ class RelationVerbs(RelationBase):
         else:
             sample = f"{method or 'system'} ({_plain_number(percent)} PERCENT)"
         repeated = "" if seed is None else f" REPEATABLE ({whole_number(seed, 'seed')})"
-        return self._over(StatementText().words(f"SELECT * FROM self USING SAMPLE {sample}{repeated}"))
+        return self._over(StatementBuilder().words(f"SELECT * FROM self USING SAMPLE {sample}{repeated}"))
 
     def sql(self, text: str) -> Relation:
         """What a statement answers in which `self` is this relation: `sql("SELECT count(*) FROM self")`.
@@ -213,7 +213,7 @@ class RelationVerbs(RelationBase):
         Raises:
             SqlError: it cannot be understood or run; shows where.
         """
-        return self._done(StatementText().piece(sql_text(text, "text")))
+        return self._done(StatementBuilder().piece(sql_text(text, "text")))
 
     @property
     def _source(self) -> str:

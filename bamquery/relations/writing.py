@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from bamquery.errors import CatalogError
-from bamquery.expressions.statement_text import StatementText
+from bamquery.expressions.statement_builder import StatementBuilder
 from bamquery.expressions.written import quoted_name, quoted_value
 from bamquery.relations.base import RelationBase
 from bamquery.relations.definition import Definition
@@ -33,7 +33,7 @@ class RelationWrites(RelationBase):
         """
         quoted = quoted_name(name)
         made = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
-        self._done(StatementText().words(f"{made} {quoted} AS SELECT * FROM self"))
+        self._done(StatementBuilder().words(f"{made} {quoted} AS SELECT * FROM self"))
         return self._stored(name)
 
     def create_view(self, name: str, *, replace: bool = False) -> Relation:
@@ -46,7 +46,7 @@ class RelationWrites(RelationBase):
                 parameters, or reads objects of Python.
         """
         made = "CREATE OR REPLACE VIEW" if replace else "CREATE VIEW"
-        self._done(StatementText().words(f"{made} {quoted_name(name)} AS").piece(self.sql_query()))
+        self._done(StatementBuilder().words(f"{made} {quoted_name(name)} AS").piece(self.sql_query()))
         return self._stored(name)
 
     def sql_query(self) -> str:
@@ -75,7 +75,7 @@ class RelationWrites(RelationBase):
             ConstraintError: a row has a null where the table takes none.
         """
         how = " BY NAME" if by_name else ""
-        statement = StatementText().words(f"INSERT INTO {quoted_name(name)}{how} SELECT * FROM self")
+        statement = StatementBuilder().words(f"INSERT INTO {quoted_name(name)}{how} SELECT * FROM self")
         return _count(self._done(statement))
 
     def to_parquet(
@@ -174,13 +174,13 @@ class RelationWrites(RelationBase):
         listed += [f"{name.upper()} {_option(value)}" for name, value in options.items() if value is not None]
         said = f" ({', '.join(listed)})" if listed else ""
         return _count(
-            self._done(StatementText().words(f"COPY (SELECT * FROM self) TO {quoted_value(text)}{said}"))
+            self._done(StatementBuilder().words(f"COPY (SELECT * FROM self) TO {quoted_value(text)}{said}"))
         )
 
     def _stored(self, name: str) -> Relation:
         """All rows of a table or view."""
         text = f"SELECT * FROM main.{quoted_name(name)}"
-        return self._over(StatementText().words(text))._renamed(name, Definition(text))
+        return self._over(StatementBuilder().words(text))._renamed(name, Definition(text))
 
 
 def _option(value: Any) -> str:

@@ -27,6 +27,7 @@ from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.operators import explicit_cast
 from bamquery.sql_frontend.positions import reason, start
 from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, SYSTEM_FUNCTIONS
 from bamquery.sql_frontend.table_functions import SERIES_FUNCTIONS
 from bamquery.sql_frontend.types import type_name
 
@@ -180,9 +181,9 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
 
 def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
     name = node.this
-    in_schema = node.text("db").lower() == "main"  # main.t: a table or view, whatever else has its name
-    catalog = catalog.stored() if in_schema else catalog
-    if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
+    schema = node.text("db")  # main.t: a table or view, whatever else has its name
+    catalog = catalog.stored() if schema else catalog
+    if isinstance(name, exp.Identifier) and not schema and not _is_single_quoted(name, sql):
         with placed(sql, node):
             named = named_query(name.this, environment)
         if named is not None:
@@ -192,15 +193,24 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
             from bamquery.sql_frontend.binder_files import bind_files
 
             return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
-        source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
+        if schema == INFORMATION_SCHEMA:
+            from bamquery.sql_frontend.binder_system import bind_information_table
+
+            source, called = bind_information_table(node, sql, catalog), name.this
+        else:
+            source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     elif name.name.lower() in SERIES_FUNCTIONS:
         from bamquery.sql_frontend.binder_series import bind_series
 
         return bind_series(name, sql), name.name.lower()
+    elif name.name.lower() in SYSTEM_FUNCTIONS:
+        from bamquery.sql_frontend.binder_system import bind_system_function
+
+        source, called = bind_system_function(name, sql, catalog), name.name
     else:
         from bamquery.sql_frontend.binder_files import bind_file_function
 
-        return bind_file_function(name, sql, catalog, SERIES_FUNCTIONS), name.name
+        return bind_file_function(name, sql, catalog, (*SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS)), name.name
     return Scan(source, tuple(range(len(source.schema)))), called
 
 

@@ -42,7 +42,7 @@ SYSTEM_VIEWS: Final[Mapping[str, str]] = MappingProxyType(
         "sqlite_schema": "sqlite_master",
     }
 )
-"""Names that stand for a table of the catalogue where no table or view has them: of what users made."""
+"""Names that stand for a table of the catalogue where no table or view has them."""
 
 SESSION_FUNCTIONS: Final = frozenset(
     {
@@ -53,9 +53,15 @@ SESSION_FUNCTIONS: Final = frozenset(
 """Functions whose answer the connection knows when a statement is bound."""
 
 WITHOUT_PARENTHESES: Final = frozenset(
-    {
-        *("current_schema", "current_database", "current_catalog", "current_user", "session_user", "user"),
-        "current_role",
-    }
+    {"current_schema", "current_catalog", "current_user", "session_user", "user", "current_role"}
 )
 """Those that are written as if they were columns, too; a column of that name comes first."""
+
+SESSION_VALUE: Final = "session_value"
+"""What a node of the syntax tree notes the value of such a function by: a constant."""
+
+
+def may_ask_session(sql: str) -> bool:
+    """Whether the text of a statement has something like the name of such a function."""
+    folded = sql.lower()
+    return any(part in folded for part in ("current_", "version", "user", "in_search_path"))

@@ -10,8 +10,6 @@ import pytest
 from bamquery.errors import BamQueryError
 from bamquery.plan.types import is_interval, is_numeric
 from bamquery.sql_frontend.aggregates import AGGREGATES
-from bamquery.sql_frontend.binder_files import FILE_FUNCTIONS
-from bamquery.sql_frontend.binder_series import SERIES_FUNCTIONS
 from bamquery.sql_frontend.function_reference import (
     FunctionRecord,
     Signature,
@@ -22,6 +20,7 @@ from bamquery.sql_frontend.function_reference import (
 from bamquery.sql_frontend.functions import FUNCTIONS
 from bamquery.sql_frontend.reference.page import reference_page
 from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SYSTEM_FUNCTIONS
+from bamquery.sql_frontend.table_functions import FILE_FUNCTIONS, SERIES_FUNCTIONS
 from bamquery.sql_frontend.windows import WINDOW_FUNCTIONS
 from bamquery.type_names import type_name
 from tests.conftest import REPOSITORY

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.engine.folding import fold_expression
+from bamquery.engine.sources import ROW_NUMBER, NumberedTable, StoredTable
 from bamquery.errors import CatalogError, SqlError
 from bamquery.naming import fold as fold_name
 from bamquery.naming import suggestion
@@ -77,8 +78,9 @@ class SourceBinder:
         match source:
             case exp.Table():
                 plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
+                hidden = int(isinstance(plan, Scan) and isinstance(plan.source, NumberedTable))
                 plan = sampled(plan, source.args.get("sample"), self.sql)
-                scope = _aliased(Scope.of(name, plan.fields), alias, self.sql)
+                scope = _aliased(Scope.of(name, plan.fields, hidden), alias, self.sql)
                 if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
                     scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
@@ -211,6 +213,10 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
         from bamquery.sql_frontend.binder_files import bind_file_function
 
         return bind_file_function(name, sql, catalog, (*SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS)), name.name
+    if isinstance(source, StoredTable) and ROW_NUMBER in sql.lower():
+        # Only a statement that may name them has the numbers of rows; a column of that name comes first.
+        named_so = any(fold_name(column) == ROW_NUMBER for column in source.schema.names)
+        source = source if named_so else source.numbered()
     return Scan(source, tuple(range(len(source.schema)))), called
 
 
@@ -237,7 +243,8 @@ def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:
     table = alias.this.name if alias.this is not None else _only_name(scope)
     renamed = [column.name for column in alias.args.get("columns") or ()]
     with placed(sql, alias):
-        if len(renamed) > len(scope.columns):
-            raise ValueError(f'"{table}" has {len(scope.columns)} columns, not {len(renamed)}')
-    names = [*renamed, *(column.name for column in scope.columns[len(renamed) :])]
+        shown = [column for column, _ in scope.visible]
+        if len(renamed) > len(shown):
+            raise ValueError(f'"{table}" has {len(shown)} columns, not {len(renamed)}')
+    names = [*renamed, *(column.name for column in shown[len(renamed) :])]
     return scope.renamed(table, names)

@@ -101,17 +101,13 @@ def _call(node: exp.Expr) -> str | None:
     from bamquery.sql_frontend.windows import is_window_function  # noqa: PLC0415
 
     in_from = isinstance(node.parent, exp.Table)
-    known = name in FILE_FUNCTIONS or name in SYSTEM_FUNCTIONS if in_from else _is_scalar(name)
-    if known or is_aggregate(name) or is_window_function(name):
+    here = (FILE_FUNCTIONS, SYSTEM_FUNCTIONS) if in_from else (FUNCTIONS, SESSION_FUNCTIONS, SYSTEM_FUNCTIONS)
+    if any(name in known for known in here) or is_aggregate(name) or is_window_function(name):
         return None
     why = why_missing(name, in_from=in_from)
     if why is None:
         return None
     return f"{name}() ({why})" if why else f"{name}()"
-
-
-def _is_scalar(name: str) -> bool:
-    return name in FUNCTIONS or name in SESSION_FUNCTIONS or name in SYSTEM_FUNCTIONS
 
 
 def _array(node: exp.Expr) -> str | None:

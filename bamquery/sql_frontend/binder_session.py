@@ -64,7 +64,7 @@ def _settle(node: exp.Expr, sql: str, catalog: Catalog) -> None:
                     for value, kind in zip(bound, kinds, strict=True)
                 ]
                 node.meta[SESSION_VALUE] = _value(name, arguments, catalog)
-    elif name in WITHOUT_PARENTHESES and not node.args.get("table") and not node.this.args.get("quoted"):
+    elif name in WITHOUT_PARENTHESES and not node.args.get("table"):
         node.meta[SESSION_VALUE] = _value(name, (), catalog)
 
 

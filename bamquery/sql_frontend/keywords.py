@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlglot.dialects.duckdb import DuckDB
-
+from bamquery.sql_frontend.dialect import BamQueryDialect
 from bamquery.sql_frontend.words import FOREIGN_STATEMENTS, RESERVED, STATEMENT_KEYWORDS
 
 
@@ -14,6 +13,6 @@ def keywords() -> Mapping[str, str]:
 
     The others are ``unreserved``: they mean something in some places.
     """
-    known = {word for word in DuckDB.Tokenizer.KEYWORDS if word.isidentifier()}
+    known = {word for word in BamQueryDialect.Tokenizer.KEYWORDS if word.isidentifier()}
     words = {*known, *STATEMENT_KEYWORDS, *FOREIGN_STATEMENTS, *RESERVED}
     return {word.lower(): "reserved" if word.upper() in RESERVED else "unreserved" for word in sorted(words)}

@@ -89,6 +89,11 @@ class Database:
             create_folder(folder, filesystem)
         return cls(folder, filesystem)
 
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it is a `:memory:` one."""
+        return self._held is not None
+
     def table_names(self) -> list[str]:
         """Names of all tables, as written, sorted without regard to case.
 

@@ -11,6 +11,7 @@ from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Source
 from bamquery.plan.statements import Query
 from bamquery.sql_frontend.statements import bind
+from bamquery.storage.file_access import FileAccess
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.views import View, renamed
 
@@ -33,6 +34,7 @@ class StatementCatalog:
         relations: Mapping[str, Source],
         opened: Callable[[Snapshot], None],
         find: Callable[[str], Source | None] = lambda name: None,
+        access: Callable[[], FileAccess] = FileAccess,
     ) -> None:
         """Over a database.
 
@@ -41,8 +43,10 @@ class StatementCatalog:
             relations: names that only exist here, and hide tables.
             opened: hears of every snapshot.
             find: asked for a name that nothing has.
+            access: which files may be read, asked for each time that some are named.
         """
         self._find = find
+        self._access = access
         self._database = database
         self._relations = {fold(name): source for name, source in relations.items()}
         self._tables: dict[str, Source] = {}
@@ -98,7 +102,7 @@ class StatementCatalog:
 
     def stored(self) -> StatementCatalog:
         """See `Catalog.stored`."""
-        return StatementCatalog(self._database, {}, self._opened)
+        return StatementCatalog(self._database, {}, self._opened, access=self._access)
 
     def _held(self, name: str) -> StoredTable | None:
         snapshot = self._database.hold(name)
@@ -151,11 +155,12 @@ class StatementCatalog:
         """Files as one source; their metadata is read.
 
         Raises:
-            IngestError: there are none, or they cannot be read as one table.
+            AccessError: they are not to be read. IngestError: there are none, or they are no one table.
         """
         from bamquery.storage.ingest.opening import open_source  # noqa: PLC0415 (many queries name no file)
 
         self._has_others = True
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
-        return FileSource(open_source(what, format=file_format, options=options, by_need=True))
+        opened = open_source(what, format=file_format, options=options, by_need=True, access=self._access())
+        return FileSource(opened)

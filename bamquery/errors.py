@@ -105,6 +105,10 @@ class SettingError(BamQueryError):
     """A setting that does not exist, or a value it cannot take."""
 
 
+class AccessError(BamQueryError):
+    """A file that statements are not to read or write, as the settings have it."""
+
+
 class StorageError(BamQueryError):
     """The file system or a file of the database failed us.
 

@@ -97,10 +97,11 @@ class Session:
         """Change a setting for what runs from now on.
 
         Raises:
-            SettingError: there is no such setting, it cannot take the value, or this machine cannot.
+            SettingError: there is no such setting, it cannot take the value (any more), or this machine
+                cannot.
         """
         with self._lock:
-            settings = self._settings.with_value(name, value)
+            settings = self._settings.changed(name, value)
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
@@ -110,7 +111,9 @@ class Session:
         find: Callable[[str], Source | None] = lambda name: None,
     ) -> StatementCatalog:
         """For the statements of one text; see `StatementCatalog`."""
-        return StatementCatalog(self.database, relations, self._opened, find)
+        return StatementCatalog(
+            self.database, relations, self._opened, find, lambda: self._settings.file_access
+        )
 
     def run(self, plan: Plan, optimized: Plan | None = None) -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.

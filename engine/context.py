@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -42,6 +44,9 @@ class ExecutionContext(Generic[Frame]):
     pool: ThreadPoolExecutor = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
+    _deadline: float = field(init=False, default=math.inf)
+    _why: str = field(init=False, default="the query was cancelled")
+
     def __post_init__(self) -> None:
         if self.device.name == "cpu":
             keep_freed()
@@ -72,12 +77,19 @@ class ExecutionContext(Generic[Frame]):
         """Stop here where the query was cancelled.
 
         Raises:
-            CancelledError: it was.
+            CancelledError: it was, or its time is up.
         """
+        if not self.cancelled.is_set() and time.monotonic() > self._deadline:
+            self._why = (
+                f"the statement ran longer than statement_timeout, {self.settings.statement_timeout:g} "
+                "seconds, and was cancelled: SET statement_timeout takes more seconds, or 0 for no limit"
+            )
+            self.cancelled.set()
         if self.cancelled.is_set():
-            raise CancelledError("the query was cancelled")
+            raise CancelledError(self._why)
 
     def __enter__(self) -> ExecutionContext[Frame]:
+        self._deadline = time.monotonic() + (self.settings.statement_timeout or math.inf)
         return self
 
     def __exit__(

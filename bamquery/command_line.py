@@ -42,6 +42,7 @@ other commands:
   bamquery check DB         read everything back and compare checksums
   bamquery report DB SQL    run a query, write a page of what it did
   bamquery bench ...        measure loading, queries, queues, page cache and array
+  bamquery serve DB ...     serve a database to clients of Arrow Flight SQL
   bamquery doctor [PATH]    say what this machine has and lacks
 
 A database that is called like one of them is opened as ./taxi.
@@ -191,8 +192,21 @@ def _report(arguments: Sequence[str]) -> int:
     return report(arguments)
 
 
+def _serve(arguments: Sequence[str]) -> int:
+    from bamquery.flight.command_line import main as serve  # noqa: PLC0415
+
+    return serve(arguments)
+
+
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
-    {"taxi": _taxi, "check": check, "bench": _bench, "doctor": _doctor, "report": _report}
+    {
+        "taxi": _taxi,
+        "check": check,
+        "bench": _bench,
+        "doctor": _doctor,
+        "report": _report,
+        "serve": _serve,
+    }
 )
 
 

@@ -101,6 +101,10 @@ class CancelledError(BamQueryError):
     """A query that was stopped from outside before it had its answer."""
 
 
+class StatementTimeoutError(CancelledError):
+    """A statement that ran longer than `statement_timeout`."""
+
+
 class SettingError(BamQueryError):
     """A setting that does not exist, or a value it cannot take."""
 

@@ -18,7 +18,7 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import MemoryBudget, keep_freed
 from bamquery.engine.settings import Settings
 from bamquery.engine.text_bounds import TextBounds, bounded, set_text_bounds
-from bamquery.errors import CancelledError
+from bamquery.errors import CancelledError, StatementTimeoutError
 
 
 @dataclass
@@ -45,7 +45,7 @@ class ExecutionContext(Generic[Frame]):
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
     _deadline: float = field(init=False, default=math.inf)
-    _why: str = field(init=False, default="the query was cancelled")
+    _error: CancelledError = field(init=False, default=CancelledError("the query was cancelled"))
 
     def __post_init__(self) -> None:
         if self.device.name == "cpu":
@@ -80,13 +80,13 @@ class ExecutionContext(Generic[Frame]):
             CancelledError: it was, or its time is up.
         """
         if not self.cancelled.is_set() and time.monotonic() > self._deadline:
-            self._why = (
+            self._error = StatementTimeoutError(
                 f"the statement ran longer than statement_timeout, {self.settings.statement_timeout:g} "
                 "seconds, and was cancelled: SET statement_timeout takes more seconds, or 0 for no limit"
             )
             self.cancelled.set()
         if self.cancelled.is_set():
-            raise CancelledError(self._why)
+            raise type(self._error)(*self._error.args)  # each thread one of its own
 
     def __enter__(self) -> ExecutionContext[Frame]:
         self._deadline = time.monotonic() + (self.settings.statement_timeout or math.inf)

@@ -16,6 +16,7 @@ from bamquery.errors import (
     CancelledError,
     ConflictError,
     IngestError,
+    StatementTimeoutError,
     StorageError,
     UnsupportedError,
 )
@@ -45,6 +46,7 @@ _KINDS: Final = MappingProxyType(
     {
         UnsupportedError: NotSupported,
         AccessError: flight.FlightUnauthorizedError,
+        StatementTimeoutError: flight.FlightTimedOutError,
         CancelledError: flight.FlightCancelledError,
         ConflictError: flight.FlightUnavailableError,
         IngestError: InvalidStatement,

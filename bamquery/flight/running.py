@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from pyarrow import flight
 
+from bamquery.errors import CancelledError
 from bamquery.flight.options import Limits
 
 _LOOK_SECONDS: Final = 0.1
@@ -48,6 +49,19 @@ class Running:
         """
         if self._why is not None:
             raise self._why
+
+    @contextmanager
+    def reasons(self) -> Iterator[None]:
+        """Let what ends inside because it was told to say why.
+
+        Raises:
+            FlightError: why.
+        """
+        try:
+            yield
+        except CancelledError:
+            self.check()
+            raise
 
     def look(self, idle_seconds: float) -> bool:
         """Stop it where nobody waits for it, or its time is up; whether only its client holds it then."""

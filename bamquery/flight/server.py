@@ -95,7 +95,7 @@ class FlightSqlServer(flight.FlightServerBase):
             else:
                 raise ValueError(f"{name} asks for no rows: send it with DoPut")
             _no_transaction(command)
-            with self._running.turn(context) as running:
+            with self._running.turn(context) as running, running.reasons():
                 answer = Answer(self._statements.run(text, values, running))
             handle = self._answers.add(answer)
             ticket = messages.pack("TicketStatementQuery", statement_handle=handle)
@@ -107,6 +107,7 @@ class FlightSqlServer(flight.FlightServerBase):
             name, command = self._command(descriptor, report)
             if is_metadata(name):
                 return flight.SchemaResult(metadata_schema(name, command))
+            _no_transaction(command)
             with self._running.turn(context):
                 if name == "CommandStatementQuery":
                     return flight.SchemaResult(self._statements.schema(command.query, None))
@@ -127,7 +128,11 @@ class FlightSqlServer(flight.FlightServerBase):
             return flight.GeneratorStream(answer.relation.schema, self._rows(context, answer))
 
     def _rows(self, context: Any, answer: Answer) -> Iterator[pa.RecordBatch]:
-        with self._call(context, "do_get") as report, self._running.turn(context) as running:
+        with (
+            self._call(context, "do_get") as report,
+            self._running.turn(context) as running,
+            running.reasons(),
+        ):
             report |= {"rows": 0, "bytes": 0}
             for batch in batches(answer, running):
                 report["rows"] += batch.num_rows
@@ -142,7 +147,7 @@ class FlightSqlServer(flight.FlightServerBase):
             if handler is None:
                 raise ValueError(f"{name} takes no rows: send it with GetFlightInfo")
             _no_transaction(command)
-            with self._running.turn(context) as running:
+            with self._running.turn(context) as running, running.reasons():
                 answer = handler(self, command, Upload(reader, context), running)
             report["rows"] = getattr(answer, "record_count", None)
             writer.write(pa.py_buffer(answer.SerializeToString()))

@@ -61,7 +61,6 @@ def main(arguments: Sequence[str]) -> int:
             raise SettingError(f"{given.flight} cannot be served: {error}") from error
         scheme = "grpc+tls" if options.tls else "grpc"
         shown = f"[{options.host}]" if ":" in options.host else options.host
-        print(f"{scheme}://{shown}:{server.port}", flush=True)  # noqa: T201 (what the command answers)
         log.write(
             "serving",
             database=str(database.path),
@@ -70,6 +69,7 @@ def main(arguments: Sequence[str]) -> int:
             token=options.token is not None,
             read_only=options.read_only,
         )
+        print(f"{scheme}://{shown}:{server.port}", flush=True)  # noqa: T201 (what the command answers)
         while not ended.wait(1):  # not forever: a wait that nothing ends would keep signals waiting, too
             pass
         done = server.stop(given.drain_timeout, _STOP_SECONDS)

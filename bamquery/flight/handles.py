@@ -23,14 +23,16 @@ class _Entry(Generic[Kept]):
 class Handles(Generic[Kept]):
     """Values by random bytes, for as long as they are used now and then. Thread-safe."""
 
-    def __init__(self, what: str, seconds: float, most: int) -> None:
+    def __init__(self, what: str, seconds: float, most: int, *, evicts: bool = False) -> None:
         """Nothing is kept at first.
 
         Args:
             what: is kept, for messages.
             seconds: a value is kept after its latest use.
             most: values at a time.
+            evicts: whether a new value takes the place of the one that was not used for longest.
         """
+        self._evicts = evicts
         self._what, self._seconds, self._most = what, seconds, most
         self._lock = threading.Lock()
         self._entries: OrderedDict[bytes, _Entry[Kept]] = OrderedDict()
@@ -43,7 +45,9 @@ class Handles(Generic[Kept]):
         """
         with self._lock:
             self._expire()
-            if len(self._entries) >= self._most:
+            if len(self._entries) >= self._most and self._evicts:
+                self._entries.popitem(last=False)
+            elif len(self._entries) >= self._most:
                 raise OverflowError(
                     f"this server keeps {self._most:,} of a {self._what} and has as many: close some, or "
                     f"wait {self._seconds:g} seconds"
@@ -63,7 +67,8 @@ class Handles(Generic[Kept]):
             entry = self._entries.get(handle)
             if entry is None:
                 raise KeyError(
-                    f"there is no such {self._what}, or no longer: it is kept {self._seconds:g} seconds"
+                    f"there is no such {self._what}, or no longer: it is kept {self._seconds:g} seconds "
+                    f"after its latest use, and {self._most:,} of them"
                 )
             entry.ends = time.monotonic() + self._seconds
             self._entries.move_to_end(handle)
@@ -74,11 +79,6 @@ class Handles(Generic[Kept]):
         with self._lock:
             entry = self._entries.pop(handle, None)
             return None if entry is None else entry.value
-
-    def expire(self) -> None:
-        """Forget what nobody has used for long."""
-        with self._lock:
-            self._expire()
 
     def _expire(self) -> None:
         now = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any, Final, Literal
 
@@ -15,6 +16,7 @@ from bamquery.storage.database import Database
 _CREATE, _FAIL_IF_MISSING = 1, 2
 _APPEND: Final = 2
 _REPLACE: Final = 3
+_MOMENT: Final = 0.02
 
 
 class Upload:
@@ -43,7 +45,18 @@ class Upload:
 
     def reader(self) -> pa.RecordBatchReader:
         """The same, with their schema."""
-        return pa.RecordBatchReader.from_batches(self._reader.schema, self)
+        return pa.RecordBatchReader.from_batches(self._reader.schema, self._all())
+
+    def _all(self) -> Iterator[pa.RecordBatch]:
+        yield from self
+        # That a stream has ended may be known a moment before that it was broken off.
+        time.sleep(_MOMENT)
+        self._require_client()
+
+    def _require_client(self) -> None:
+        """Refuse an end that is none: a client that goes away looks like one that is done."""
+        if self._context.is_cancelled():
+            raise flight.FlightCancelledError("the client left before all rows had come")
 
 
 def ingestion_mode(command: Any, database: Database) -> Literal["error", "append", "replace"]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bamquery.errors import BamQueryError
+from bamquery.errors import BamQueryError, within_depth
 from bamquery.flight.statements import Statements
 from bamquery.naming import fold
 from bamquery.sql_frontend.parameters import Parameters, parameter_names
@@ -29,7 +29,8 @@ class Prepared:
         Raises:
             SqlError: it cannot be parsed.
         """
-        return cls(text, parameter_names(text))
+        with within_depth(text):
+            return cls(text, parameter_names(text))
 
     def parameter_schema(self) -> pa.Schema:
         """A column a parameter; types are not known before there are values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -49,12 +50,12 @@ class FlightSqlServer(flight.FlightServerBase):
 
         Raises:
             SettingError: of the statements' settings.
-            ArrowException: the address cannot be bound, or a certificate is none.
+            ArrowException, OSError: the address cannot be bound, or a certificate is none.
         """
         limits = options.limits
         self._log = log or Log()
         self._statements = Statements(database, options)
-        self._answers: Handles[Answer] = Handles("ticket", limits.ticket_seconds, limits.kept)
+        self._answers: Handles[Answer] = Handles("ticket", limits.ticket_seconds, limits.kept, evicts=True)
         self._prepared: Handles[Prepared] = Handles(
             "prepared statement", limits.prepared_seconds, limits.kept
         )
@@ -68,9 +69,13 @@ class FlightSqlServer(flight.FlightServerBase):
                 security |= {"verify_client": True, "root_certificates": tls.client_authority}
         if options.token is not None:
             security["middleware"] = {"token": TokenMiddleware(options.token, self._log)}
-        super().__init__(
-            f"grpc{'+tls' if tls else ''}://{host}:{options.port}", auth_handler=OpenHandshake(), **security
-        )
+        location = f"grpc{'+tls' if tls else ''}://{host}:{options.port}"
+        try:
+            _require_free(options.host, options.port)
+            super().__init__(location, auth_handler=OpenHandshake(), **security)
+        except BaseException:
+            self._running.close()
+            raise
 
     def stop(self, drain_seconds: float, stop_seconds: float) -> bool:
         """Take no new statement, wait for those that run, then stop them; whether all have ended."""
@@ -125,9 +130,10 @@ class FlightSqlServer(flight.FlightServerBase):
             if name != "TicketStatementQuery":
                 raise ValueError(f"{name} is no ticket: ask for one with GetFlightInfo")
             answer = self._answers.get(command.statement_handle)
-            return flight.GeneratorStream(answer.relation.schema, self._rows(context, answer))
+            rows = self._rows(context, command.statement_handle, answer)
+            return flight.GeneratorStream(answer.relation.schema, rows)
 
-    def _rows(self, context: Any, answer: Answer) -> Iterator[pa.RecordBatch]:
+    def _rows(self, context: Any, handle: bytes, answer: Answer) -> Iterator[pa.RecordBatch]:
         with (
             self._call(context, "do_get") as report,
             self._running.turn(context) as running,
@@ -138,6 +144,7 @@ class FlightSqlServer(flight.FlightServerBase):
                 report["rows"] += batch.num_rows
                 report["bytes"] += batch.nbytes
                 yield batch
+            self._answers.remove(handle)  # one that broke off can be asked for again
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         """Run a statement that changes rows, bind values, or load rows into a table."""
@@ -278,6 +285,15 @@ class FlightSqlServer(flight.FlightServerBase):
         finally:
             if not quiet or "error" in report:
                 self._log.write("call", **report, seconds=round(time.monotonic() - started, 6))
+
+
+def _require_free(host: str, port: int) -> None:
+    """Refuse a port that is taken: gRPC would share it with whoever has it, and each get some calls."""
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            return
 
 
 def _info(schema: pa.Schema, descriptor: Any, ticket: bytes) -> Any:

@@ -149,6 +149,25 @@ def test_calls_are_encrypted(serve: Any, tmp_path: Path) -> None:
         assert cursor.fetchall() == [(1,)]
 
 
+def test_a_certificate_that_is_none(serve: Any) -> None:
+    with pytest.raises((pa.ArrowException, OSError)):
+        serve(options={"tls": TlsFiles(b"no certificate", b"no key")})
+
+
+def test_a_port_is_not_shared(serve: Any) -> None:
+    served = serve()
+    with pytest.raises(OSError, match="in use"):
+        serve(options={"port": served.server.port})
+
+
+def test_statements_that_are_nested_too_deeply(serve: Any) -> None:
+    cursor = serve().cursor()
+    with pytest.raises(dbapi.Error, match="nested too deeply"):
+        cursor.execute("SELECT " + "(" * 20000 + "1" + ")" * 20000)
+    cursor.execute("SELECT 1")
+    assert cursor.fetchall() == [(1,)]
+
+
 def test_clients_have_certificates(serve: Any, tmp_path: Path) -> None:
     authority, clients = Authority(tmp_path, "authority"), Authority(tmp_path, "clients")
     served = serve(options={"tls": TlsFiles(*authority.sign("server"), clients.pem)})
@@ -264,11 +283,14 @@ def test_tickets_cannot_be_guessed_and_expire(serve: Any) -> None:
     info = client.get_flight_info(QUERY, IN_TIME)
     _, ticket = messages.unpack(info.endpoints[0].ticket.ticket)
     assert len(ticket.statement_handle) == 24
-    assert client.do_get(info.endpoints[0].ticket, IN_TIME).read_all().num_rows == 1
+    other = client.get_flight_info(QUERY, IN_TIME)
+    assert client.do_get(other.endpoints[0].ticket, IN_TIME).read_all().num_rows == 1
+    with pytest.raises(pa.ArrowKeyError, match="no such ticket"):  # all of its answer has gone out
+        client.do_get(other.endpoints[0].ticket, IN_TIME).read_all()
     for handle in (b"", bytes(24), ticket.statement_handle[:-1], ticket.statement_handle + b"x"):
-        other = flight.Ticket(messages.pack("TicketStatementQuery", statement_handle=handle))
+        forged = flight.Ticket(messages.pack("TicketStatementQuery", statement_handle=handle))
         with pytest.raises(pa.ArrowKeyError, match="no such ticket"):
-            client.do_get(other, IN_TIME).read_all()
+            client.do_get(forged, IN_TIME).read_all()
     answers = served.server._answers
     with answers._lock:  # its time is up
         for entry in answers._entries.values():
@@ -285,11 +307,12 @@ def test_what_is_kept_is_bounded(serve: Any) -> None:
     for _ in range(3):
         (result,) = client.do_action(flight.Action("CreatePreparedStatement", body), IN_TIME)
         handles.append(messages.unpack(result.body.to_pybytes())[1].prepared_statement_handle)
-        client.get_flight_info(QUERY, IN_TIME)
     with pytest.raises(flight.FlightUnavailableError, match="keeps 3"):
         list(client.do_action(flight.Action("CreatePreparedStatement", body), IN_TIME))
-    with pytest.raises(flight.FlightUnavailableError, match="keeps 3"):
-        client.get_flight_info(QUERY, IN_TIME)
+    tickets = [client.get_flight_info(QUERY, IN_TIME).endpoints[0].ticket for _ in range(4)]
+    with pytest.raises(pa.ArrowKeyError, match="no such ticket"):
+        client.do_get(tickets[0], IN_TIME).read_all()
+    assert client.do_get(tickets[1], IN_TIME).read_all().num_rows == 1
     close = messages.pack("ActionClosePreparedStatementRequest", prepared_statement_handle=handles[0])
     list(client.do_action(flight.Action("ClosePreparedStatement", close), IN_TIME))
     list(client.do_action(flight.Action("CreatePreparedStatement", body), IN_TIME))

@@ -10,12 +10,13 @@ import pyarrow as pa
 from pyarrow import flight
 
 from bamquery.errors import CatalogError
-from bamquery.flight.catalogue import SCHEMA_NAME
-from bamquery.storage.database import Database
+from bamquery.flight.catalogue import SCHEMA_NAME, catalog_name
+from bamquery.flight.statements import Statements
 
-_CREATE, _FAIL_IF_MISSING = 1, 2
+_FAIL_IF_MISSING: Final = 2
 _APPEND: Final = 2
 _REPLACE: Final = 3
+"""Numbers of the command's two choices, for a table that is not there and for one that is."""
 _MOMENT: Final = 0.02
 
 
@@ -34,11 +35,7 @@ class Upload:
             try:
                 batch: pa.RecordBatch | None = self._reader.read_chunk().data
             except StopIteration:
-                # A client that goes away looks like one that is done.
-                if self._context.is_cancelled():
-                    raise flight.FlightCancelledError(
-                        "the client went away before all rows had come"
-                    ) from None
+                self._require_client()
                 raise
             if batch is not None:
                 return batch
@@ -59,11 +56,11 @@ class Upload:
             raise flight.FlightCancelledError("the client left before all rows had come")
 
 
-def ingestion_mode(command: Any, database: Database) -> Literal["error", "append", "replace"]:
+def ingestion_mode(command: Any, statements: Statements) -> Literal["error", "append", "replace"]:
     """What is to be done where there is such a table.
 
     Raises:
-        NotImplementedError: it is to be a temporary one, or in another schema.
+        NotImplementedError: it is to be a temporary one, or in another schema or database.
         CatalogError: there is none, and none is to be made.
         ValueError: the command does not say what to do.
     """
@@ -71,10 +68,14 @@ def ingestion_mode(command: Any, database: Database) -> Literal["error", "append
         raise NotImplementedError("there are no temporary tables")
     if command.schema not in ("", SCHEMA_NAME):
         raise NotImplementedError(f'there is no schema "{command.schema}": tables are in "{SCHEMA_NAME}"')
+    if command.catalog not in ("", catalog_name(statements)):
+        raise NotImplementedError(
+            f'there is no catalog "{command.catalog}": this is "{catalog_name(statements)}"'
+        )
     if not command.table:
         raise ValueError("the command names no table")
     options = command.table_definition_options
-    if options.if_not_exist == _FAIL_IF_MISSING and not database.has_table(command.table):
+    if options.if_not_exist == _FAIL_IF_MISSING and not statements.database.has_table(command.table):
         raise CatalogError(f'there is no table "{command.table}"')
     if options.if_exists == _APPEND:
         return "append"

@@ -240,9 +240,8 @@ class FlightSqlServer(flight.FlightServerBase):
         )
 
     def _ingest(self, command: Any, rows: Upload, running: Running) -> Any:
-        database = self._statements.database
         self._statements.require_writing()
-        mode = ingestion_mode(command, database)
+        mode = ingestion_mode(command, self._statements)
         return self._changed(self._statements.load(command.table, rows.reader(), mode, running))
 
     @staticmethod

@@ -112,6 +112,8 @@ def test_rows_are_loaded(serve: Any) -> None:
         cursor.adbc_ingest("none", table, mode="append")
     with pytest.raises(dbapi.Error, match="temporary"):
         cursor.adbc_ingest("temp", table, mode="create", temporary=True)
+    with pytest.raises(dbapi.Error, match='no catalog "other"'):
+        cursor.adbc_ingest("u", table, mode="create", catalog_name="other")
     with pytest.raises(dbapi.Error, match='"elsewhere"'):
         cursor.adbc_ingest("u", table, mode="create", db_schema_name="elsewhere")
 

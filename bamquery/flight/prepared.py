@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError, within_depth
+from bamquery.flight.running import Running
 from bamquery.flight.statements import Statements
 from bamquery.naming import fold
 from bamquery.sql_frontend.parameters import Parameters, parameter_names
@@ -36,17 +37,18 @@ class Prepared:
         """A column a parameter; types are not known before there are values."""
         return pa.schema([pa.field(name, pa.null()) for name in self.names])
 
-    def dataset_schema(self, statements: Statements) -> pa.Schema:
+    def dataset_schema(self, statements: Statements, running: Running) -> pa.Schema:
         """Of its answer. With parameters a guess, as types may depend on values; nothing where there is none.
 
         Raises:
             BamQueryError: it has no parameters, and cannot be bound.
         """
         if not self.names:
-            return statements.schema(self.text, None)
+            return statements.schema(self.text, None, running)
         try:
-            return statements.schema(self.text, self._named([None] * len(self.names)))
+            return statements.schema(self.text, self._named([None] * len(self.names)), running)
         except BamQueryError:
+            running.check()
             return pa.schema([])
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Parameters | None]:

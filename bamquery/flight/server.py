@@ -113,12 +113,12 @@ class FlightSqlServer(flight.FlightServerBase):
             if is_metadata(name):
                 return flight.SchemaResult(metadata_schema(name, command))
             _no_transaction(command)
-            with self._running.turn(context):
+            with self._running.turn(context) as running, running.reasons():
                 if name == "CommandStatementQuery":
-                    return flight.SchemaResult(self._statements.schema(command.query, None))
+                    return flight.SchemaResult(self._statements.schema(command.query, None, running))
                 if name == "CommandPreparedStatementQuery":
                     prepared = self._prepared.get(command.prepared_statement_handle)
-                    return flight.SchemaResult(prepared.dataset_schema(self._statements))
+                    return flight.SchemaResult(prepared.dataset_schema(self._statements, running))
             raise ValueError(f"{name} has no schema")
 
     def do_get(self, context: Any, ticket: Any) -> Any:
@@ -192,9 +192,9 @@ class FlightSqlServer(flight.FlightServerBase):
 
     def _prepare(self, context: Any, request: Any) -> Any:
         _no_transaction(request)
-        with self._running.turn(context):
+        with self._running.turn(context) as running, running.reasons():
             prepared = Prepared.of(request.query)
-            dataset = prepared.dataset_schema(self._statements)
+            dataset = prepared.dataset_schema(self._statements, running)
         packed = messages.pack(
             "ActionCreatePreparedStatementResult",
             prepared_statement_handle=self._prepared.add(prepared),

@@ -35,6 +35,7 @@ _OWN: Final = MappingProxyType(
 )
 """Settings that the server makes itself, and what to say of them."""
 _READING: Final = (statements.Query, statements.Describe, statements.ShowTables, statements.Summarize)
+_LONGEST_TEXT: Final = 4 << 20
 _MESSAGE_BYTES: Final = 4 << 20
 """Of a batch on its way: clients refuse messages of more than 4 to 16 MiB."""
 
@@ -70,6 +71,7 @@ class Statements:
         Raises:
             BamQueryError: as `Connection.sql`, or a statement would change something that it must not.
         """
+        _require_text(text)
         session = self.session()
         running.on_stop(session.interrupt)
         catalog = session.catalog({})
@@ -96,13 +98,15 @@ class Statements:
         running.on_stop(session.interrupt)
         return Connection(session).load(name, reader, if_exists=if_exists)
 
-    def schema(self, text: str, values: Parameters | None) -> pa.Schema:
+    def schema(self, text: str, values: Parameters | None, running: Running) -> pa.Schema:
         """What the one statement of a text would answer; nothing that changes something is run.
 
         Raises:
             BamQueryError: it cannot be bound, or there are several.
         """
+        _require_text(text)
         session = self.session()
+        running.on_stop(session.interrupt)
         catalog = session.catalog({})
         with within_depth(text):
             bound = list(session.statements.bind(text, catalog, values))
@@ -180,6 +184,14 @@ def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     half = batch.num_rows // 2
     yield from pieces(batch.slice(0, half))
     yield from pieces(batch.slice(half))
+
+
+def _require_text(text: str) -> None:
+    if len(text) > _LONGEST_TEXT:
+        raise SqlError(
+            f"the statement has {len(text):,} characters, and a server takes {_LONGEST_TEXT:,}: load rows by "
+            "bulk ingestion instead"
+        )
 
 
 def _settings(options: ServerOptions) -> Settings:

@@ -33,7 +33,7 @@ ENGINE = {
 STORAGE = {
     *("array_validation", "block_reader", "database", "database_folder", "evolution", "filesystem"),
     *("fragment_entry", "locks", "manifest", "mapped_files", "stored_view", "table_folder", "table_name"),
-    *("temporary", "types", "ingest"),
+    *("file_access", "temporary", "types", "ingest"),
     *("ingest.failures", "ingest.formats", "ingest.ingest", "ingest.opening", "ingest.options"),
     *("ingest.paths", "ingest.progress", "ingest.source"),
 }

@@ -156,6 +156,21 @@ def test_too_many_statements_wait_and_are_refused(serve: Any) -> None:
     assert client.get_flight_info(query("SELECT 1"), IN_TIME).schema.names
 
 
+def test_preparing_ends_with_its_call(serve: Any) -> None:
+    served = serve()
+    client = served.client()
+    body = messages.pack("ActionCreatePreparedStatementRequest", query=f"SUMMARIZE {ENDLESS}")
+    short = flight.FlightCallOptions(timeout=0.7)
+    with pytest.raises(flight.FlightTimedOutError):
+        list(client.do_action(flight.Action("CreatePreparedStatement", body), short))
+    eventually(lambda: served.server._running.count == 0)
+
+
+def test_texts_have_a_greatest_length(serve: Any) -> None:
+    with pytest.raises(pa.ArrowInvalid, match="bulk ingestion"):
+        serve().client().get_flight_info(query("SELECT '" + "x" * (5 << 20) + "'"), IN_TIME)
+
+
 def test_memory_is_shared_out(serve: Any) -> None:
     served = serve(statements=4, memory=4 << 30)
     assert served.server._statements.settings.memory_limit == 1 << 30

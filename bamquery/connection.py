@@ -127,7 +127,7 @@ class Connection(ConnectionDuckdbNames):
         """
         self._require_open()
         text = sql_text(text, "text")
-        catalog = self._session.catalog()
+        catalog = self._session.caller_catalog()
         relation, count = None, 0
         for relation in self._statements(text, params, catalog):  # noqa: B007 (the last one is the answer)
             count += 1
@@ -141,7 +141,7 @@ class Connection(ConnectionDuckdbNames):
         """Run statements one by one, each when its answer is asked for; see `sql`."""
         # Not a generator itself: whose variables count is known only while it is called.
         self._require_open()
-        return self._statements(sql_text(text, "text"), params, self._session.catalog())
+        return self._statements(sql_text(text, "text"), params, self._session.caller_catalog())
 
     def _statements(
         self, text: str, params: Parameters | None, catalog: StatementCatalog
@@ -195,7 +195,7 @@ class Connection(ConnectionDuckdbNames):
             CatalogError: there is no such table; suggests the nearest name.
         """
         self._require_open()
-        catalog = self._session.catalog()
+        catalog = self._session.caller_catalog()
         relation = self._scan(catalog.known(_name(name)), name)
         if not catalog.objects:
             relation._define(f"SELECT * FROM {quoted_name(name)}")
@@ -224,6 +224,7 @@ class Connection(ConnectionDuckdbNames):
 
         Raises:
             IngestError: the source cannot be read or does not fit; names file, place and column.
+            AccessError: a file that `enable_external_access` puts out of reach.
             CatalogError: the table exists, and `if_exists` is "error".
             ConflictError: another writer changed the table meanwhile.
         """
@@ -238,7 +239,8 @@ class Connection(ConnectionDuckdbNames):
         if if_exists not in ("error", "append", "replace"):
             raise ValueError(f'if_exists is "error", "append" or "replace", not {if_exists!r}')
         bar = progress_bar(self.settings)
-        opened = open_source(source, format=format, exclude=exclude, progress=bar)
+        access = self.settings.file_access
+        opened = open_source(source, format=format, exclude=exclude, progress=bar, access=access)
         if if_exists == "append" and database.has_table(name):
             writer = database.table(name).append()
         else:

@@ -132,17 +132,27 @@ class Session:
         """Change settings for what runs from now on, all or none.
 
         Raises:
-            SettingError: there is no such setting, it cannot take the value, or this machine cannot.
+            SettingError: there is no such setting, it cannot take the value (any more), or this machine
+                cannot.
         """
         with self._lock:
-            settings = self._settings.with_values(values)
+            settings = self._settings
+            for name, value in values.items():
+                settings = settings.changed(name, value)
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
-    def catalog(self, relations: Mapping[str, Source] = _NOTHING) -> StatementCatalog:
-        """For the statements of one text: over all that they may name, `relations` before anything else."""
-        known = {**self.registered, **relations}
-        return StatementCatalog(self.database, known, self.hold, self._caller_tables(self))
+    def catalog(
+        self,
+        relations: Mapping[str, Source],
+        find: Callable[[str], Source | None] = lambda name: None,
+    ) -> StatementCatalog:
+        """For the statements of one text; see `StatementCatalog`."""
+        return StatementCatalog(self.database, relations, self.hold, lambda: self._settings, find)
+
+    def caller_catalog(self, relations: Mapping[str, Source] = _NOTHING) -> StatementCatalog:
+        """The same with what was registered, and the variables of whoever calls."""
+        return self.catalog({**self.registered, **relations}, self._caller_tables(self))
 
     def perform(self, statement: Statement) -> Any:
         """The statement's answer, a relation; what it changes is committed when this returns.

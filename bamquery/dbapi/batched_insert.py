@@ -50,9 +50,8 @@ def batch(session: Session, operation: str, rows: Sequence[Parameters]) -> Batch
     if len(names) == len(cells):
         columns = [value_columns(column) for column in zip(*rows_in_order(rows, names), strict=True)]
         if None not in columns:
-            return _from_columns(
-                insert, statement, [column for column in columns if column is not None], rows
-            )
+            known = [column for column in columns if column is not None]
+            return _from_columns(insert, statement, known, len(rows))
     return _from_values(insert, cells, names, rows)
 
 
@@ -69,8 +68,8 @@ def _template(operation: str) -> tuple[exp.Insert, list[exp.Expr]]:
         or values.args.get("with_") is not None
     ):
         raise NotSupportedError(
-            "executemany() is for one INSERT INTO ... VALUES with one row of parameters, which it commits once: "
-            "call execute() for each of other statements"
+            "executemany() is for one INSERT INTO ... VALUES with one row of parameters, which it commits "
+            "once: call execute() for each of other statements"
         )
     row = values.expressions[0]
     return insert, list(row.expressions) if isinstance(row, exp.Tuple) else [row]
@@ -104,7 +103,7 @@ def rows_in_order(rows: Sequence[Any], names: Sequence[Any]) -> list[Sequence[An
         return list(rows)
     if isinstance(names[0], int):
         return [[row[name] for name in names] for row in rows]
-    ordered = []
+    ordered: list[Sequence[Any]] = []
     for number, row in enumerate(rows, 1):
         folded = {fold(str(name)): value for name, value in row.items()}
         try:
@@ -117,7 +116,7 @@ def rows_in_order(rows: Sequence[Any], names: Sequence[Any]) -> list[Sequence[An
 
 
 def _from_columns(
-    insert: exp.Insert, statement: Insert, columns: Sequence[list[pa.Array[Any]]], rows: Sequence[Parameters]
+    insert: exp.Insert, statement: Insert, columns: Sequence[list[pa.Array[Any]]], rows: int
 ) -> Batch:
     types = _target_types(insert, statement.plan.fields)
     table: dict[str, pa.Array[Any]] = {}
@@ -128,16 +127,13 @@ def _from_columns(
             parts.append(f"CAST(v{len(table)} AS {type_name(kind)})")
             table[f"v{len(table)}"] = column
         selected.append(f"coalesce({', '.join(parts)})" if len(parts) > 1 else "".join(parts) or "NULL")
-    table["row"] = pa.nulls(len(rows), pa.bool_())  # there may be nothing but nulls
+    table["row"] = pa.nulls(rows, pa.bool_())  # there may be nothing but nulls
     name = _ROWS
     while fold(name) == fold(statement.name):
         name += "_"
-    return Batch(
-        f"INSERT INTO {insert.this.sql('duckdb', identify=True)} SELECT {', '.join(selected)} FROM {name}",
-        None,
-        name,
-        pa.table(table),
-    )
+    target = insert.this.sql("duckdb", identify=True)
+    text = f"INSERT INTO {target} SELECT {', '.join(selected)} FROM {name}"  # noqa: S608 (names are quoted)
+    return Batch(text, None, name, pa.table(table))
 
 
 def _target_types(insert: exp.Insert, fields: Sequence[Field]) -> list[pa.DataType]:
@@ -157,5 +153,5 @@ def _from_values(
             node.set("this", None)
     row = f"({', '.join(cell.sql('duckdb') for cell in cells)})"
     target = insert.this.sql("duckdb", identify=True)
-    text = f"INSERT INTO {target} VALUES {', '.join([row] * len(rows))}"
+    text = f"INSERT INTO {target} VALUES {', '.join([row] * len(rows))}"  # noqa: S608 (the user's own)
     return Batch(text, [value for values in rows_in_order(rows, names) for value in values])

@@ -10,7 +10,7 @@ from bamquery import errors
 from bamquery.errors import BamQueryError
 
 
-class Warning(Exception):  # noqa: A001 (PEP 249's name)
+class Warning(Exception):  # noqa: A001, N818 (PEP 249's name)
     """PEP 249 wants it; nothing raises it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 from sqlglot.dialects.duckdb import DuckDB
@@ -25,7 +26,7 @@ def with_dollars(text: str, parameters: Mapping[str, Any]) -> str:
         return text
     names = {fold(str(name)) for name in parameters}
     written = list(text)
-    for colon, name in zip(tokens, tokens[1:], strict=False):
+    for colon, name in pairwise(tokens):
         if (
             colon.token_type == TokenType.COLON
             and colon.end + 1 == name.start

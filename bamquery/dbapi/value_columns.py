@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _NULLS: Final = ("NaTType", "NAType")  # of pandas, which need not be there
 _KINDS: Final[Mapping[type[Any], str]] = MappingProxyType(
@@ -57,13 +58,9 @@ def _plain(value: Any) -> Any:
     """Python's own value in place of numpy's and of pandas' nulls."""
     if type(value).__name__ in _NULLS:
         return None
-    if (
-        type(value).__module__ == "numpy"
-        and getattr(value, "shape", None) == ()
-        and value.dtype.kind in "biufU"
-    ):
-        return value.item()
-    return value
+    if type(value).__module__ != "numpy" or getattr(value, "shape", None) != ():
+        return value
+    return value.item() if value.dtype.kind in "biufU" else value
 
 
 def _kind(value: Any) -> str | None:
@@ -81,11 +78,11 @@ def _integers(values: Sequence[Any]) -> pa.Array[Any]:
 
 
 def _decimals(values: Sequence[Any]) -> pa.Array[Any]:
-    column = pa.array(values)
+    column: pa.Array[Any] = pa.array(values)
     if not pa.types.is_decimal128(column.type):
         raise ValueError("more digits than a DECIMAL has")
     if column.type.scale < 0:
-        return column.cast(pa.decimal128(min(column.type.precision - column.type.scale, 38), 0))
+        return pc.cast(column, pa.decimal128(min(column.type.precision - column.type.scale, 38), 0))
     return column
 
 

@@ -6,7 +6,6 @@ import datetime
 import gc
 import threading
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -229,11 +228,3 @@ def test_ticks() -> None:
     assert dbapi.TimeFromTicks(1.5).microsecond == 500_000
     assert dbapi.TimestampFromTicks(0) == datetime.datetime.fromtimestamp(0)
     assert dbapi.Binary(b"x") == b"x"
-    assert Decimal(1) == cur_value("SELECT 1::DECIMAL(3,0)")
-
-
-def cur_value(text: str) -> object:
-    with dbapi.connect() as con:
-        row = con.cursor().execute(text).fetchone()
-        assert row is not None
-        return row[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import uuid
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -111,8 +112,6 @@ def test_all_rows_or_none(cur: dbapi.Cursor) -> None:
     with pytest.raises(dbapi.IntegrityError):
         cur.executemany("INSERT INTO t VALUES (?)", [(1,), (None,)])
     with pytest.raises(dbapi.ProgrammingError, match="pass str"):
-        import uuid
-
         cur.executemany("INSERT INTO t VALUES (?)", [(1,), (uuid.uuid4(),)])
     with pytest.raises(dbapi.ProgrammingError, match=r"row 2 of the values is a sequence of 2"):
         cur.executemany("INSERT INTO t VALUES (?)", [(1,), (1, 2)])

@@ -47,7 +47,7 @@ def batch(session: Session, operation: str, rows: Sequence[Parameters]) -> Batch
     names = _names(insert, cells, rows)
     (statement,) = session.statements.bind(operation, session.catalog({}), rows[0])  # with all its errors
     assert isinstance(statement, Insert)
-    if len(names) == len(cells):
+    if all(isinstance(cell, exp.Placeholder) for cell in cells):
         columns = [value_columns(column) for column in zip(*rows_in_order(rows, names), strict=True)]
         if None not in columns:
             known = [column for column in columns if column is not None]

@@ -127,7 +127,7 @@ class Cursor:
 
     def close(self) -> None:
         """Stop the query and let go of the table versions it reads; closing twice is harmless."""
-        self._forget()
+        self._stop()
         self._closed = True
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -150,10 +150,10 @@ class Cursor:
 
     def _begin(self) -> None:
         self._require_open()
-        self._forget()
-
-    def _forget(self) -> None:
+        self._stop()
         self.description, self.rowcount = None, -1
+
+    def _stop(self) -> None:
         rows, batches = self._rows, self._batches
         self._rows = self._batches = None
         for running in (rows, batches):

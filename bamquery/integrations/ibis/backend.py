@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 import ibis.common.exceptions as exc
-import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import ibis.expr.schema as sch
 import ibis.expr.types as ir
@@ -19,13 +18,12 @@ import sqlglot.expressions as sge
 from ibis import util
 from ibis.backends import CanListDatabase, DirectExampleLoader, HasCurrentDatabase, UrlFromPath
 from ibis.backends.sql import SQLBackend
-from ibis.formats.pandas import PandasData
-from ibis.formats.pyarrow import PyArrowData
 
 import bamquery
 import bamquery.connection
 from bamquery import dbapi
 from bamquery.integrations.ibis.compiler import compiler
+from bamquery.integrations.ibis.frames import conformed, pandas_frame
 from bamquery.naming import fold
 
 if TYPE_CHECKING:
@@ -295,17 +293,17 @@ class Backend(SQLBackend, CanListDatabase, HasCurrentDatabase, UrlFromPath, Dire
 
     # Files.
 
-    def read_parquet(self, paths: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
+    def read_parquet(self, path: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
         """Parquet files as a table of this connection; nothing is copied."""
-        return self._read("read_parquet", paths, table_name, kwargs)
+        return self._read("read_parquet", path, table_name, kwargs)
 
-    def read_csv(self, paths: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
+    def read_csv(self, path: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
         """CSV files as a table of this connection; nothing is copied. `kwargs` are `read_csv`'s in SQL."""
-        return self._read("read_csv", paths, table_name, kwargs)
+        return self._read("read_csv", path, table_name, kwargs)
 
-    def read_json(self, paths: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
+    def read_json(self, path: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
         """JSON files as a table of this connection; nothing is copied. `kwargs` are `read_json`'s in SQL."""
-        return self._read("read_json", paths, table_name, kwargs)
+        return self._read("read_json", path, table_name, kwargs)
 
     def _read(self, function: str, paths: Any, name: str | None, options: Mapping[str, Any]) -> ir.Table:
         name = name or util.gen_name(function)
@@ -320,6 +318,15 @@ class Backend(SQLBackend, CanListDatabase, HasCurrentDatabase, UrlFromPath, Dire
 
     # Runs.
 
+    def _create_cached_table(self, name: str, expr: ir.Table) -> ir.Table:
+        """What `cache()` keeps: rows in memory, which no other process sees and which go with the connection."""
+        self._memory.add(name)
+        self.con.native_connection.register(name, self.to_pyarrow(expr.as_table()))
+        return self.table(name)
+
+    def _drop_cached_table(self, name: str) -> None:
+        self.con.native_connection.unregister(name)
+
     def _register_udfs(self, expr: ir.Expr) -> None:
         for node in expr.op().find((ops.ScalarUDF, ops.AggUDF)):
             if node.__input_type__.name != "BUILTIN":
@@ -329,7 +336,11 @@ class Backend(SQLBackend, CanListDatabase, HasCurrentDatabase, UrlFromPath, Dire
 
     def _register_in_memory_table(self, op: ops.InMemoryTable) -> None:
         self._memory.add(op.name)
-        self.con.native_connection.register(op.name, op.data.to_pyarrow(op.schema))
+        try:
+            rows = op.data.to_pyarrow_dataset(op.schema)
+        except AttributeError:  # of what is no dataset
+            rows = op.data.to_pyarrow(op.schema)
+        self.con.native_connection.register(op.name, rows)
 
     def _make_memtable_finalizer(self, name: str) -> Any:
         native = self.con.native_connection
@@ -360,7 +371,7 @@ class Backend(SQLBackend, CanListDatabase, HasCurrentDatabase, UrlFromPath, Dire
         def batches() -> Iterator[pa.RecordBatch]:
             with contextlib.closing(cursor):
                 for batch in cursor.fetch_record_batch():
-                    table = PyArrowData.convert_table(pa.Table.from_batches([batch]), schema)
+                    table = conformed(pa.Table.from_batches([batch]), schema)
                     yield from table.to_batches(max_chunksize=chunk_size)
 
         return pa.RecordBatchReader.from_batches(wanted, batches())
@@ -375,9 +386,9 @@ class Backend(SQLBackend, CanListDatabase, HasCurrentDatabase, UrlFromPath, Dire
         **kwargs: Any,
     ) -> Any:
         """The answer as an Arrow table, column or scalar."""
-        cursor, _ = self._run(expr, params, limit)
+        cursor, schema = self._run(expr, params, limit)
         with contextlib.closing(cursor):
-            return expr.__pyarrow_result__(cursor.fetch_arrow_table())
+            return expr.__pyarrow_result__(conformed(cursor.fetch_arrow_table(), schema))
 
     def execute(
         self,
@@ -392,8 +403,7 @@ class Backend(SQLBackend, CanListDatabase, HasCurrentDatabase, UrlFromPath, Dire
         cursor, schema = self._run(expr, params, limit)
         with contextlib.closing(cursor):
             table = cursor.fetch_arrow_table()
-        frame = PandasData.convert_table(_frame(table), schema)
-        return expr.__pandas_result__(frame)
+        return expr.__pandas_result__(pandas_frame(table, schema))
 
     # Names.
 
@@ -410,25 +420,8 @@ class Backend(SQLBackend, CanListDatabase, HasCurrentDatabase, UrlFromPath, Dire
 def _schema(cursor: dbapi.Cursor) -> sch.Schema:
     """Of what DESCRIBE says."""
     return sch.Schema(
-        {name: _ibis_type(kind, nullable=null == "YES") for name, kind, null, *_ in cursor.fetchall()}
+        {
+            name: compiler.type_mapper.from_string(kind, nullable=null == "YES")
+            for name, kind, null, *_ in cursor.fetchall()
+        }
     )
-
-
-def _ibis_type(kind: str, *, nullable: bool) -> dt.DataType:
-    if kind == "TIME_NS":
-        return dt.Time(nullable=nullable)
-    found: dt.DataType = compiler.type_mapper.from_string(kind, nullable=nullable)
-    return found
-
-
-def _frame(table: pa.Table) -> pandas.DataFrame:
-    """Python's values where there are nulls, so that no integer becomes a float on the way."""
-    import pandas  # noqa: PLC0415 (only who asks for frames needs it)
-
-    columns = {
-        place: column.to_pylist() if column.null_count or pa.types.is_dictionary(column.type) else column.to_pandas()
-        for place, column in enumerate(table.columns)
-    }
-    frame = pandas.DataFrame(columns, index=range(table.num_rows))
-    frame.columns = table.column_names
-    return frame

@@ -97,10 +97,6 @@ class BamQueryDdlCompiler(compiler.DDLCompiler):
         """Refused, or left out."""
         return self._leave_out("CHECK", constraint.table)
 
-    def visit_table_or_column_check_constraint(self, constraint: Any, **kw: Any) -> Any:
-        """Refused, or left out."""
-        return self._leave_out("CHECK", constraint.table)
-
     def visit_column_check_constraint(self, constraint: Any, **kw: Any) -> str:
         """Refused, or left out."""
         self._leave_out("CHECK", constraint.parent.table)

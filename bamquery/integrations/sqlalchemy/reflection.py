@@ -45,6 +45,7 @@ class Reflection(DefaultDialect):
         """None: there are no temporary views."""
         return []
 
+    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
     def has_table(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:

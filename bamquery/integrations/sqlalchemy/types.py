@@ -14,6 +14,8 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql import sqltypes
 from sqlalchemy.types import TypeEngine
 
+from bamquery.plan import interval_text
+
 
 class TINYINT(types.Integer):
     """A signed integer of 8 bits."""
@@ -94,6 +96,10 @@ class INTERVAL(sqltypes.NativeForEmulated, sqltypes._AbstractInterval):
         """SQLAlchemy's type for any database."""
         return types.Interval(native=True)
 
+    def literal_processor(self, dialect: Dialect) -> Callable[[Any], str]:
+        """To a constant."""
+        return _interval
+
     @property
     def python_type(self) -> type[Any]:
         """`timedelta`."""
@@ -126,6 +132,11 @@ class TextUuid(types.Uuid[Any]):
     def literal_processor(self, dialect: Dialect) -> Callable[[Any], str]:
         """To a text in quotes."""
         return lambda value: f"'{uuid.UUID(str(value))}'"
+
+
+def _interval(value: datetime.timedelta) -> str:
+    text = interval_text.write(0, value.days, value.seconds * 10**6 + value.microseconds)
+    return f"CAST('{text}' AS INTERVAL)"
 
 
 _TYPES: Final[Mapping[str, Callable[..., TypeEngine[Any]]]] = MappingProxyType(

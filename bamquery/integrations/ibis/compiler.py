@@ -9,7 +9,6 @@ import ibis.expr.operations as ops
 import sqlglot.expressions as sge
 from ibis.backends.sql.compilers.duckdb import DuckDBCompiler
 from ibis.backends.sql.datatypes import DuckDBType
-
 from ibis.common.exceptions import UnsupportedBackendType
 from ibis.expr.operations.core import Value
 from ibis.expr.rewrites import lower_stringslice
@@ -76,11 +75,17 @@ class BamQueryCompiler(DuckDBCompiler):
         """The exact one, of which there is one way to compute it."""
         return self.visit_Quantile(op, arg=arg, quantile=quantile, where=where)
 
+    def visit_ApproxMedian(self, op: Any, *, arg: Any, where: Any) -> Any:  # noqa: N802
+        """The exact one."""
+        return self.visit_Median(op, arg=arg, where=where)
+
     def visit_FindInSet(self, op: Any, *, needle: Any, values: Any) -> Any:  # noqa: N802
         """The place of the first equal value, from 1; 0 where there is none."""
         if not values:
             return sge.convert(0)
-        cases = [sge.If(this=needle.eq(value), true=sge.convert(place)) for place, value in enumerate(values, 1)]
+        cases = [
+            sge.If(this=needle.eq(value), true=sge.convert(place)) for place, value in enumerate(values, 1)
+        ]
         found = sge.Case(ifs=cases, default=sge.convert(0))
         return self.if_(needle.is_(sge.Null()), sge.Null(), found)
 

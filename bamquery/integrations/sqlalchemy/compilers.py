@@ -51,7 +51,7 @@ class BamQueryCompiler(compiler.SQLCompiler):
             arguments.append(self.render_literal_value("".join(dict.fromkeys(options)), types.String()))
         return f"{function}({', '.join(arguments)})"
 
-    def visit_aggregate_strings_func(self, fn: Any, **kw: Any) -> str:  # type: ignore[override]
+    def visit_aggregate_strings_func(self, fn: Any, **kw: Any) -> str:
         """`string_agg`."""
         kw.pop("use_function_name", None)
         return super().visit_aggregate_strings_func(fn, use_function_name="string_agg", **kw)
@@ -62,7 +62,7 @@ class BamQueryCompiler(compiler.SQLCompiler):
 
 
 class BamQueryDdlCompiler(compiler.DDLCompiler):
-    """CREATE TABLE and the like. A constraint that BamQuery does not hold is refused, or left out if told so."""
+    """CREATE TABLE and the like; a constraint that BamQuery does not hold is refused, or left out if told."""
 
     def visit_create_table(self, create: Any, **kw: Any) -> str:
         """Refuse all that cannot be before there is a table."""
@@ -135,7 +135,9 @@ class BamQueryDdlCompiler(compiler.DDLCompiler):
 
     def _leave_out(self, what: str, table: schema.Table) -> None:
         if not self._omits:
-            raise exc.CompileError(f'table "{table.name}" has a {what}, which BamQuery does not hold: {_WAY_OUT}')
+            raise exc.CompileError(
+                f'table "{table.name}" has a {what}, which BamQuery does not hold: {_WAY_OUT}'
+            )
 
 
 class BamQueryTypeCompiler(compiler.GenericTypeCompiler):

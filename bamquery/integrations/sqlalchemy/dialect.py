@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import exc, pool, types, util
 from sqlalchemy.engine import URL
@@ -19,8 +19,8 @@ from bamquery.integrations.sqlalchemy.compilers import (
 from bamquery.integrations.sqlalchemy.reflection import SCHEMA, Reflection
 from bamquery.integrations.sqlalchemy.types import INTERVAL, ExactNumeric, TextUuid
 
-_MEMORY = ":memory:"
-_AUTOCOMMIT = "AUTOCOMMIT"
+_MEMORY: Final = ":memory:"
+_AUTOCOMMIT: Final = "AUTOCOMMIT"
 
 
 class BamQueryDialect(Reflection):

@@ -27,12 +27,12 @@ class Reflection(DefaultDialect):
         """Whether it is that one."""
         return fold(schema_name) == SCHEMA
 
-    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    @reflection.cache
     def get_table_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:
         """All tables."""
         return _native(connection).tables if _is_main(schema) else []
 
-    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    @reflection.cache
     def get_view_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:
         """All views."""
         return _native(connection).views if _is_main(schema) else []
@@ -45,14 +45,14 @@ class Reflection(DefaultDialect):
         """None: there are no temporary views."""
         return []
 
-    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    @reflection.cache
     def has_table(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> bool:
         """Whether there is a table or view of that name."""
         return _is_main(schema) and _find(connection, table_name) is not None
 
-    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    @reflection.cache
     def get_columns(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
@@ -75,7 +75,7 @@ class Reflection(DefaultDialect):
             for column in described
         ]
 
-    @reflection.cache  # type: ignore[untyped-decorator,unused-ignore]
+    @reflection.cache
     def get_view_definition(
         self, connection: Connection, view_name: str, schema: str | None = None, **kw: Any
     ) -> str:
@@ -93,7 +93,9 @@ class Reflection(DefaultDialect):
         _require(connection, table_name, schema)
         return {"constrained_columns": [], "name": None}
 
-    def _none(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> list[Any]:
+    def _none(
+        self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
+    ) -> list[Any]:
         """None: BamQuery has none."""
         _require(connection, table_name, schema)
         return []

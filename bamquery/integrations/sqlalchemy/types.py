@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import types
 from sqlalchemy.engine.interfaces import Dialect
-from sqlalchemy.sql import sqltypes
+from sqlalchemy.sql import sqltypes, type_api
 from sqlalchemy.types import TypeEngine
 
 from bamquery.plan import interval_text
@@ -77,19 +77,19 @@ class TIME_NS(types.TIME):  # noqa: N801 (SQL's name)
     __visit_name__ = "TIME_NS"
 
 
-class INTERVAL(sqltypes.NativeForEmulated, sqltypes._AbstractInterval):
+class INTERVAL(type_api.NativeForEmulated, sqltypes._AbstractInterval):
     """Months, days and a time, as `timedelta`; in expressions, not in tables."""
 
     __visit_name__ = "INTERVAL"
     native = True
 
     @classmethod
-    def adapt_emulated_to_native(cls, interval: Any, **kwargs: Any) -> INTERVAL:
+    def adapt_emulated_to_native(cls, impl: Any, **kw: Any) -> INTERVAL:
         """In place of SQLAlchemy's own, which keeps timestamps since 1970."""
         return cls()
 
     @property
-    def _type_affinity(self) -> type[TypeEngine[Any]]:
+    def _type_affinity(self) -> type[types.Interval]:
         return types.Interval
 
     def as_generic(self, allow_nulltype: bool = False) -> types.Interval:

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-
 from sqlalchemy.testing.plugin.pytestplugin import *  # noqa: F403
 from sqlalchemy.testing.provision import update_db_opts
 
@@ -20,7 +19,7 @@ def _options(db_url: Any, db_opts: Any, options: Any) -> None:
 
 
 @event.listens_for(Engine, "before_cursor_execute", retval=True)
-def _empty(conn: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> Any:
+def _empty(conn: Any, cursor: Any, statement: str, parameters: Any, *context: Any) -> Any:
     """SQLAlchemy's fixtures empty tables between tests by DELETE."""
     if statement.startswith("DELETE FROM ") and "WHERE" not in statement:
         name = statement.removeprefix("DELETE FROM ").strip()

@@ -19,13 +19,24 @@ OPEN = (
     *("standalone_binds", "nullsordering", "unicode_ddl", "order_by_label_with_expression"),
     *("implicit_default_schema", "like_escapes", "unusual_column_name_characters"),
     *("supports_bitwise_or", "supports_bitwise_and", "supports_bitwise_not", "supports_bitwise_shift"),
-    *("group_by_complex_expression", "insert_from_select", "multivalues_inserts", "symbol_names_w_double_quote"),
+    *(
+        "group_by_complex_expression",
+        "insert_from_select",
+        "multivalues_inserts",
+        "symbol_names_w_double_quote",
+    ),
     *("table_value_constructor", "mod_operator_as_percent_sign", "precision_generic_float_type"),
 )
 CLOSED = (
     # DELETE, UPDATE and RETURNING are not there.
     *("sane_rowcount", "sane_multi_rowcount", "delete_returning", "insert_returning", "update_returning"),
-    *("ctes_with_update_delete", "ctes_on_dml", "update_from", "delete_from", "update_where_target_in_subquery"),
+    *(
+        "ctes_with_update_delete",
+        "ctes_on_dml",
+        "update_from",
+        "delete_from",
+        "update_where_target_in_subquery",
+    ),
     # Neither are keys, indexes, other constraints and generated values.
     "primary_key_constraint_reflection",
     *("foreign_key_constraint_reflection", "unique_constraint_reflection", "check_constraint_reflection"),

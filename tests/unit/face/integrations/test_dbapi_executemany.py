@@ -103,7 +103,13 @@ def test_expressions_and_constants_among_the_values(cur: dbapi.Cursor) -> None:
     cur.executemany("INSERT INTO t VALUES (upper(?), ? + 1, 'k')", [("x", 1), ("y", 2)])
     cur.executemany("INSERT INTO t (b, a, c) VALUES (2 + ?, ?, ?)", [(3, "a", "c")])
     cur.executemany("INSERT INTO t VALUES (DEFAULT, $b, $b)", [{"b": 5}, {"b": 6}])
-    assert cur.execute("FROM t").fetchall() == [("X", 2, "k"), ("Y", 3, "k"), ("a", 5, "c"), ("d", 5, "5"), ("d", 6, "6")]
+    assert cur.execute("FROM t").fetchall() == [
+        ("X", 2, "k"),
+        ("Y", 3, "k"),
+        ("a", 5, "c"),
+        ("d", 5, "5"),
+        ("d", 6, "6"),
+    ]
 
 
 def test_all_rows_or_none(cur: dbapi.Cursor) -> None:

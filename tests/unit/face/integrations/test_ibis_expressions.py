@@ -31,7 +31,9 @@ EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
     "between": lambda t: t.filter(_.trip_distance.between(2, 3)).select("trip_distance"),
     "distinct": lambda t: t.select("payment_type", "vendor_id").distinct(),
     "distinct on": lambda t: t.order_by("trip_distance").distinct(on="payment_type").select("payment_type"),
-    "order by": lambda t: t.order_by(_.fare_amount.desc(), _.tip_amount, _.pickup).select("fare_amount").head(9),
+    "order by": lambda t: (
+        t.order_by(_.fare_amount.desc(), _.tip_amount, _.pickup).select("fare_amount").head(9)
+    ),
     "limit offset": lambda t: t.order_by("pickup", "fare_amount").select("pickup").limit(5, offset=7),
     "count": lambda t: t.count(),
     "nunique": lambda t: t.payment_type.nunique(),
@@ -57,8 +59,11 @@ EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
     "any all": lambda t: t.aggregate(a=(_.tip_amount > 50).any(), b=(_.tip_amount >= 0).all()),
     "argmax": lambda t: t.aggregate(far=_.trip_distance.argmax(_.total_amount)),
     "mode": lambda t: t.payment_type.mode(),
-    "group concat": lambda t: t.select("payment_type").distinct().payment_type.cast("string").group_concat(
-        ",", order_by=_.payment_type
+    "group concat": lambda t: (
+        t.select("payment_type")
+        .distinct()
+        .payment_type.cast("string")
+        .group_concat(",", order_by=_.payment_type)
     ),
     "bit or": lambda t: t.payment_type.bit_or(),
     "approx nunique is exact": lambda t: t.select("payment_type").distinct().payment_type.approx_nunique(),
@@ -70,10 +75,14 @@ EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
     "semi join": lambda t: t.semi_join(codes(t), "payment_type").count(),
     "anti join": lambda t: t.anti_join(codes(t), "payment_type").count(),
     "cross join": lambda t: small(t).cross_join(codes(t)).count(),
-    "join on inequality": lambda t: (s := small(t)).join(c := codes(t), s.payment_type < c.payment_type).count(),
-    "asof join": lambda t: t.select(at=_.pickup, fare=_.fare_amount)
-    .asof_join(t.filter(_.tip_amount > 10).group_by(at=_.pickup).agg(tip=_.tip_amount.max()), "at")
-    .select("at", "fare", "tip"),
+    "join on inequality": lambda t: (
+        (s := small(t)).join(c := codes(t), s.payment_type < c.payment_type).count()
+    ),
+    "asof join": lambda t: (
+        t.select(at=_.pickup, fare=_.fare_amount)
+        .asof_join(t.filter(_.tip_amount > 10).group_by(at=_.pickup).agg(tip=_.tip_amount.max()), "at")
+        .select("at", "fare", "tip")
+    ),
     "union": lambda t: small(t).union(small(t)),
     "union distinct": lambda t: small(t).union(small(t), distinct=True),
     "intersect": lambda t: small(t).select("payment_type").intersect(codes(t).select("payment_type")),
@@ -87,14 +96,20 @@ EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
     "lag lead": lambda t: small(t).mutate(
         a=_.n.lag().over(order_by=_.payment_type), b=_.n.lead().over(order_by=_.payment_type)
     ),
-    "group window": lambda t: t.group_by("payment_type").mutate(share=_.fare_amount / _.fare_amount.sum())
-    .aggregate(s=_.share.sum().round(6)),
+    "group window": lambda t: (
+        t.group_by("payment_type")
+        .mutate(share=_.fare_amount / _.fare_amount.sum())
+        .aggregate(s=_.share.sum().round(6))
+    ),
     "rows frame": lambda t: small(t).mutate(
         m=_.n.mean().over(ibis.window(preceding=1, following=1, order_by=_.payment_type))
     ),
     "ntile": lambda t: small(t).mutate(q=ibis.ntile(2).over(order_by=_.payment_type)),
-    "qualify": lambda t: t.filter(_.fare_amount == _.fare_amount.max().over(group_by=_.payment_type))
-    .select("payment_type", "fare_amount").distinct(),
+    "qualify": lambda t: (
+        t.filter(_.fare_amount == _.fare_amount.max().over(group_by=_.payment_type))
+        .select("payment_type", "fare_amount")
+        .distinct()
+    ),
     "first last": lambda t: small(t).mutate(
         a=_.n.first().over(order_by=_.payment_type), b=_.n.last().over(order_by=_.payment_type)
     ),
@@ -111,7 +126,9 @@ EXPRESSIONS: dict[str, Callable[[Any], Any]] = {
     "greatest least": lambda t: one(t, ibis.greatest(_.fare_amount, 10.0) - ibis.least(_.tip_amount, 1.0)),
     "clip": lambda t: one(t, _.fare_amount.clip(lower=5, upper=20)),
     "nullif": lambda t: one(t, _.tip_amount.nullif(0)),
-    "case": lambda t: one(t, ibis.cases((_.payment_type == 1, "card"), (_.payment_type == 2, "cash"), else_="?")),
+    "case": lambda t: one(
+        t, ibis.cases((_.payment_type == 1, "card"), (_.payment_type == 2, "cash"), else_="?")
+    ),
     "ifelse": lambda t: one(t, (_.tip_amount > 0).ifelse("tip", "none")),
     "bucket": lambda t: one(t, _.trip_distance.bucket([0, 1, 5, 100])),
     "histogram": lambda t: one(t, _.fare_amount.between(0, 5).cast("int64")),
@@ -175,7 +192,13 @@ def one(t: Any, expression: Any) -> Any:
 
 
 def text(t: Any, expression: Any) -> Any:
-    return t.limit(1).select(k=_.payment_type * 0).cross_join(codes(t)).select("word").select("word", x=expression)
+    return (
+        t.limit(1)
+        .select(k=_.payment_type * 0)
+        .cross_join(codes(t))
+        .select("word")
+        .select("word", x=expression)
+    )
 
 
 def renamed(table: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CatalogError, SqlError
@@ -10,13 +11,14 @@ from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Source
 from bamquery.plan.statements import Query
 from bamquery.sql_frontend.statements import bind
-from bamquery.storage.database import Database
-from bamquery.storage.evolution import ColumnRule
-from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
-from bamquery.storage.snapshot import Snapshot
-from bamquery.storage.stored_view import StoredView
 from bamquery.views import View, renamed
+
+if TYPE_CHECKING:
+    from bamquery.storage.database import Database
+    from bamquery.storage.evolution import ColumnRule
+    from bamquery.storage.snapshot import Snapshot
+    from bamquery.storage.stored_view import StoredView
 
 
 class StatementCatalog:
@@ -151,6 +153,8 @@ class StatementCatalog:
         Raises:
             IngestError: there are none, or they cannot be read as one table.
         """
+        from bamquery.storage.ingest.opening import open_source  # noqa: PLC0415 (many queries name no file)
+
         self._has_others = True
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -39,6 +40,7 @@ _SUBCOMMANDS_HELP: Final = """\
 other commands:
   bamquery taxi ...         load or make taxi trips, run and draw Q1 to Q5
   bamquery check DB         read everything back and compare checksums
+  bamquery report DB SQL    run a query, write a page of what it did
   bamquery bench ...        measure loading, queries, queues, page cache and array
   bamquery doctor [PATH]    say what this machine has and lacks
 
@@ -71,6 +73,8 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
     try:
         subcommand = _SUBCOMMANDS.get(arguments[0]) if arguments else None
+        if subcommand:
+            collect_garbage()
         status = subcommand(arguments[1:]) if subcommand else query(arguments)
         sys.stdout.flush()
         return status
@@ -89,6 +93,13 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED
 
 
+def collect_garbage() -> None:
+    """From now on, where the start of the command put it off; what there is by now will stay."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
+
+
 def query(arguments: Sequence[str]) -> int:
     """`bamquery [DB] [-c SQL]`."""
     parser = _parser()
@@ -105,6 +116,7 @@ def query(arguments: Sequence[str]) -> int:
     from bamquery.connection import connect  # noqa: PLC0415
     from bamquery.outputs import open_output  # noqa: PLC0415
 
+    collect_garbage()
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
     if options.device is not None:
@@ -173,8 +185,14 @@ def _doctor(arguments: Sequence[str]) -> int:
     return doctor(arguments)
 
 
+def _report(arguments: Sequence[str]) -> int:
+    from bamquery.report.command_line import main as report  # noqa: PLC0415
+
+    return report(arguments)
+
+
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
-    {"taxi": _taxi, "check": check, "bench": _bench, "doctor": _doctor}
+    {"taxi": _taxi, "check": check, "bench": _bench, "doctor": _doctor, "report": _report}
 )
 
 

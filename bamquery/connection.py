@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from bamquery.catalog import StatementCatalog
 from bamquery.engine.devices import open_device
@@ -13,21 +13,19 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import SqlError, within_depth
 from bamquery.naming import fold
 from bamquery.plan.nodes import Scan, Source
-from bamquery.progress import progress_bar
 from bamquery.python_tables import caller_tables, python_source
 from bamquery.relations.relation import Relation
 from bamquery.session import Cancellation, Session
-from bamquery.sql_frontend.binder_defaults import default_values
 from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.text import sql_text
 from bamquery.statements import run_statement
-from bamquery.storage.check import CheckReport
 from bamquery.storage.database import Database
-from bamquery.storage.ingest import ingest, open_source
-from bamquery.storage.optimize import OptimizeReport
-from bamquery.storage.types import settle_nulls
-from bamquery.storage.vacuum import VacuumReport
 from bamquery.views import inline
+
+if TYPE_CHECKING:
+    from bamquery.storage.check import CheckReport
+    from bamquery.storage.optimize import OptimizeReport
+    from bamquery.storage.vacuum import VacuumReport
 
 
 def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: object) -> Connection:
@@ -173,6 +171,12 @@ class Connection:
             CatalogError: the table exists, and `if_exists` is "error".
             ConflictError: another writer changed the table meanwhile.
         """
+        # Not before rows are loaded: a program that only asks would pay for it.
+        from bamquery.progress import progress_bar  # noqa: PLC0415
+        from bamquery.sql_frontend.binder_defaults import default_values  # noqa: PLC0415
+        from bamquery.storage.ingest import ingest, open_source  # noqa: PLC0415
+        from bamquery.storage.types import settle_nulls  # noqa: PLC0415
+
         database = self._session.database
         _name(name)
         if if_exists not in ("error", "append", "replace"):

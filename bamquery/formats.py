@@ -12,8 +12,7 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv as arrow_csv
-from pyarrow import ipc, parquet
+from pyarrow import ipc
 
 from bamquery.cells import is_number, texts
 from bamquery.errors import BamQueryError
@@ -28,6 +27,8 @@ Writer: TypeAlias = Callable[[Iterable[pa.RecordBatch], pa.Schema, BinaryIO], in
 
 def write_csv(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryIO) -> int:
     """With a header; strings in quotes, so that an empty one differs from NULL, which is nothing at all."""
+    from pyarrow import csv as arrow_csv  # noqa: PLC0415 (other formats need none of it)
+
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(schema.names)
     out.write(header.getvalue().encode())
@@ -76,6 +77,8 @@ def write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: Bin
     Raises:
         BamQueryError: Parquet has no such type; nothing was run.
     """
+    from pyarrow import parquet  # noqa: PLC0415 (other formats need none of it)
+
     target = parquet_schema(schema)
     with parquet.ParquetWriter(out, target, compression="zstd") as writer:
         return _write_batches(batches, target, writer.write_batch)

@@ -6,7 +6,6 @@ import io
 from collections.abc import Iterator
 
 import pyarrow as pa
-from rich.console import Console
 
 from bamquery.engine.profile import ScanProfile
 from bamquery.engine.settings import Settings
@@ -20,6 +19,8 @@ from bamquery.storage.ingest import Progress
 def progress_bar(settings: Settings) -> Progress:
     """A bar where standard error is a terminal, unless the setting says no."""
     if settings.progress is False:
+        from rich.console import Console  # noqa: PLC0415 (most statements have no bar)
+
         return Progress(Console(file=io.StringIO()))
     return Progress()
 

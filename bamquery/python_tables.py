@@ -12,7 +12,6 @@ from bamquery.errors import SqlError
 from bamquery.plan.nodes import Source
 from bamquery.relations.relation import Relation
 from bamquery.session import Session
-from bamquery.storage.ingest.opening import open_source
 from bamquery.views import View
 
 _NOTHING: Final = object()
@@ -30,6 +29,8 @@ def python_source(session: Session, name: str, what: Any) -> Source:
         IngestError: it is no table.
         SqlError: it is a relation of another connection.
     """
+    from bamquery.storage.ingest.opening import open_source  # noqa: PLC0415 (many queries name no object)
+
     if isinstance(what, Relation):
         return View(name, what.plan_of(session))
     return FileSource(open_source(what, by_need=True))

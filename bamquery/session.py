@@ -6,7 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bamquery.catalog import StatementCatalog
 from bamquery.engine.device import Device
@@ -16,8 +16,10 @@ from bamquery.errors import BamQueryError, UnsupportedError, within_depth
 from bamquery.plan.nodes import Plan, Source
 from bamquery.result import Result
 from bamquery.statement_cache import StatementCache
-from bamquery.storage.database import Database
-from bamquery.storage.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from bamquery.storage.database import Database
+    from bamquery.storage.snapshot import Snapshot
 
 _CPU: Final = "cpu"
 

@@ -22,7 +22,6 @@ from bamquery.plan.rewriting import transform_plan
 from bamquery.plan.statements import Query, Statement
 from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.statements import bind
-from bamquery.storage.snapshot import Snapshot
 
 _MOST_QUERIES: Final = 64
 _LONGEST_TEXT: Final = 1 << 16
@@ -148,5 +147,7 @@ def _place(key: str, table: StoredTable) -> _Place:
 
 def _version(table: StoredTable) -> tuple[str, int, datetime]:
     snapshot = table.snapshot
+    from bamquery.storage.snapshot import Snapshot  # noqa: PLC0415 (there is one by now)
+
     assert isinstance(snapshot, Snapshot)
     return snapshot.name, snapshot.version, snapshot.created_at

@@ -1,28 +1,26 @@
 """Runs bound statements: queries become relations, everything else is done at once."""
 
+# ruff: noqa: PLC0415 (what carries out a statement is imported with the first of its kind)
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from bamquery.copying import copy_to
-from bamquery.definitions import define, existing
-from bamquery.engine.explain import explain_profile
-from bamquery.engine.profile import QueryProfile
 from bamquery.engine.units import human_bytes, plural
 from bamquery.errors import ConflictError
 from bamquery.naming import fold
 from bamquery.plan import nodes, statements
-from bamquery.progress import progress_bar, watched
 from bamquery.relations.relation import Relation
 from bamquery.session import Session
-from bamquery.storage.table_writer import TableWriter
-from bamquery.storage.types import normalize_schema, settle_nulls
-from bamquery.summarizing import summarize
 from bamquery.type_names import type_name
 from bamquery.views import inline
+
+if TYPE_CHECKING:
+    from bamquery.engine.profile import QueryProfile
+    from bamquery.storage.table_writer import TableWriter
 
 
 def run_statement(session: Session, statement: statements.Statement) -> Relation:
@@ -45,10 +43,14 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
             | statements.RenameColumn()
             | statements.RenameTable()
         ):
+            from bamquery.definitions import define
+
             return _done(session, define(session.database, statement))
         case statements.Insert():
             return _insert(session, statement)
         case statements.DropTable(name=name, if_exists=if_exists):
+            from bamquery.definitions import existing
+
             if if_exists and not existing(session.database, name):
                 return _done(session, f'there is no table "{name}"')
             session.database.drop_table(name)
@@ -81,9 +83,13 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
             session.set(name, value)
             return _done(session, f"set {name}")
         case statements.CopyTo():
+            from bamquery.copying import copy_to
+
             rows, profile = copy_to(session, statement, inline(statement.plan))
             return _counted(session, rows, profile, f"wrote {statement.path}")
         case statements.Summarize():
+            from bamquery.summarizing import summarize
+
             return Relation(session, nodes.Values(summarize(session, statement, inline(statement.plan))))
         case statements.Reset(name=name):
             session.set(name, None)
@@ -93,6 +99,9 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
 
 
 def _create_table_as(session: Session, statement: statements.CreateTableAs) -> Relation:
+    from bamquery.definitions import existing
+    from bamquery.storage.types import normalize_schema, settle_nulls
+
     if statement.if_not_exists and (there := existing(session.database, statement.name)):
         return _done(session, there)
     plan = inline(statement.plan)
@@ -118,6 +127,8 @@ def _insert(session: Session, statement: statements.Insert) -> Relation:
 
 
 def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
+    from bamquery.progress import progress_bar, watched
+
     bar = progress_bar(session.settings)
     with session.run(plan) as result:
         for batch in watched(result, plan, f"Writing {writer.table}", bar):
@@ -130,6 +141,8 @@ def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProf
 
 
 def _explain(session: Session, statement: statements.Explain) -> str:
+    from bamquery.engine.explain import explain_profile
+
     inner = statement.statement
     if not statement.analyze:
         return Relation(session, inline(inner.plan)).explain()

@@ -1,5 +1,7 @@
 """Rows of Arrow batches as Python values."""
 
+# ruff: noqa: PLC0415 (most values need nothing computed)
+
 from __future__ import annotations
 
 import operator
@@ -9,9 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from bamquery.engine.cpu.casts.to_text import from_date, from_timestamp
 from bamquery.engine.time_units import units_per_day
 from bamquery.errors import BamQueryError, ExecutionError
 from bamquery.plan.nodes import Field
@@ -65,6 +65,8 @@ def _python_column(name: str, column: pa.Array[Any]) -> list[Any]:
     if pa.types.is_time(kind):
         return _times(column)
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        import pyarrow.compute as pc
+
         # as_py() would make pandas timestamps of these, or fail where pandas is missing.
         column = pc.cast(column, pa.timestamp("us", kind.tz), safe=False)
     try:
@@ -75,6 +77,8 @@ def _python_column(name: str, column: pa.Array[Any]) -> list[Any]:
 
 def _far_dates(column: pa.Array[Any]) -> list[Any]:
     """Dates or timestamps of which some are beyond Python's years, those as text."""
+    from bamquery.engine.cpu.casts.to_text import from_date, from_timestamp
+
     write = from_date if pa.types.is_date(column.type) else from_timestamp
     texts = write(column, pa.large_string()).values
 
@@ -88,6 +92,8 @@ def _far_dates(column: pa.Array[Any]) -> list[Any]:
 
 
 def _times(column: pa.Array[Any]) -> list[Any]:
+    import pyarrow.compute as pc
+
     column = pc.cast(column, pa.time64("us"), safe=False)
     values: list[Any] = column.to_pylist()
     at_end = pc.equal(column.view(pa.int64()), pa.scalar(units_per_day(column.type), pa.int64()))

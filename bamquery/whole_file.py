@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,7 +24,7 @@ def whole_file(target: Path) -> Iterator[BinaryIO]:
     if target.is_dir():
         raise StorageError("is a folder: name a file", target)
     draft = (
-        target if in_place else target.with_name(f".{target.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        target if in_place else target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     )
     try:
         with draft.open("wb") as file:

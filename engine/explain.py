@@ -30,9 +30,9 @@ def explain_plan(root: Operator[Any], device: str, notes: Sequence[str] = ()) ->
         if isinstance(operator, StoredScan) and isinstance(profile, ScanProfile):
             forecast = operator.forecast()
             expected = f"expected: {plural(forecast.rows, 'row')} of {plural(profile.rows_total, 'row')}"
-            scan = _scan_lines(profile, "yes" if profile.verify else "no")
+            scan = scan_lines(profile, "yes" if profile.verify else "no")
             return [*scan, expected, *_forecast_table(forecast.columns.values())]
-        return _detail_lines(profile)
+        return detail_lines(profile)
 
     lines += _tree(root.profile, root, lambda profile: "", details)
     return "\n".join(lines)
@@ -45,14 +45,14 @@ def explain_profile(profile: QueryProfile) -> str:
         head += f", operators held {human_bytes(profile.peak_memory)}"
     if profile.spilled:
         head += f", wrote {human_bytes(profile.spilled)} to files that did not fit"
-    lines = [head, *_io_lines(profile.io), *(f"note: {note}" for note in profile.notes)]
+    lines = [head, *io_lines(profile.io), *(f"note: {note}" for note in profile.notes)]
 
     def details(one: OperatorProfile, operator: Operator[Any] | None) -> list[str]:
         if isinstance(one, ScanProfile):
             scanned = f"scanned {one.rows_scanned:,} of {plural(one.rows_total, 'row')}"
             table = _column_table(one.columns.values())
-            return [*_scan_lines(one, one.verified), scanned, *table, *_queue_lines(one.queues)]
-        return _detail_lines(one)
+            return [*scan_lines(one, one.verified), scanned, *table, *_queue_lines(one.queues)]
+        return detail_lines(one)
 
     lines += _tree(profile.root, None, _measured, details)
     return "\n".join(lines)
@@ -87,7 +87,8 @@ def _tree(
     return lines
 
 
-def _io_lines(io: IoProfile) -> list[str]:
+def io_lines(io: IoProfile) -> list[str]:
+    """What was read, and of which files nobody counts it."""
     lines = []
     if io.readers:
         amplification = _UNKNOWN if io.amplification is None else f"{io.amplification:.2f}"
@@ -107,10 +108,11 @@ def _io_lines(io: IoProfile) -> list[str]:
     return lines
 
 
-def _scan_lines(profile: ScanProfile, verified: str) -> list[str]:
+def scan_lines(profile: ScanProfile, verified: str) -> list[str]:
+    """What a scan says of itself, but for its columns."""
     asked = "" if profile.strategy == "auto" else f", strategy asked for: {profile.strategy}"
     return [
-        *_detail_lines(profile),
+        *detail_lines(profile),
         f"{profile.reader_path} reads of {human_bytes(profile.block_size)} blocks, "
         f"zone maps {'on' if profile.zone_maps else 'off'}, checksums verified: {verified}{asked}",
         *_volume_lines(profile.volume),
@@ -127,7 +129,7 @@ def _volume_lines(volume: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _detail_lines(profile: OperatorProfile) -> list[str]:
+def detail_lines(profile: OperatorProfile) -> list[str]:
     """What the operator says of itself, where it says something."""
     lines = []
     for name, value in profile.details.items():

@@ -6,6 +6,7 @@ fail is left to fail when it runs. `now()` is one moment for the whole plan.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -14,8 +15,6 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.engine.cancellation import asking
-from bamquery.engine.cpu.conditions import FORMS
-from bamquery.engine.cpu.expressions import evaluate
 from bamquery.engine.cpu.refusals import expression_refusals
 from bamquery.engine.text_bounds import TextBounds, bounded
 from bamquery.errors import ExecutionError
@@ -24,8 +23,8 @@ from bamquery.plan.expressions import Call, Cast, Expression, Literal, children,
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import children as below
 from bamquery.plan.rewriting import expressions_of, rewrite_everywhere
+from bamquery.plan.scalars import scalar
 
-_ROW: Any = pa.record_batch([pa.array([0])], names=["row"])
 _SMALL: Final = TextBounds(most=1 << 20)
 """A plan holds no larger texts."""
 _QUESTIONS: Final = 16
@@ -64,7 +63,7 @@ def moments_read() -> int:
 
 def _folder() -> Callable[[Expression], Expression]:
     """What folds a call or cast whose arguments are folded; its now() is when it was made."""
-    moment = Literal(pa.scalar(time.time_ns() // 1000, pa.int64()).cast(pa.timestamp("us", "UTC")))
+    moment = Literal(scalar(time.time_ns() // 1000, pa.timestamp("us", "UTC")))
 
     def rewrite(expression: Expression) -> Expression:
         if isinstance(expression, Call) and expression.function == "now":
@@ -83,16 +82,25 @@ def _constant(expression: Expression) -> Literal | None:
     known = evaluation.evaluate(expression)
     if known is not None:
         return known
+    # Few plans have what only a device computes.
+    from bamquery.engine.cpu.conditions import FORMS  # noqa: PLC0415
+    from bamquery.engine.cpu.expressions import evaluate  # noqa: PLC0415
+
     if isinstance(expression, Call) and expression.function in FORMS:
         return None
     if pa.types.is_dictionary(expression.type) or expression_refusals(expression):
         return None
     try:
         with bounded(_SMALL), asking(_little_patience()):
-            value: Any = evaluate(expression, _ROW)
+            value: Any = evaluate(expression, _row())
     except ExecutionError:
         return None
     return Literal(value[0] if isinstance(value, pa.Array) else value)
+
+
+@functools.cache
+def _row() -> pa.RecordBatch:
+    return pa.record_batch({"row": pa.nulls(1, pa.int64())})
 
 
 def _little_patience() -> Callable[[], None]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
@@ -74,6 +73,8 @@ def _narrowed(value: Expression, members: Members) -> tuple[Expression, Members]
         return value, members
     if not (pa.types.is_integer(kind) and pa.types.is_integer(members.type)):
         return None
+    import pyarrow.compute as pc  # noqa: PLC0415 (not before there are members)
+
     found: Any = members.values
     wrapped = pc.cast(found, kind, safe=False)
     same = pc.equal(pc.cast(wrapped, members.type, safe=False), found)

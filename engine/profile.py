@@ -13,11 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bamquery.engine.queue_profile import QueueProfile
 from bamquery.engine.units import ratio
 from bamquery.storage.block_reader import ReadCounters
+
+if TYPE_CHECKING:
+    from bamquery.engine.queue_profile import QueueProfile
+    from bamquery.engine.vector_map import VectorMap
 
 
 @dataclass
@@ -180,6 +183,8 @@ class ScanProfile(OperatorProfile):
     """What did not run as asked, and why."""
     queues: QueueProfile | None = None
     """Queue pairs that a GPU drove; None where it drove none."""
+    vector_map: VectorMap | None = None
+    """What was done with each vector, where the setting `profile_vectors` asks for it."""
     clock: ReadClock = field(default_factory=ReadClock)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -225,6 +230,7 @@ class ScanProfile(OperatorProfile):
                 "volume": dict(self.volume),
                 "columns": [column.to_dict() for column in self.columns.values()],
                 "queues": None if self.queues is None else self.queues.to_dict(),
+                "vector_map": None if self.vector_map is None else self.vector_map.to_dict(),
                 "notes": list(self.notes),
             }
 

@@ -64,6 +64,8 @@ class Settings:
     """Whether vectors that are read whole are compared with their CRC-32C; `all`: no others are read."""
     allow_cpu: bool = False
     """Whether queries that a GPU refuses run on the CPU instead."""
+    profile_vectors: bool = False
+    """Whether profiles record what was done with each vector of each column: a byte each."""
     progress: bool | None = None
     """Whether long statements show a progress bar; None: on a terminal."""
 
@@ -204,6 +206,7 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "allow_cpu": _parse_boolean,
         "strategy": _one_of("auto", "stream", "vectors", "blocks"),
         "verify_checksums": _parse_verification,
+        "profile_vectors": _parse_boolean,
         "progress": _parse_boolean,
     }
 )

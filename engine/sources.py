@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Generic
 import pyarrow as pa
 
 from bamquery.engine.device import Frame
-from bamquery.engine.table_statistics import TableStatistics
 from bamquery.plan.expressions import Expression
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.evolved_scan import SnapshotPart
+    from bamquery.engine.table_statistics import TableStatistics
     from bamquery.storage.ingest.source import IngestSource
     from bamquery.storage.snapshot import Snapshot
 
@@ -50,6 +50,8 @@ class StoredTable:
     @property
     def _known(self) -> TableStatistics:
         if self._statistics is None:
+            from bamquery.engine.table_statistics import TableStatistics  # noqa: PLC0415 (for guesses only)
+
             self._statistics = TableStatistics(self.snapshot.fragments, self.schema)
         return self._statistics
 

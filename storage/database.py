@@ -1,5 +1,7 @@
 """A database: a folder with a marker file and a folder of tables."""
 
+# ruff: noqa: PLC0415 (what reads, writes and tends tables is imported with the first that needs it)
+
 from __future__ import annotations
 
 import os
@@ -10,30 +12,30 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage import table_name
-from bamquery.storage.check import CheckReport, check_database
 from bamquery.storage.database_folder import MARKER, create_folder, read_marker, require_unused
-from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.filesystem import POSIX, FileSystem
 from bamquery.storage.locks import LockFile
-from bamquery.storage.manifest import Manifest, Operation
 from bamquery.storage.mapped_files import MAPPED_FILES
-from bamquery.storage.renaming import rename_table
-from bamquery.storage.snapshot import FragmentCache, Snapshot
-from bamquery.storage.stored_view import StoredView
-from bamquery.storage.table import Table
 from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, table_folders
-from bamquery.storage.table_writer import TableWriter
 from bamquery.storage.temporary import make_temporary
-from bamquery.storage.transaction import Transaction
-from bamquery.storage.types import require_stored_schema
-from bamquery.storage.vacuum import VacuumReport, remove_dead_folder, vacuum_database
+
+if TYPE_CHECKING:
+    from bamquery.storage.check import CheckReport
+    from bamquery.storage.evolution import ColumnRule
+    from bamquery.storage.manifest import Manifest, Operation
+    from bamquery.storage.snapshot import FragmentCache, Snapshot
+    from bamquery.storage.stored_view import StoredView
+    from bamquery.storage.table import Table
+    from bamquery.storage.table_writer import TableWriter
+    from bamquery.storage.transaction import Transaction
+    from bamquery.storage.vacuum import VacuumReport
 
 _KIND_TABLE: Final = "table"
 _KIND_VIEW: Final = "view"
@@ -113,6 +115,8 @@ class Database:
         Raises:
             CatalogError: nothing can have such a name. CorruptionError: its manifest is damaged.
         """
+        from bamquery.storage.snapshot import Snapshot
+
         folder = self._folder(name)
         pin = pin_latest(folder)
         if pin is None:
@@ -158,6 +162,8 @@ class Database:
             CatalogError: there is none of this name; suggests the nearest one.
             ConflictError: another writer committed at the same time.
         """
+        from bamquery.storage.transaction import Transaction
+
         folder = self._folder(name)
         pin = pin_latest(folder)
         manifest = None if pin is None else pin.manifest
@@ -180,6 +186,8 @@ class Database:
         Raises:
             CatalogError: there is none; suggests the nearest name.
         """
+        from bamquery.storage.table import Table
+
         folder = self._folder(name)
         manifest = folder.read_latest()
         if manifest is None or not manifest.is_table:
@@ -187,6 +195,8 @@ class Database:
         return Table(manifest.table, folder, self._filesystem, self._cache(folder))
 
     def _cache(self, folder: TableFolder) -> FragmentCache:
+        from bamquery.storage.snapshot import FragmentCache
+
         with self._lock:
             return self._caches.setdefault(folder.path, FragmentCache())
 
@@ -207,6 +217,9 @@ class Database:
             CatalogError: there is a table of this name, or no table can be called so.
             StorageError: tables cannot have this schema, or the folders cannot be made.
         """
+        from bamquery.storage.table_writer import TableWriter
+        from bamquery.storage.types import require_stored_schema
+
         folder = self._folder(name)
         require_stored_schema(schema)
         schema = pa.schema([pa.field(field.name, field.type) for field in schema])  # metadata stays behind
@@ -239,6 +252,8 @@ class Database:
             ConflictError: another writer committed at the same time; nothing was changed.
             StorageError: a table is being made all the while, or the file system failed.
         """
+        from bamquery.storage.renaming import rename_table
+
         source, target = self._folder(name), self._folder(new)
         manifest = source.read_latest()
         if manifest is None or manifest.dropped:
@@ -262,6 +277,8 @@ class Database:
 
     def _respell(self, folder: TableFolder, name: str) -> None:
         """The same name in other letters: a version like the one before."""
+        from bamquery.storage.transaction import Transaction
+
         pin = pin_latest(folder)
         manifest = None if pin is None else pin.manifest
         if pin is None or manifest is None or manifest.dropped:
@@ -287,12 +304,16 @@ class Database:
             CorruptionError: a manifest is damaged, so what it needs is unknown: nothing of that table was
                 removed; the others are done.
         """
+        from bamquery.storage.vacuum import vacuum_database
+
         self._require_open()
         MAPPED_FILES.forget(self.path)  # a file that is mapped keeps its room
         return vacuum_database(self._filesystem, self.path)
 
     def check(self, progress: Callable[[int, int], None] = lambda done, total: None) -> CheckReport:
         """Read every version and fragment back; `progress` hears of bytes checked and bytes in total."""
+        from bamquery.storage.check import check_database
+
         self._require_open()
         MAPPED_FILES.forget(self.path)  # pages that are mapped are not read from the device again
         return check_database(self.path, progress)
@@ -392,6 +413,8 @@ class Database:
     def _begin(
         self, folder: TableFolder, replaced: str | None, making: LockFile
     ) -> tuple[Transaction, Operation]:
+        from bamquery.storage.transaction import Transaction
+
         pin = pin_latest(folder)
         if pin is None:
             raise CorruptionError("missing: it was removed while the table was being created", folder.lock)
@@ -406,6 +429,8 @@ class Database:
 
     def _tidy(self, folder: TableFolder) -> None:
         """Remove the folders of a table that did not come to be, where nobody else uses them."""
+        from bamquery.storage.vacuum import remove_dead_folder
+
         with suppress(StorageError):
             remove_dead_folder(self._filesystem, self.path / MARKER, folder)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -69,7 +69,9 @@ def create_folder(folder: Path, filesystem: FileSystem) -> None:
         except StorageError:
             if not existed:
                 raise
-    draft = folder / f"{MARKER}.{secrets.randbits(TOKEN_BITS):0{TOKEN_BITS // 4}x}.tmp"
+    # Not `secrets`, which loads OpenSSL.
+    token = int.from_bytes(os.urandom(8)) % (1 << TOKEN_BITS)
+    draft = folder / f"{MARKER}.{token:0{TOKEN_BITS // 4}x}.tmp"
     try:
         _write_marker(draft, filesystem)
         try:

@@ -28,6 +28,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device", default="cpu", help="where what is tested on every device runs: cpu (the default), cuda:0"
     )
+    parser.addoption(
+        "--pictures", help="a folder for the pictures that docs show, made by tests that look at them"
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -43,6 +46,13 @@ def device_name(request: pytest.FixtureRequest) -> str:
     """The device that `--device` names, for tests of what every device does."""
     name = str(request.config.getoption("--device"))
     return "cuda:0" if name == "cuda" else name
+
+
+@pytest.fixture(scope="session")
+def pictures(request: pytest.FixtureRequest) -> Path | None:
+    """The folder that `--pictures` names."""
+    folder = request.config.getoption("--pictures")
+    return None if folder is None else Path(str(folder))
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from bamquery.naming import fold
+from bamquery.sql_frontend.dialect import BamQueryDialect
 
 _BEFORE: Final = frozenset(" \t\r\n(,=<>!+-*/%|&^~[")
 """What stands before a parameter; after anything else a colon is a slice, `x[1:n]`, or an alias, `a:b`."""
@@ -21,7 +21,7 @@ def with_dollars(text: str, parameters: Mapping[str, Any]) -> str:
     if ":" not in text:
         return text
     try:
-        tokens = DuckDB().tokenize(text)
+        tokens = BamQueryDialect().tokenize(text)
     except TokenError:  # which parsing it will say with the place
         return text
     names = {fold(str(name)) for name in parameters}

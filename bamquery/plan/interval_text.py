@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from fractions import Fraction
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _BLANKS: Final = " \t\n\v\f\r"
 _AMOUNT: Final = re.compile(r"\s*(-?)(\d+)(?:\.(\d*))?\s*([A-Za-z]*)", re.ASCII)
@@ -89,6 +91,8 @@ def _clock(match: re.Match[str]) -> int | None:
 
 def _add(totals: dict[str, int], match: re.Match[str]) -> bool:
     """Add an amount; False for a unit that there is not. A number alone counts seconds."""
+    from fractions import Fraction  # noqa: PLC0415 (most queries have no intervals)
+
     unit = _UNITS.get(match[4].lower() or "second")
     if unit is None:
         return False
@@ -116,7 +120,7 @@ def _add(totals: dict[str, int], match: re.Match[str]) -> bool:
 
 
 def _rounded(fraction: Fraction) -> int:
-    return int(fraction + Fraction(1, 2))
+    return (2 * fraction.numerator + fraction.denominator) // (2 * fraction.denominator)
 
 
 def write(months: int, days: int, microseconds: int) -> str:

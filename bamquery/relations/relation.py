@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.display import preview
-from bamquery.engine.explain import explain_plan, explain_profile
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
 from bamquery.plan.nodes import Limit
@@ -43,6 +41,8 @@ class Relation(RelationVerbs, RelationFrames, RelationRows):
     @within_depth()
     def explain(self, *, analyze: bool = False) -> str:
         """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
+        from bamquery.engine.explain import explain_plan, explain_profile  # noqa: PLC0415 (rarely asked for)
+
         if not analyze:
             result = self._session.run(self._plan, self._optimized)
             return explain_plan(result.operator, result.profile.device, result.profile.notes)
@@ -53,6 +53,8 @@ class Relation(RelationVerbs, RelationFrames, RelationRows):
 
     def __repr__(self) -> str:
         """The first rows as a table; only these are computed, as far as the query allows."""
+        from bamquery.display import preview  # noqa: PLC0415 (programs rarely look)
+
         if self.message:
             return self.message
         try:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from sqlglot import exp
 
 from bamquery.engine.folding import fold_expression
@@ -220,6 +219,8 @@ def _meant(call: exp.Anonymous, scope: Scope, sql: str) -> Sequence[ColumnRef]:
             return star_columns(argument, scope, sql, None)
         if not isinstance(argument, exp.Literal) or not argument.args["is_string"]:
             raise ValueError("COLUMNS() takes * or a regular expression")
+        import pyarrow.compute as pc  # noqa: PLC0415 (for patterns only)
+
         columns = [column for column, _ in scope.visible]
         names = [column.name for column in columns]
         found = pc.match_substring_regex(pa.array(names, pa.string()), argument.this).to_pylist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,19 +16,7 @@ from bamquery.sql_frontend.failures import placed
 from bamquery.sql_frontend.file_options import FileRequest, arguments, file_request
 from bamquery.sql_frontend.operators import explicit_cast, literal
 from bamquery.sql_frontend.positions import reason
-
-FILE_FUNCTIONS: Final = {
-    "read_parquet": "parquet",
-    "parquet_scan": "parquet",
-    "read_csv": "csv",
-    "read_csv_auto": "csv",
-    "read_json": "json",
-    "read_json_auto": "json",
-    "read_ndjson": "json",
-    "read_ndjson_auto": "json",
-    "read_arrow": "arrow",
-    "read_feather": "arrow",
-}
+from bamquery.sql_frontend.table_functions import FILE_FUNCTIONS
 
 
 def bind_file_function(node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Plan:

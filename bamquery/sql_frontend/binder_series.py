@@ -24,8 +24,6 @@ from bamquery.sql_frontend.operators import literal
 from bamquery.sql_frontend.scope import Scope
 from bamquery.sql_frontend.types import type_name
 
-SERIES_FUNCTIONS: Final = ("range", "generate_series")
-
 _BIGINT: Final = pa.int64()
 _ONE: Final = literal(1, _BIGINT)
 _ZERO: Final = literal(0, _BIGINT)

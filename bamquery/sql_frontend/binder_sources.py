@@ -1,5 +1,7 @@
 """What stands in FROM, and VALUES: plans with a scope over their columns."""
 
+# ruff: noqa: PLC0415 (joins, files and series are imported with the first of them)
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -16,10 +18,7 @@ from bamquery.naming import suggestion
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Plan, Project, Scan, SingleRow, Source, Values
 from bamquery.sql_frontend.binder_expressions import ExpressionBinder
-from bamquery.sql_frontend.binder_files import bind_file_function, bind_files
-from bamquery.sql_frontend.binder_joins import JoinBinder
 from bamquery.sql_frontend.binder_sample import sampled
-from bamquery.sql_frontend.binder_series import SERIES_FUNCTIONS, bind_series
 from bamquery.sql_frontend.binder_with import named_query
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.coercion import coerce, common_type
@@ -28,6 +27,7 @@ from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.operators import explicit_cast
 from bamquery.sql_frontend.positions import reason, start
 from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.table_functions import SERIES_FUNCTIONS
 from bamquery.sql_frontend.types import type_name
 
 _NOTHING: Final = Scope()
@@ -58,6 +58,8 @@ class SourceBinder:
                 with placed(self.sql, join):
                     raise ValueError("JOIN needs a FROM before it")
             return SingleRow(), _NOTHING
+        from bamquery.sql_frontend.binder_joins import JoinBinder
+
         joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
         try:
             return joiner.bind(self._bind_source(node.this), joins)
@@ -67,6 +69,8 @@ class SourceBinder:
             raise
 
     def _bind_source(self, source: exp.Expr) -> tuple[Plan, Scope]:
+        from bamquery.sql_frontend.binder_joins import JoinBinder
+
         joiner = JoinBinder(self.sql, self.make_binder, self._bind_source)
         alias = source.args.get("alias")
         match source:
@@ -185,11 +189,17 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
             return named, name.this
     if isinstance(name, exp.Identifier):
         if _is_single_quoted(name, sql):
+            from bamquery.sql_frontend.binder_files import bind_files
+
             return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
         source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     elif name.name.lower() in SERIES_FUNCTIONS:
+        from bamquery.sql_frontend.binder_series import bind_series
+
         return bind_series(name, sql), name.name.lower()
     else:
+        from bamquery.sql_frontend.binder_files import bind_file_function
+
         return bind_file_function(name, sql, catalog, SERIES_FUNCTIONS), name.name
     return Scan(source, tuple(range(len(source.schema)))), called
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from bamquery.plan.nodes import Source
-from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
+
+if TYPE_CHECKING:
+    from bamquery.plan.nodes import Source
+    from bamquery.storage.evolution import ColumnRule
 
 
 class Catalog(Protocol):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import TokenizerCore, TokenType
 
 _DIGITS: Final = r"\d+(?:_\d+)*"
@@ -99,11 +98,6 @@ class NumberScanner(TokenizerCore):
         self._add(TokenType.NUMBER, number[0].replace("_", ""))
 
 
-class NumberTokenizer(DuckDB.Tokenizer):
-    """DuckDB's tokens, with numbers and bytes of this module."""
-
-    HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
-
-    def _init_core(self) -> Any:
-        core = super()._init_core()
-        return NumberScanner(**{name: getattr(core, name) for name in _OPTIONS})
+def number_scanner(core: Any) -> NumberScanner:
+    """With what sqlglot has prepared for a core of its own."""
+    return NumberScanner(**{name: getattr(core, name) for name in _OPTIONS})

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.scalars import scalar
 from bamquery.plan.types import HUGEINT
 from bamquery.sql_frontend import interval_arithmetic
 from bamquery.sql_frontend.coercion import (
@@ -35,7 +36,7 @@ _TO_DAYS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16())
 
 def literal(value: object, kind: pa.DataType) -> Literal:
     """A constant of a type."""
-    return Literal(pa.scalar(value, kind))
+    return Literal(scalar(value, kind))
 
 
 def as_boolean(expression: Expression, what: str) -> Expression:

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import sqlglot.parser
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokenizer_core import TokenType
 
 from bamquery.errors import BamQueryError, Reason, SqlError
-from bamquery.sql_frontend.number_scanner import LiteralError, NumberTokenizer
+from bamquery.sql_frontend.dialect import BamQueryDialect
+from bamquery.sql_frontend.number_scanner import LiteralError
 from bamquery.sql_frontend.placing_parser import PlacedError
 from bamquery.sql_frontend.positions import line_and_column
 from bamquery.sql_frontend.strict_parser import StrictParser
-
-
-class _Dialect(DuckDB):
-    """DuckDB, but no statement is taken as a mere string."""
-
-    INDEX_OFFSET = 0  # what stands in brackets stays as it was written
-
-    class Tokenizer(NumberTokenizer):
-        COMMANDS: ClassVar[set[TokenType]] = set()
-        # In `?::INTEGER` a parameter is cast; no operator of DuckDB begins so. DIV is MySQL's.
-        KEYWORDS: ClassVar[dict[str, TokenType]] = {
-            text: kind for text, kind in DuckDB.Tokenizer.KEYWORDS.items() if text not in ("?::", "DIV")
-        }
-
-    Parser = StrictParser
 
 
 def parse(sql: str) -> list[exp.Expr]:
@@ -43,7 +25,7 @@ def parse(sql: str) -> list[exp.Expr]:
         raise BamQueryError(
             "sqlglot is compiled here, and BamQuery's parser cannot extend it so: pip uninstall sqlglotc"
         )
-    dialect = _Dialect()
+    dialect = BamQueryDialect()
     try:
         tokens = dialect.tokenize(sql)
         trees = StrictParser(dialect=dialect).parse(tokens, sql)

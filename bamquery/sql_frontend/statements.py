@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
@@ -30,12 +31,8 @@ from bamquery.plan.statements import (
     Vacuum,
 )
 from bamquery.sql_frontend import support, syntax
-from bamquery.sql_frontend.binder_copy import bind_copy_from, bind_copy_to
-from bamquery.sql_frontend.binder_insert import bind_insert
 from bamquery.sql_frontend.binder_query import bind_query
 from bamquery.sql_frontend.binder_sources import bind_table
-from bamquery.sql_frontend.binder_summarize import bind_summarize
-from bamquery.sql_frontend.binder_tables import bind_alter, bind_create_table, bind_create_view
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.coercion import coerce
 from bamquery.sql_frontend.failures import each, placed
@@ -92,6 +89,11 @@ def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | Creat
     if tree.args.get("replace") and tree.args.get("exists"):
         with placed(sql, tree.this):
             raise ValueError("CREATE OR REPLACE cannot be together with IF NOT EXISTS: leave one of them out")
+    from bamquery.sql_frontend.binder_tables import (  # noqa: PLC0415 (queries need none of it)
+        bind_create_table,
+        bind_create_view,
+    )
+
     if tree.args["kind"] == "VIEW":
         return bind_create_view(tree, sql, catalog)
     if tree.args.get("expression") is None:
@@ -204,18 +206,31 @@ def _setting(node: exp.Expr) -> bool | int | float | str | None:
     raise ValueError("a setting's value must be a number, a string, a word, TRUE, FALSE or NULL")
 
 
-_BINDERS: Final[Mapping[type[exp.Expr], Callable[[Any, str, Catalog], Statement]]] = MappingProxyType(
+_Binder: TypeAlias = Callable[[Any, str, Catalog], Statement]
+
+
+def _elsewhere(module: str, function: str) -> _Binder:
+    """A binder of another module, which is imported with the first statement that needs it."""
+
+    def bind_statement(tree: Any, sql: str, catalog: Catalog) -> Statement:
+        binder: _Binder = getattr(importlib.import_module(f"bamquery.sql_frontend.{module}"), function)
+        return binder(tree, sql, catalog)
+
+    return bind_statement
+
+
+_BINDERS: Final[Mapping[type[exp.Expr], _Binder]] = MappingProxyType(
     {
         exp.Create: _create,
-        exp.Insert: bind_insert,
+        exp.Insert: _elsewhere("binder_insert", "bind_insert"),
         exp.Drop: _drop,
         exp.Describe: _describe,
         exp.Show: _show,
-        syntax.AlterTable: bind_alter,
+        syntax.AlterTable: _elsewhere("binder_tables", "bind_alter"),
         syntax.Reset: _reset,
-        syntax.Summarize: bind_summarize,
-        syntax.CopyTo: bind_copy_to,
-        syntax.CopyFrom: bind_copy_from,
+        syntax.Summarize: _elsewhere("binder_summarize", "bind_summarize"),
+        syntax.CopyTo: _elsewhere("binder_copy", "bind_copy_to"),
+        syntax.CopyFrom: _elsewhere("binder_copy", "bind_copy_from"),
         syntax.Explain: _explain,
         syntax.Optimize: _optimize,
         syntax.Vacuum: _vacuum,

@@ -10,11 +10,8 @@ from sqlglot import exp
 
 from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.aggregates import is_aggregate
-from bamquery.sql_frontend.binder_files import FILE_FUNCTIONS
 from bamquery.sql_frontend.call_syntax import is_windowed
-from bamquery.sql_frontend.functions import FUNCTIONS
-from bamquery.sql_frontend.missing_functions import why_missing
-from bamquery.sql_frontend.windows import is_window_function
+from bamquery.sql_frontend.table_functions import FILE_FUNCTIONS
 
 _ORDERINGS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _COMPARISONS: Final = (*_ORDERINGS, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -106,6 +103,10 @@ def _call(node: exp.Expr) -> str | None:
         return "a row value"
     if name in ("all", "any", "some"):
         return f"{name.upper()} of a list"
+    from bamquery.sql_frontend.functions import FUNCTIONS  # noqa: PLC0415 (not before there is a call)
+    from bamquery.sql_frontend.missing_functions import why_missing  # noqa: PLC0415
+    from bamquery.sql_frontend.windows import is_window_function  # noqa: PLC0415
+
     in_from = isinstance(node.parent, exp.Table)
     if name in (FILE_FUNCTIONS if in_from else FUNCTIONS) or is_aggregate(name) or is_window_function(name):
         return None

@@ -1,5 +1,7 @@
 """The CPU as a device: frames are Arrow record batches, kernels are Arrow's and numpy's."""
 
+# ruff: noqa: PLC0415 (what computes is imported when it first does: many queries need little of it)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,9 +12,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu import refusals
-from bamquery.engine.cpu.aggregation import CpuAggregation
-from bamquery.engine.cpu.column_reader import CpuColumnReader
-from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
 from bamquery.engine.cpu.frames import (
     as_type,
     concatenate_batches,
@@ -22,18 +21,17 @@ from bamquery.engine.cpu.frames import (
     take_batch,
     take_batch_or_null,
 )
-from bamquery.engine.cpu.hashing import hash_rows
-from bamquery.engine.cpu.join_table import CpuJoinTable
 from bamquery.engine.cpu.kernels import booleans_of, kept, nulls
-from bamquery.engine.cpu.sorting import sort_batch
-from bamquery.engine.cpu.windows.compute import window_columns
-from bamquery.engine.device import RestOfPartition
 from bamquery.engine.text_bounds import LargeTextError
-from bamquery.plan.expressions import AggregateCall, Expression
-from bamquery.plan.nodes import Field, SortKey, Window
-from bamquery.plan.windows import WindowCall
 
 if TYPE_CHECKING:
+    from bamquery.engine.cpu.aggregation import CpuAggregation
+    from bamquery.engine.cpu.column_reader import CpuColumnReader
+    from bamquery.engine.cpu.join_table import CpuJoinTable
+    from bamquery.engine.device import RestOfPartition
+    from bamquery.plan.expressions import AggregateCall, Expression
+    from bamquery.plan.nodes import Field, SortKey, Window
+    from bamquery.plan.windows import WindowCall
     from bamquery.storage.fragment_reader import FragmentReader
 
 
@@ -117,6 +115,8 @@ class CpuDevice:
 
     def evaluate(self, expressions: Sequence[Expression], frame: pa.RecordBatch) -> pa.RecordBatch:
         """One column per expression."""
+        from bamquery.engine.cpu.expressions import evaluate_columns
+
         return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
 
     def encoded(self, frame: pa.RecordBatch) -> pa.RecordBatch:
@@ -125,6 +125,8 @@ class CpuDevice:
 
     def filter(self, frame: pa.RecordBatch, predicate: Expression) -> pa.RecordBatch:
         """Rows for which the predicate is true."""
+        from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
+
         if not frame.num_rows:
             return frame
         try:
@@ -139,6 +141,8 @@ class CpuDevice:
 
     def matching(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:
         """Positions of the rows for which the predicate is true."""
+        from bamquery.engine.cpu.expressions import evaluate_columns
+
         (mask,) = evaluate_columns([predicate], frame)
         return np.flatnonzero(booleans_of(mask)).astype(np.int64, copy=False)
 
@@ -146,20 +150,28 @@ class CpuDevice:
         self, frame: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None = None
     ) -> pa.RecordBatch:
         """The rows, or the first `limit` of them, in stable order."""
+        from bamquery.engine.cpu.sorting import sort_batch
+
         return sort_batch(frame, keys, limit)
 
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CpuAggregation:
         """Keys and aggregates, prepared."""
+        from bamquery.engine.cpu.aggregation import CpuAggregation
+
         return CpuAggregation(keys, aggregates)
 
     def join_table(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool]) -> CpuJoinTable:
         """Rows prepared to be found by their keys."""
+        from bamquery.engine.cpu.join_table import CpuJoinTable
+
         return CpuJoinTable(keys, nulls_equal)
 
     def partition(
         self, frame: pa.RecordBatch, keys: pa.RecordBatch, count: int, level: int
     ) -> list[pa.RecordBatch]:
         """The rows by bits of their keys' hashes: a byte for each level, the lowest ones left to joins."""
+        from bamquery.engine.cpu.hashing import hash_rows
+
         hashes = hash_rows(keys.columns, keys.num_rows)
         places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)
         ordered = take_batch(frame, np.argsort(places, kind="stable"))
@@ -173,8 +185,12 @@ class CpuDevice:
         rest: RestOfPartition | None = None,
     ) -> pa.RecordBatch:
         """The values of a window's calls."""
+        from bamquery.engine.cpu.windows.compute import window_columns
+
         return make_batch(window_columns(window, frame, rest), frame.num_rows)
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""
+        from bamquery.engine.cpu.column_reader import CpuColumnReader
+
         return CpuColumnReader(reader)

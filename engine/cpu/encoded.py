@@ -11,7 +11,7 @@ from bamquery.engine.cpu.calendar import days_of
 from bamquery.engine.cpu.conditions import chosen_literals
 from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
 from bamquery.engine.cpu.frames import decoded
-from bamquery.engine.cpu.instants import NAMES
+from bamquery.engine.cpu.instants import NAMES, column_of_names
 from bamquery.engine.cpu.kernels import Column, Constant, column_of, concatenate, from_values, valid
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import value_type
@@ -49,7 +49,7 @@ def _encoded(expression: Expression, batch: pa.RecordBatch) -> Column:
             column = decoded(column_of(evaluate(argument, batch), batch.num_rows))
             names, place = NAMES[name]
             places = from_values(place(days_of(column)), pa.int64(), valid(column))
-            return pa.DictionaryArray.from_arrays(places, names)
+            return pa.DictionaryArray.from_arrays(places, column_of_names(names))
     return column_of(evaluate(expression, batch), batch.num_rows)
 
 

@@ -1,5 +1,7 @@
 """Expressions computed over one record batch."""
 
+# ruff: noqa: PLC0415 (functions and casts are imported when an expression first has one)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,15 +11,9 @@ from typing import cast as typed
 import pyarrow as pa
 
 from bamquery.engine.cancellation import check_cancelled
-from bamquery.engine.cpu.casts.cast import cast
-from bamquery.engine.cpu.conditions import FORMS
 from bamquery.engine.cpu.frames import concatenate_columns, decoded
-from bamquery.engine.cpu.functions import FUNCTIONS, NULLS_MATTER
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
-from bamquery.engine.cpu.literal_sets import LONG, literal_set
-from bamquery.engine.cpu.member_sets import among
 from bamquery.engine.cpu.once import once
-from bamquery.engine.cpu.small_expressions import is_nested, nested
 from bamquery.engine.cpu.text_sizes import text_bytes
 from bamquery.engine.text_bounds import LargeTextError, require_room, text_bounds
 from bamquery.errors import ExecutionError, placed_at
@@ -92,22 +88,36 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
         case Cast(argument=argument, type=kind, try_=try_, place=place):
             with placed_at(place):
                 return _cast(evaluate(argument, batch), kind, try_=try_)
-        case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
-            return FORMS[name](arguments, kind, batch, evaluate)
-        case Call(function="in", arguments=(argument, Members() as members)):
-            return among(column_of(evaluate(argument, batch), batch.num_rows), members)
-        case Call(function="in", arguments=arguments) if len(arguments) > LONG:
-            return _in(expression, batch)
-        case Call(function=name, arguments=arguments, type=kind):
-            small = nested(expression, batch) if is_nested(expression) else None
-            if small is not None:
-                return small
-            return _call(name, [evaluate(argument, batch) for argument in arguments], kind)
+        case Call():
+            return _evaluated(expression, batch)
         case Members():
             raise AssertionError("members are looked among, not computed")
 
 
+def _evaluated(call: Call, batch: pa.RecordBatch) -> Datum:
+    from bamquery.engine.cpu.conditions import FORMS
+    from bamquery.engine.cpu.literal_sets import LONG
+    from bamquery.engine.cpu.small_expressions import is_nested, nested
+
+    match call:
+        case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
+            return FORMS[name](arguments, kind, batch, evaluate)
+        case Call(function="in", arguments=(argument, Members() as members)):
+            from bamquery.engine.cpu.member_sets import among
+
+            return among(column_of(evaluate(argument, batch), batch.num_rows), members)
+        case Call(function="in", arguments=arguments) if len(arguments) > LONG:
+            return _in(call, batch)
+    small = nested(call, batch) if is_nested(call) else None
+    if small is not None:
+        return small
+    return _call(call.function, [evaluate(argument, batch) for argument in call.arguments], call.type)
+
+
 def _in(call: Call, batch: pa.RecordBatch) -> Datum:
+    from bamquery.engine.cpu.literal_sets import literal_set
+    from bamquery.engine.cpu.member_sets import among
+
     value = evaluate(call.arguments[0], batch)
     members = literal_set(call)
     if members is not None and isinstance(value, pa.Array) and value.type == members.type:
@@ -116,12 +126,16 @@ def _in(call: Call, batch: pa.RecordBatch) -> Datum:
 
 
 def _cast(datum: Datum, kind: pa.DataType, *, try_: bool) -> Datum:
+    from bamquery.engine.cpu.casts.cast import cast
+
     if isinstance(datum, pa.Array):
         return cast(datum, kind, try_=try_)
     return typed(Constant, cast(column_of(datum, 1), kind, try_=try_)[0])
 
 
 def _call(name: str, arguments: list[Datum], kind: pa.DataType) -> Datum:
+    from bamquery.engine.cpu.functions import NULLS_MATTER
+
     arrays = [i for i, argument in enumerate(arguments) if isinstance(argument, pa.Array)]
     if not arrays:
         # Kernels want one array; the others stay constants, since some functions take literals only.
@@ -136,6 +150,8 @@ def _call(name: str, arguments: list[Datum], kind: pa.DataType) -> Datum:
 
 
 def _apply(name: str, arguments: list[Datum], kind: pa.DataType) -> Column:
+    from bamquery.engine.cpu.functions import FUNCTIONS
+
     plain = [decoded(argument) if isinstance(argument, pa.Array) else argument for argument in arguments]
     try:
         result = FUNCTIONS[name](plain, kind)

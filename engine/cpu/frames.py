@@ -7,10 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.kernels import (
     Column,
     booleans,
@@ -61,7 +59,7 @@ def string_bytes(column: Column) -> int:
     if not column.null_count:
         offsets = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
         return int(offsets[column.offset + len(column)] - offsets[column.offset])
-    return int(pc.sum(compute("binary_length", column)).as_py() or 0)
+    return int(compute("binary_length", column).sum().as_py() or 0)
 
 
 def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> pa.RecordBatch:
@@ -129,5 +127,7 @@ def as_type(column: Column, kind: pa.DataType) -> Column:
     if column.type == kind:
         return column
     if pa.types.is_dictionary(kind):
+        from bamquery.engine.cpu.casts.cast import to_dictionary  # noqa: PLC0415 (answers rarely want it)
+
         return to_dictionary(decoded(column), kind)
     return decoded(column)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -51,8 +52,8 @@ _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
 _EPOCH_JULIAN_DAY: Final = 2_440_588
 _FURTHEST_YEAR: Final = 6_000_000
 """Beyond any date; spares the calendar what it could not hold."""
-_DAY_NAMES: Final[Any] = pa.array(["Sunday", *list(calendar.day_name)[:6]], pa.large_string())
-_MONTH_NAMES: Final[Any] = pa.array(list(calendar.month_name)[1:], pa.large_string())
+_DAY_NAMES: Final = ("Sunday", *list(calendar.day_name)[:6])
+_MONTH_NAMES: Final = tuple(calendar.month_name)[1:]
 
 
 def _last_day(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -67,7 +68,7 @@ def _last_day(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return from_values(last.astype(np.int32), kind, valid(column))
 
 
-NAMES: Final[Mapping[str, tuple[Any, Callable[[Integers], Integers]]]] = MappingProxyType(
+NAMES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Integers], Integers]]]] = MappingProxyType(
     {
         "dayname": (_DAY_NAMES, looked_up(lambda days: CALENDAR.iso_weekday(days) % 7)),
         "monthname": (_MONTH_NAMES, looked_up(lambda days: months_of(days) % 12)),
@@ -76,12 +77,19 @@ NAMES: Final[Mapping[str, tuple[Any, Callable[[Integers], Integers]]]] = Mapping
 """Functions of dates that give one of some names, and which one it is."""
 
 
-def _name(names: Any, place: Callable[[Integers], Integers]) -> Implementation:
+@functools.cache
+def column_of_names(names: tuple[str, ...]) -> Column:
+    """The names as an array."""
+    column: Column = pa.array(names, pa.large_string())
+    return column
+
+
+def _name(names: tuple[str, ...], place: Callable[[Integers], Integers]) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         (column,) = arguments
         assert isinstance(column, pa.Array)
         days = days_of(column)
-        return take(names, from_values(place(days), pa.int64(), valid(column)))
+        return take(column_of_names(names), from_values(place(days), pa.int64(), valid(column)))
 
     return apply
 

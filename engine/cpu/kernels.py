@@ -5,16 +5,19 @@ A datum is an array (one value a row of the frame) or a scalar (the same value o
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.cancellation import interruptible
+
+if TYPE_CHECKING:
+    import pyarrow.compute as pc
 
 Column: TypeAlias = "pa.Array[Any]"
 Constant: TypeAlias = "pa.Scalar[Any]"
@@ -26,7 +29,6 @@ Kind: TypeAlias = Any
 
 # The stubs' overloads choose by types that are known at run time only.
 _pa: Any = pa
-_pc: Any = pc
 
 _LONG: Final = 64 << 20
 """Bytes from which a call is made so that Ctrl-C need not wait for its end: it takes a tenth of a second."""
@@ -36,6 +38,13 @@ _LONG_SORT: Final = 8 << 20
 AnyDatum = TypeVar("AnyDatum", "pa.Array[Any]", "pa.Scalar[Any]", "pa.Array[Any] | pa.Scalar[Any]")
 
 
+@functools.cache
+def _pc() -> Any:
+    import pyarrow.compute  # noqa: PLC0415 (it makes 300 functions, which not every query needs)
+
+    return pyarrow.compute
+
+
 def compute(name: str, *arguments: Datum, options: pc.FunctionOptions | None = None) -> Column:
     """A function of `pyarrow.compute`; at least one argument is an array.
 
@@ -43,7 +52,7 @@ def compute(name: str, *arguments: Datum, options: pc.FunctionOptions | None = N
         pa.ArrowInvalid: the kernel cannot compute a value.
     """
     columns = [datum for datum in arguments if isinstance(datum, pa.Array)]
-    return cast(Column, _call(columns, _pc.call_function, name, arguments, options))
+    return cast(Column, _call(columns, _pc().call_function, name, arguments, options))
 
 
 def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any) -> Any:
@@ -87,12 +96,12 @@ def convert(datum: AnyDatum, kind: pa.DataType) -> AnyDatum:
     Raises:
         pa.ArrowInvalid: a value does not fit.
     """
-    return datum if datum.type == kind else cast(AnyDatum, _pc.cast(datum, kind))
+    return datum if datum.type == kind else cast(AnyDatum, _pc().cast(datum, kind))
 
 
 def convert_unchecked(datum: Column, kind: pa.DataType) -> Column:
     """Arrow's own cast that wraps, truncates and rounds where a value does not fit."""
-    return datum if datum.type == kind else cast(Column, _pc.cast(datum, kind, safe=False))
+    return datum if datum.type == kind else cast(Column, _pc().cast(datum, kind, safe=False))
 
 
 def concatenate(columns: Sequence[Column]) -> Column:
@@ -104,12 +113,12 @@ def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
     """Values at positions; null where the position is null."""
     if not isinstance(positions, pa.Array):
         return take_found(column, _pa.array(positions))
-    return cast(Column, _call([column, positions], _pc.take, column, positions))
+    return cast(Column, _call([column, positions], _pc().take, column, positions))
 
 
 def take_found(column: Column, positions: Column) -> Column:
     """Values at positions that are there, as they were found and not given; null where one is null."""
-    return cast(Column, _call([column, positions], partial(_pc.take, boundscheck=False), column, positions))
+    return cast(Column, _call([column, positions], partial(_pc().take, boundscheck=False), column, positions))
 
 
 def kept(batch: pa.RecordBatch, mask: Column) -> pa.RecordBatch:
@@ -124,7 +133,7 @@ def sorted_places(columns: Sequence[Column], directions: Sequence[str]) -> Colum
     """
     table = _pa.table(list(columns), names=[str(i) for i in range(len(columns))])
     order = [(str(i), direction) for i, direction in enumerate(directions)]
-    function = partial(_pc.sort_indices, sort_keys=order)
+    function = partial(_pc().sort_indices, sort_keys=order)
     if table.get_total_buffer_size() >= _LONG_SORT and table.nbytes >= _LONG_SORT:
         return cast(Column, interruptible(function, table))
     return cast(Column, function(table))
@@ -137,7 +146,7 @@ def any_true(mask: Column) -> bool:
 
 def first_true(mask: Column) -> int:
     """Position of the first true value, -1 where there is none."""
-    return int(pc.index(mask, constant(True, pa.bool_())).as_py())
+    return int(_pc().index(mask, constant(True, pa.bool_())).as_py())
 
 
 def where(mask: Column, chosen: Datum, otherwise: Datum) -> Column:

@@ -1,22 +1,22 @@
 """What this device cannot do, said before a plan runs."""
 
+# ruff: noqa: PLC0415 (what a plan does not have is not imported to find out whether it could be)
+
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.aggregates.registry import is_known
-from bamquery.engine.cpu.casts.cast import family, is_castable
-from bamquery.engine.cpu.conditions import FORMS
-from bamquery.engine.cpu.functions import FUNCTIONS
+from bamquery.engine.cpu.casts.families import family
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
-from bamquery.plan.functions import WINDOW_FUNCTIONS
 from bamquery.plan.types import is_interval
-from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
+
+if TYPE_CHECKING:
+    from bamquery.plan.windows import WindowCall
 
 _TAKEN: Final[Mapping[str, int]] = MappingProxyType(
     dict.fromkeys(
@@ -40,17 +40,32 @@ def expression_refusals(expression: Expression) -> list[str]:
     for part in walk(expression):
         reasons += type_refusals(part.type)
         match part:
-            case Call(function=name) if name not in FUNCTIONS and name not in FORMS:
+            case Call(function=name) if not _is_function(name):
                 reasons.append(f"the cpu device has no function {name}")
-            case Cast(argument=argument, type=kind) if not is_castable(argument.type, kind):
+            case Cast(argument=argument, type=kind) if not _is_castable(argument.type, kind):
                 reasons.append(f"the cpu device cannot cast {type_name(argument.type)} to {type_name(kind)}")
             case _:
                 pass
     return list(dict.fromkeys(reasons))
 
 
+def _is_function(name: str) -> bool:
+    from bamquery.engine.cpu.conditions import FORMS
+    from bamquery.engine.cpu.functions import FUNCTIONS
+
+    return name in FUNCTIONS or name in FORMS
+
+
+def _is_castable(source: pa.DataType, target: pa.DataType) -> bool:
+    from bamquery.engine.cpu.casts.cast import is_castable
+
+    return is_castable(source, target)
+
+
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
+    from bamquery.engine.cpu.aggregates.registry import is_known
+
     taken = _TAKEN.get(call.function, 0) if not call.distinct else 0
     if any(is_interval(argument.type) for argument in call.arguments[taken:]):
         return [f"the cpu device has no {call.function}() of INTERVAL: take epoch() of it"]
@@ -62,6 +77,8 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
 
 def window_refusals(call: WindowCall) -> list[str]:
     """Why a call over a window cannot be computed."""
+    from bamquery.plan.functions import WINDOW_FUNCTIONS
+
     reasons = [] if call.call.function in WINDOW_FUNCTIONS else aggregate_refusals(call.call)
     for expression in call.inputs:
         reasons += expression_refusals(expression)

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.kernels import Column, Datum, Implementation, column_of, compute, operand
@@ -124,6 +123,8 @@ def _numbers(datum: Datum) -> NDArray[Any]:
 
 def occurrences(datum: Datum, part: str) -> NDArray[Any]:
     """How often a part is in each text, 0 for null; of a constant one number."""
+    import pyarrow.compute as pc  # noqa: PLC0415 (few texts are looked through for parts)
+
     column = column_of(datum, 1) if isinstance(datum, pa.Scalar) else datum
     return _numbers(compute("count_substring", column, options=pc.MatchSubstringOptions(part)))
 

@@ -9,7 +9,8 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.engine.cpu import refusals as on_cpu
-from bamquery.engine.cpu.casts.cast import family, is_castable
+from bamquery.engine.cpu.casts.cast import is_castable
+from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda import absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
 from bamquery.plan.functions import WINDOW_FUNCTIONS

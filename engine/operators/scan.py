@@ -42,6 +42,7 @@ from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.engine.sources import FileSource, StoredTable, WorkingRows
+from bamquery.engine.vector_map import FragmentVectors, VectorMap
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
@@ -284,4 +285,7 @@ def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Seq
         roles = [("filter", column in filters), ("output", column in scan.columns)]
         name = schema.field(column).name
         profile.columns[name] = ColumnProfile(name, ", ".join(role for role, is_so in roles if is_so))
+    if settings.profile_vectors:
+        fragments = [FragmentVectors(f.id, f.vector_count, f.rows) for f in table.snapshot.fragments]
+        profile.vector_map = VectorMap(fragments, tuple(profile.columns))
     return profile

@@ -79,6 +79,11 @@ class Piece:
     vectors: NDArray[np.int64]
 
     @property
+    def first_vector(self) -> int:
+        """The vector that begins with `begin`."""
+        return self.begin // VECTOR_ROWS
+
+    @property
     def total_vectors(self) -> int:
         """Vectors within [begin, end), pruned ones included."""
         return vector_count(self.end - self.begin)

@@ -104,12 +104,14 @@ class ColumnReads(Generic[Frame]):
         looked_at = piece.rows if rows is None else len(rows)
         for column, frame, (strategy, counters) in zip(columns, frames, found, strict=True):
             picked = rows is not None and strategy is not Strategy.STREAM
-            vectors = len(vectors_of(rows)) if rows is not None and picked else len(piece.vectors)
+            vectors = vectors_of(rows) if rows is not None and picked else piece.vectors
+            if self._profile.vector_map is not None:
+                self._profile.vector_map.read(column, piece.fragment.id, vectors, strategy)
             needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
             with self._profile.lock:
                 figures = self._profile.columns[column]
                 _count_strategy(figures, strategy)
-                figures.vectors_read += vectors
+                figures.vectors_read += len(vectors)
                 figures.counters += counters
                 if selected:
                     figures.rows_needed += looked_at
@@ -148,6 +150,14 @@ class ColumnReads(Generic[Frame]):
             for figures in self._profile.columns.values():
                 figures.vectors_total += total
                 figures.vectors_pruned += pruned
+        if self._profile.vector_map is not None:
+            for piece in pieces:
+                self._profile.vector_map.reach(
+                    piece.fragment.id,
+                    piece.first_vector,
+                    piece.first_vector + piece.total_vectors,
+                    piece.vectors,
+                )
 
     def _strategy(
         self, opened: OpenFragment[Frame], piece: Piece, column: str, rows: NDArray[np.int64]

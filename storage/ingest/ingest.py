@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from bamquery.errors import CancelledError, IngestError
 from bamquery.naming import fold, suggestion
-from bamquery.storage.ingest.convert import NO_VALUES, convert_batch
 from bamquery.storage.ingest.progress import Progress
-from bamquery.storage.ingest.read_ahead import ReadAhead
 from bamquery.storage.ingest.source import IngestSource
+
+_NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class RowWriter(Protocol):
@@ -34,7 +35,7 @@ def ingest(
     progress: Progress | None = None,
     *,
     cancelled: Callable[[], bool] = lambda: False,
-    missing: Mapping[str, Any] = NO_VALUES,
+    missing: Mapping[str, Any] = _NO_VALUES,
 ) -> int:
     """Write all rows of `source` and return how many they were; the commit is the caller's.
 
@@ -55,6 +56,10 @@ def ingest(
         CancelledError: `cancelled` said so.
         KeyboardInterrupt: within a second of Ctrl-C.
     """
+    # Not before rows are loaded: a program that only asks would pay for it.
+    from bamquery.storage.ingest.convert import convert_batch  # noqa: PLC0415
+    from bamquery.storage.ingest.read_ahead import ReadAhead  # noqa: PLC0415
+
     names = _names_in_source(writer.schema, source)
     wanted = [name for name in names if name is not None]
     positions = [None if name is None else wanted.index(name) for name in names]

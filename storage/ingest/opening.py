@@ -1,27 +1,25 @@
 """`open_source`: whatever a user may want to load, as an `IngestSource`."""
 
+# ruff: noqa: PLC0415 (each format's reader is imported with its first file)
+
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.errors import IngestError
-from bamquery.storage.ingest.arrow_file import ArrowFilePart
-from bamquery.storage.ingest.csv import CsvPart
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.formats import Format, check_compression, check_format, detect_format
-from bamquery.storage.ingest.json import JsonPart
-from bamquery.storage.ingest.many import UnifiedSource
-from bamquery.storage.ingest.named import NamedPart
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
-from bamquery.storage.ingest.parquet import ParquetPart
 from bamquery.storage.ingest.paths import expand
 from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.source import IngestSource, Part
-from bamquery.storage.ingest.stream import open_object
+
+if TYPE_CHECKING:
+    from bamquery.storage.ingest.csv import CsvPart
 
 _LARGE_CSV: Final = 64 << 20
 """Bytes from which on the look through a CSV file takes long enough to show how far it is."""
@@ -56,12 +54,16 @@ def open_source(
         IngestError: it does not exist, is damaged, has columns that cannot be stored, or its files do not go
             together; names the file and the column.
     """
+    from bamquery.storage.ingest.many import UnifiedSource
+
     if isinstance(columns, str) or isinstance(exclude, str):
         raise IngestError("columns and exclude are lists of names, not a single name")
     known_format = None if format is None else check_format(format)
     if not _is_paths(what):
         if format is not None:
             raise IngestError("format is for files only")
+        from bamquery.storage.ingest.stream import open_object
+
         part = open_object(what)
         return UnifiedSource(part.name, [part], columns=columns, exclude=exclude, by_need=by_need)
     files = expand(what)
@@ -70,10 +72,14 @@ def open_source(
     else:
         name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
     parts = [_open_file(file, known_format, progress, options) for file in files]
-    first = parts[0]
-    if isinstance(first, JsonPart) and not any(len(part.schema) for part in parts):
-        first.name_nothing()
+    if not any(len(part.schema) for part in parts):
+        from bamquery.storage.ingest.json import JsonPart
+
+        if isinstance(parts[0], JsonPart):
+            parts[0].name_nothing()
     if options.filename:
+        from bamquery.storage.ingest.named import NamedPart
+
         parts = [NamedPart(part) for part in parts]
     return UnifiedSource(name, parts, columns=columns, exclude=exclude, by_need=by_need)
 
@@ -88,10 +94,16 @@ def _open_file(path: Path, format_: Format | None, progress: Progress | None, op
     name = str(path)
     match format_ or detect_format(path):
         case "parquet":
+            from bamquery.storage.ingest.parquet import ParquetPart
+
             return ParquetPart(path, name)
         case "arrow":
+            from bamquery.storage.ingest.arrow_file import ArrowFilePart
+
             return ArrowFilePart(path, name)
         case "json":
+            from bamquery.storage.ingest.json import JsonPart
+
             check_compression(path, options.compression)
             return JsonPart(path, name, options)
         case "csv":
@@ -101,6 +113,8 @@ def _open_file(path: Path, format_: Format | None, progress: Progress | None, op
 
 
 def _open_csv(path: Path, delimiter: str | None, progress: Progress | None, options: FileOptions) -> CsvPart:
+    from bamquery.storage.ingest.csv import CsvPart
+
     try:
         size = path.stat().st_size
     except OSError as error:

@@ -22,6 +22,7 @@ from bamquery.plan.evaluation import order_key
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
+from bamquery.plan.scalars import scalar
 
 _BOOLEAN: Final = pa.bool_()
 _UNITS: Final[Mapping[str, int]] = MappingProxyType({"s": 0, "ms": 1, "us": 2, "ns": 3})
@@ -237,4 +238,4 @@ def _always(value: Expression) -> Expression:
     return Call("or", (Call("is_not_null", (value,), _BOOLEAN), _UNKNOWN), _BOOLEAN)
 
 
-_UNKNOWN: Final = Literal(pa.scalar(None, _BOOLEAN))
+_UNKNOWN: Final = Literal(scalar(None, _BOOLEAN))

@@ -2,42 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
 
 from bamquery.engine.cpu.casts import from_text, numeric, temporal, to_text
+from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cpu.casts.outcome import Conversion, Outcome
 from bamquery.engine.cpu.kernels import Column, Kind, compute, convert, first_true, nulls, take, text
 from bamquery.errors import ExecutionError
-from bamquery.plan.types import is_interval
 from bamquery.type_names import type_name
-
-
-def family(kind: pa.DataType) -> str | None:
-    """The family that conversions are chosen by, or None for a type that no column has."""
-    for name, test in _FAMILIES.items():
-        if test(kind):
-            return name
-    return None
-
-
-_FAMILIES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = MappingProxyType(
-    {
-        "boolean": pa.types.is_boolean,
-        "integer": pa.types.is_integer,
-        "float": lambda kind: pa.types.is_float32(kind) or pa.types.is_float64(kind),
-        "decimal": pa.types.is_decimal128,
-        "text": pa.types.is_large_string,
-        "blob": pa.types.is_large_binary,
-        "date": pa.types.is_date32,
-        "time": pa.types.is_time64,
-        "timestamp": pa.types.is_timestamp,
-        "interval": is_interval,
-    }
-)
 
 _CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
     {

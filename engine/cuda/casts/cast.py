@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cpu.casts.cast import family
+from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda.casts import numeric, temporal, text
 from bamquery.engine.cuda.casts.outcome import Conversion
 from bamquery.engine.cuda.failures import fail_cast

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.board import Board, Slot
 from bamquery.engine.cuda.scan.chunk_tables import ChunkRows
+from bamquery.engine.cuda.scan.vector_recording import record_read
 from bamquery.engine.operators.scan_accounting import bytes_of_pieces
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.queue_profile import QueueProfile
@@ -35,6 +37,8 @@ class ColumnRead:
         expected: for the first of `tallies`, the word with how many blocks they must come to.
         string_bytes: of the rows that the column had to look at.
         in_parts: not whole vectors were read, but as many of their parts as kernels counted commands.
+        touched: which of the chunk's vectors were read, once counters were copied back; None: all, or nobody
+            asks.
     """
 
     name: str
@@ -48,6 +52,7 @@ class ColumnRead:
     expected: list[Slot] = field(default_factory=list)
     string_bytes: int = 0
     in_parts: bool = False
+    touched: Callable[[], NDArray[np.bool_]] | None = None
 
 
 @dataclass
@@ -81,6 +86,9 @@ def settle(  # noqa: PLR0917 - all of one chunk
         _add_tallies(read, board, block_bytes, queues, profile)
         with profile.lock:
             _add_read(profile.columns[read.name], read, rows, board)
+        if profile.vector_map is not None:
+            touched = None if read.touched is None else read.touched()
+            record_read(profile.vector_map, read.name, read.strategy, rows, touched)
     for kernel in kernels:
         seconds = kernel.seconds()
         if kernel.through_queues:

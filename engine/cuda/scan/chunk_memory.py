@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from bamquery.engine.cuda.scan.board import Board, Slot, Uploads
 from bamquery.engine.cuda.scan.chunk_cuts import ListedChunk
 from bamquery.engine.cuda.scan.chunk_tables import PLACE, VECTOR, ChunkRows, places
+from bamquery.engine.cuda.scan.host_blocks import HostBlock
 from bamquery.engine.cuda.scan.launching import WARPS
 from bamquery.engine.cuda.scan.rings import Rings
 from bamquery.engine.cuda.scan.scan_clock import StreamTime
@@ -70,6 +71,7 @@ class ChunkMemory:
         self._nulls: dict[str, Nulls | None] = {}
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
         self._clocks: list[StreamTime] = []
+        self._host_blocks: list[HostBlock] = []
         self._closed = False
 
     def allocate(self, size: int, what: str, stream: Any = None) -> rmm.DeviceBuffer:
@@ -83,6 +85,12 @@ class ChunkMemory:
         clock = StreamTime(self.state.session, stream)
         self._clocks.append(clock)
         return clock
+
+    def host_block(self, size: int) -> HostBlock:
+        """Pinned memory of the host, kept as long as this."""
+        block = self.state.resources.blocks.take(size)
+        self._host_blocks.append(block)
+        return block
 
     def release(self, memory: rmm.DeviceBuffer) -> None:
         """Nobody needs it but what the session's stream was given: its memory goes back behind that."""
@@ -200,3 +208,6 @@ class ChunkMemory:
             self.keep.clear()
             for clock in self._clocks:
                 clock.close()
+            for block in self._host_blocks:
+                self.state.resources.blocks.give_back(block)
+            self._host_blocks.clear()

@@ -32,6 +32,7 @@ from bamquery.engine.cuda.scan.string_vectors import (
     load_offsets,
     vector_strings,
 )
+from bamquery.engine.cuda.scan.vector_recording import touched_vectors
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.read_planner import Strategy
 
@@ -148,6 +149,7 @@ class ColumnLoads:
             described=None if described is None else described.described,
             vectors=chunk.rows.count if wanted is None else int(wanted.sum()),
             in_parts=values.parts is not None,
+            touched=None if wanted is None else lambda: wanted,
         )
         self.reads.append(read)
         return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls, read, offsets)
@@ -260,6 +262,7 @@ class ColumnLoads:
             *(name, Strategy.FETCH_BLOCKS, QUEUE_PAIRS, ReadCounters(), one.tallies),
             described=selection.described,
             expected=one.blocks,
+            touched=touched_vectors(self.chunk, selection),
         )
         self.reads.append(read)
         return one, read
@@ -297,7 +300,11 @@ class ColumnLoads:
         picks = [values]
         if nulls is not None and (nulls.states == 1).any():
             picks.append(fetch_vectors(chunk, name, "validity", 1, selection, nulls))
-        read = ColumnRead(*(name, Strategy.FETCH_VECTORS, values.path), described=selection.described)
+        read = ColumnRead(
+            *(name, Strategy.FETCH_VECTORS, values.path),
+            described=selection.described,
+            touched=touched_vectors(chunk, selection),
+        )
         for pick in picks:
             (read.tallies if pick.path == QUEUE_PAIRS else read.copied).append(pick.tally)
             if pick.seconds is not None:

@@ -47,15 +47,7 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
     With `behind`, so many bytes behind each vector come with it, and vectors are 16 bytes farther apart.
     """
     state, rows = chunk.state, chunk.rows
-    used = chunk.allocate(4 * rows.count, "picking vectors")
-    cuda = state.session.gpu.cuda
-    cuda("clear memory", "cuMemsetD8Async", used.ptr, 0, 4 * rows.count, state.stream)
-    chunk.launch(
-        "scan_select",
-        "scan_used_vectors",
-        *(selection.positions.ptr, selection.rows, used.ptr),
-        items=selection.rows,
-    )
+    used = vectors_of_rows(chunk, selection)
     total = chunk.board.take(4)
     slots = chunk.prefix_sums(used.ptr, rows.count, total)
     most = min(rows.count, selection.rows)
@@ -79,6 +71,21 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
     else:
         seconds = copy_files(chunk, requests.ptr, most, total, tally, state.stream)
     return PickedVectors(memory, slots, used, tally, ZERO_COPY if mapped else QUEUE_PAIRS, seconds)
+
+
+def vectors_of_rows(chunk: ChunkMemory, selection: Selection) -> rmm.DeviceBuffer:
+    """A word for each of the chunk's vectors: 1 where it holds one of the selection's rows, else 0."""
+    size = 4 * chunk.rows.count
+    used = chunk.allocate(size, "picking vectors")
+    cuda = chunk.state.session.gpu.cuda
+    cuda("clear memory", "cuMemsetD8Async", used.ptr, 0, size, chunk.state.stream)
+    chunk.launch(
+        "scan_select",
+        "scan_used_vectors",
+        *(selection.positions.ptr, selection.rows, used.ptr),
+        items=selection.rows,
+    )
+    return used
 
 
 def picked_bytes(bits: int, behind: int) -> int:

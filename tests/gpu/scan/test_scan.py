@@ -13,6 +13,7 @@ import pytest
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.settings import Settings
+from bamquery.engine.vector_map import VectorState
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import Call
 from bamquery.storage.snapshot import Snapshot
@@ -41,6 +42,28 @@ def test_each_strategy(
     predicate = compare(snapshot, "pick", "less", selectivity)
     profile = check(cuda, snapshot, OUTPUTS, [predicate], strategy=strategy, block_size=block_size)
     assert bool(profile.columns["pick"].paths) == (selectivity > 0)  # else zone maps leave nothing
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("selectivity", SELECTIVITIES)
+def test_vector_maps(cuda: Any, snapshot: Snapshot, strategy: str, selectivity: float) -> None:
+    """They say of each vector what counts say of all; chunks aside, what those of a CPU say."""
+    predicate = compare(snapshot, "pick", "less", selectivity)
+    asked = (
+        (snapshot, ("f64", "text", "pick"), [predicate]),
+        {"strategy": strategy, "profile_vectors": True},
+    )
+    _, ours = run(cuda, *asked[0], **asked[1])
+    _, theirs = run(CpuDevice(), *asked[0], **asked[1])
+    for profile in (ours, theirs):
+        assert profile.vector_map is not None
+        for name, figures in profile.columns.items():
+            states = profile.vector_map.states(name)
+            assert len(states) == figures.vectors_total
+            assert (states == VectorState.PRUNED).sum() == figures.vectors_pruned
+            assert (states >= VectorState.BLOCKS).sum() == figures.vectors_read
+    if strategy in ("vectors", "blocks") and selectivity < 1:  # a CPU streams where every row is alive
+        assert ours.to_dict()["vector_map"] == theirs.to_dict()["vector_map"]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

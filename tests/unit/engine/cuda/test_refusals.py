@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu import refusals as on_cpu
-from bamquery.engine.cpu.casts.cast import family, is_castable
+from bamquery.engine.cpu.casts.cast import is_castable
+from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda import absent, refusals
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal, SortKey
 from bamquery.plan.functions import AGGREGATE_FUNCTIONS

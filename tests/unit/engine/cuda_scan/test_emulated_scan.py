@@ -20,6 +20,7 @@ from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
     test_special_floats,
     test_strings_and_dictionaries,
     test_the_profile_says_what_the_queue_pairs_did,
+    test_vector_maps,
     test_wide_decimals,
     test_without_filters_and_without_columns,
     test_zone_maps_prune,

@@ -1,0 +1,86 @@
+"""What a report says: one run of a relation, with all that its page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from bamquery import __version__
+from bamquery.cells import is_number, texts
+from bamquery.engine.profile import QueryProfile
+from bamquery.engine.settings import Settings
+from bamquery.relations.relation import Relation
+from bamquery.type_names import type_name
+
+ROWS: int = 20
+"""Most rows of the answer that a page shows."""
+
+
+@dataclass(frozen=True)
+class ReportColumn:
+    """A column of the answer: its name, SQL type, whether numbers, and its first values as text."""
+
+    name: str
+    type: str
+    numeric: bool
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class ReportContent:
+    """All that is shown.
+
+    Attributes:
+        sql: the statement.
+        profile: of the run.
+        answer: the first rows, by column.
+        rows: of the whole answer.
+        settings: under which it ran.
+        made: when, in UTC.
+        version: BamQuery's.
+    """
+
+    sql: str
+    profile: QueryProfile
+    answer: tuple[ReportColumn, ...]
+    rows: int
+    settings: Settings
+    made: datetime
+    version: str = __version__
+
+    @property
+    def shown(self) -> int:
+        """Rows of the answer that are there."""
+        return min(self.rows, ROWS)
+
+
+def run_for_report(relation: Relation, sql: str, settings: Settings) -> ReportContent:
+    """Run it to its end; only the first rows are kept.
+
+    Raises:
+        BamQueryError: the query failed.
+    """
+    first: list[pa.RecordBatch] = []
+    rows = 0
+    with relation.execute() as result:
+        for batch in result:
+            if rows < ROWS:
+                first.append(batch.slice(0, ROWS - rows))
+            rows += batch.num_rows
+    made = datetime.now(UTC).replace(microsecond=0)
+    return ReportContent(sql, result.profile, _columns(result.schema, first), rows, settings, made)
+
+
+def _columns(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> tuple[ReportColumn, ...]:
+    return tuple(
+        ReportColumn(
+            field.name,
+            type_name(field.type),
+            is_number(field.type),
+            tuple(value for batch in batches for value in texts(batch.column(place)).to_pylist()),
+        )
+        for place, field in enumerate(schema)
+    )

@@ -20,6 +20,8 @@ from bamquery.sql_frontend.parser import parse
 from bamquery.type_names import type_name
 
 _ROWS: Final = "rows_of_values"
+_ROWS_OF: Final = frozenset({tuple, list, dict})
+"""What rows mostly are; looking for these is quicker than asking what kind of a collection each is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +86,21 @@ def _names(insert: exp.Insert, cells: Sequence[exp.Expr], rows: Sequence[Paramet
     names: list[Any] = written if named else [int(name or place) - 1 for place, name in enumerate(written, 1)]
     wanted = {fold(name) for name in names} if named else set(names)
     for number, row in enumerate(rows, 1):
-        if isinstance(row, (str, bytes)) or not isinstance(row, (Mapping, Sequence)):
+        if type(row) not in _ROWS_OF and not _is_row(row):
             raise ProgrammingError(
                 f"row {number} of the values is a {type(row).__name__}, not a sequence or a mapping"
             )
-        if isinstance(row, Mapping) != named or len(row) != len(wanted):
+        if len(row) != len(wanted) or isinstance(row, Mapping) != named:
             kind = "a mapping" if isinstance(row, Mapping) else "a sequence"
             raise ProgrammingError(
                 f"row {number} of the values is {kind} of {len(row)}, "
                 f"where the statement takes {'a mapping' if named else 'a sequence'} of {len(wanted)}"
             )
     return names
+
+
+def _is_row(row: object) -> bool:
+    return isinstance(row, (Mapping, Sequence)) and not isinstance(row, (str, bytes))
 
 
 def rows_in_order(rows: Sequence[Any], names: Sequence[Any]) -> list[Sequence[Any]]:
@@ -131,9 +137,21 @@ def _from_columns(
     name = _ROWS
     while fold(name) == fold(statement.name):
         name += "_"
-    target = insert.this.sql("duckdb", identify=True)
-    text = f"INSERT INTO {target} SELECT {', '.join(selected)} FROM {name}"  # noqa: S608 (names are quoted)
+    text = f"INSERT INTO {_target(insert)} SELECT {', '.join(selected)} FROM {name}"  # noqa: S608 (quoted)
     return Batch(text, None, name, pa.table(table))
+
+
+def _target(insert: exp.Insert) -> str:
+    """The table, and the columns where they are named."""
+    schema = insert.this
+    named = schema.expressions if isinstance(schema, exp.Schema) else []
+    table = schema.this if isinstance(schema, exp.Schema) else schema
+    columns = f" ({', '.join(_quoted(node.name) for node in named)})" if named else ""
+    return _quoted(table.name) + columns
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _target_types(insert: exp.Insert, fields: Sequence[Field]) -> list[pa.DataType]:
@@ -152,6 +170,5 @@ def _from_values(
         for node in list(cell.find_all(exp.Placeholder)):
             node.set("this", None)
     row = f"({', '.join(cell.sql('duckdb') for cell in cells)})"
-    target = insert.this.sql("duckdb", identify=True)
-    text = f"INSERT INTO {target} VALUES {', '.join([row] * len(rows))}"  # noqa: S608 (the user's own)
+    text = f"INSERT INTO {_target(insert)} VALUES {', '.join([row] * len(rows))}"  # noqa: S608 (quoted)
     return Batch(text, [value for values in rows_in_order(rows, names) for value in values])

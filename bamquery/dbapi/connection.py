@@ -74,6 +74,11 @@ class Connection:
         """Whether `close` was called."""
         return self.native_connection._session.closed
 
+    @property
+    def registered(self) -> list[str]:
+        """Names of objects of Python that were registered with the native connection."""
+        return list(self.native_connection._registered)
+
     def cursor(self) -> Cursor:
         """A cursor of its own.
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from bamquery import __version__
-from bamquery.cells import is_number, texts
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
+from bamquery.output.cells import is_number, texts
 from bamquery.relations.relation import Relation
 from bamquery.type_names import type_name
 

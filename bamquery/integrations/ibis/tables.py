@@ -40,7 +40,7 @@ class Tables(SQLBackend):
         """Tables, views, and what was read or registered under a name."""
         self._require_main(database)
         native = self.con.native_connection
-        registered = [name for name in native._registered if name not in self._memory]
+        registered = [name for name in self.con.registered if name not in self._memory]
         names: list[str] = self._filter_with_like([*native.tables, *native.views, *registered], like)
         return names
 
@@ -54,7 +54,7 @@ class Tables(SQLBackend):
         """
         self._require_main((catalog, database) if catalog else database)
         native = self.con.native_connection
-        known = {fold(name) for name in [*native.tables, *native.views, *native._registered]}
+        known = {fold(name) for name in [*native.tables, *native.views, *self.con.registered]}
         if fold(table_name) not in known:
             raise exc.TableNotFound(table_name)
         with self._safe_raw_sql(sge.Describe(this=self._table(table_name))) as cursor:

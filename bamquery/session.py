@@ -142,10 +142,15 @@ class Session:
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
-    def catalog(self, relations: Mapping[str, Source] = _NOTHING) -> StatementCatalog:
-        """For the statements of one text: over all that they may name, `relations` before anything else."""
+    def catalog(
+        self, relations: Mapping[str, Source] = _NOTHING, *, with_variables: bool = True
+    ) -> StatementCatalog:
+        """For the statements of one text: over all that they may name, `relations` before anything else.
+
+        Without `with_variables`, they name no variables of the caller.
+        """
         known = {**self.registered, **relations}
-        find = self._caller_tables(self)
+        find = self._caller_tables(self) if with_variables else _find_nothing
         return StatementCatalog(self.database, known, self.hold, lambda: self._settings, find)
 
     def perform(self, statement: Statement) -> Any:

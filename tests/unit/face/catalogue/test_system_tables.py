@@ -230,3 +230,22 @@ def test_start_up_does_not_wait_for_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_statements_that_change_name_what_is_stored(con: bamquery.Connection) -> None:
+    """With the schema before its name, an object of Python does not hide a table from any statement."""
+    con.register("t", pa.table({"x": [1]}))
+    con.sql("INSERT INTO main.t VALUES (5, 'z')")
+    con.sql("ALTER TABLE main.t ADD COLUMN c INTEGER")
+    con.sql("OPTIMIZE main.t")
+    assert con.sql("FROM main.t").fetchall() == [(5, "z", None)]
+    assert [row[2] for row in con.sql("DESCRIBE main.t").fetchall()] == ["NO", "YES", "YES"]
+
+
+def test_copies_of_the_catalogue(con: bamquery.Connection, tmp_path: Path) -> None:
+    con.sql(f"COPY information_schema.tables (table_name) TO '{tmp_path / 'tables.csv'}'")
+    assert (tmp_path / "tables.csv").read_text().split() == ["table_name", "t", "v"]
+    con.sql("CREATE TABLE snapshot AS FROM duckdb_columns()")
+    assert con.sql("SELECT count(*) FROM snapshot").fetchall() == [(3,)]
+    with pytest.raises(bamquery.SqlError, match="cannot be made, changed or dropped"):
+        con.sql(f"COPY information_schema.tables FROM '{tmp_path / 'tables.csv'}'")

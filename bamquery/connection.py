@@ -127,7 +127,7 @@ class Connection(ConnectionDuckdbNames):
         """
         self._require_open()
         text = sql_text(text, "text")
-        catalog = self._session.caller_catalog()
+        catalog = self._session.catalog()
         relation, count = None, 0
         for relation in self._statements(text, params, catalog):  # noqa: B007 (the last one is the answer)
             count += 1
@@ -141,7 +141,7 @@ class Connection(ConnectionDuckdbNames):
         """Run statements one by one, each when its answer is asked for; see `sql`."""
         # Not a generator itself: whose variables count is known only while it is called.
         self._require_open()
-        return self._statements(sql_text(text, "text"), params, self._session.caller_catalog())
+        return self._statements(sql_text(text, "text"), params, self._session.catalog())
 
     def _statements(
         self, text: str, params: Parameters | None, catalog: StatementCatalog
@@ -195,7 +195,7 @@ class Connection(ConnectionDuckdbNames):
             CatalogError: there is no such table; suggests the nearest name.
         """
         self._require_open()
-        catalog = self._session.caller_catalog()
+        catalog = self._session.catalog()
         relation = self._scan(catalog.known(_name(name)), name)
         if not catalog.objects:
             relation._define(f"SELECT * FROM {quoted_name(name)}")

@@ -136,23 +136,22 @@ class Session:
                 cannot.
         """
         with self._lock:
-            settings = self._settings
             for name, value in values.items():
-                settings = settings.changed(name, value)
+                self._settings.changed(name, value)
+            settings = self._settings.with_values(values)
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
     def catalog(
-        self,
-        relations: Mapping[str, Source],
-        find: Callable[[str], Source | None] = lambda name: None,
+        self, relations: Mapping[str, Source] = _NOTHING, *, with_variables: bool = True
     ) -> StatementCatalog:
-        """For the statements of one text; see `StatementCatalog`."""
-        return StatementCatalog(self.database, relations, self.hold, lambda: self._settings, find)
+        """For the statements of one text: over all that they may name, `relations` before anything else.
 
-    def caller_catalog(self, relations: Mapping[str, Source] = _NOTHING) -> StatementCatalog:
-        """The same with what was registered, and the variables of whoever calls."""
-        return self.catalog({**self.registered, **relations}, self._caller_tables(self))
+        Without `with_variables`, they name no variables of the caller.
+        """
+        known = {**self.registered, **relations}
+        find = self._caller_tables(self) if with_variables else _find_nothing
+        return StatementCatalog(self.database, known, self.hold, lambda: self._settings, find)
 
     def perform(self, statement: Statement) -> Any:
         """The statement's answer, a relation; what it changes is committed when this returns.

@@ -93,7 +93,7 @@ class Database:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it is a `:memory:` one."""
+        """Whether it goes when it is closed: `:memory:`."""
         return self._held is not None
 
     def table_names(self) -> list[str]:

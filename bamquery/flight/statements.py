@@ -74,7 +74,7 @@ class Statements:
         _require_text(text)
         session = self.session()
         running.on_stop(session.interrupt)
-        catalog = session.catalog({})
+        catalog = session.catalog(with_variables=False)
         relation = None
         with within_depth(text):
             for statement in session.statements.bind(text, catalog, values):
@@ -107,7 +107,7 @@ class Statements:
         _require_text(text)
         session = self.session()
         running.on_stop(session.interrupt)
-        catalog = session.catalog({})
+        catalog = session.catalog(with_variables=False)
         with within_depth(text):
             bound = list(session.statements.bind(text, catalog, values))
         if len(bound) != 1:

@@ -160,7 +160,7 @@ class RelationBase:
         sources = {name: View(name, self._plan, is_inlined=True)}
         if other is not None:
             sources[OTHER] = View(OTHER, other.plan_of(self._session), is_inlined=True)
-        catalog = self._session.caller_catalog(sources)
+        catalog = self._session.catalog(sources)
         try:
             # No decorator: who calls is found by going up the frames of this package.
             with within_depth():

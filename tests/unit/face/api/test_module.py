@@ -66,7 +66,7 @@ def test_objects_of_python() -> None:
     for wrong in ("x.parquet", [1, 2]):
         with pytest.raises(TypeError, match="an object that has rows"):
             bamquery.from_df(wrong)
-    with pytest.raises(bamquery.IngestError, match="this is none|object"):
+    with pytest.raises(bamquery.IngestError, match="object"):
         bamquery.from_arrow(5)
     with pytest.raises(bamquery.IngestError, match="columns of one length"):
         bamquery.from_dict({"a": [1], "b": [1, 2]})

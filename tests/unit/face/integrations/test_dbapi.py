@@ -215,6 +215,7 @@ def test_threads_share_a_connection(con: dbapi.Connection) -> None:
 
 
 def test_repr(tmp_path: Path) -> None:
+    dbapi.connect(tmp_path / "db").close()
     con = dbapi.connect(tmp_path / "db")
     assert repr(con) == f"<bamquery.dbapi.Connection to {tmp_path / 'db'}>"
     con.close()

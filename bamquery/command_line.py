@@ -93,7 +93,7 @@ def query(arguments: Sequence[str]) -> int:
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
     import pyarrow as pa  # noqa: PLC0415
 
-    from bamquery.connection import connect  # noqa: PLC0415
+    from bamquery.connection import open_connection  # noqa: PLC0415
     from bamquery.output.outputs import open_output  # noqa: PLC0415
 
     collect_garbage()
@@ -101,7 +101,7 @@ def query(arguments: Sequence[str]) -> int:
     pa.enable_signal_handlers(False)
     settings: dict[str, Any] = dict(asked.settings)
     with (
-        connect(asked.database, **settings) as connection,
+        open_connection(asked.database, None, settings) as connection,
         open_output(asked.display, asked.output) as output,
     ):
         for text in texts:
@@ -167,13 +167,18 @@ def _bench(arguments: Sequence[str]) -> int:
     parser = Parser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
-        choices=["ingest", "sql", "spill", "block", "cache", "array"],
-        help="ingest: loading against a plain copy; sql: queries against DuckDB; "
+        choices=["startup", "ingest", "sql", "spill", "block", "cache", "array"],
+        help="startup: imports, a first query, the command; "
+        "ingest: loading against a plain copy; sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
         "array: elements through it",
     )
     options = parser.parse_args(arguments[:1])
+    if options.what == "startup":
+        from bamquery.queries.startup import main as startup  # noqa: PLC0415
+
+        return startup(arguments[1:])
     if options.what == "ingest":
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 
@@ -203,6 +208,12 @@ def _report(arguments: Sequence[str]) -> int:
     return report(arguments)
 
 
+def _serve(arguments: Sequence[str]) -> int:
+    from bamquery.flight.command_line import main as serve  # noqa: PLC0415
+
+    return serve(arguments)
+
+
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
     {
         "taxi": _taxi,
@@ -211,6 +222,7 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxy
         "bench": _bench,
         "doctor": _doctor,
         "report": _report,
+        "serve": _serve,
     }
 )
 

@@ -89,7 +89,7 @@ class Set:
     """
 
     name: str
-    value: bool | int | float | str | None
+    value: bool | int | float | str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +196,13 @@ class Reset:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A statement that has nothing to do, such as USE main; `message` says so."""
+
+    message: str
+
+
 Statement: TypeAlias = (
     Query
     | CreateTableAs
@@ -217,4 +224,5 @@ Statement: TypeAlias = (
     | CopyTo
     | Reset
     | Summarize
+    | Nothing
 )

@@ -47,7 +47,9 @@ def batch(session: Session, operation: str, rows: Sequence[Parameters]) -> Batch
     """
     insert, cells = _template(operation)
     names = _names(insert, cells, rows)
-    (statement,) = session.statements.bind(operation, session.catalog({}), rows[0])  # with all its errors
+    (statement,) = session.statements.bind(
+        operation, session.catalog(with_variables=False), rows[0]
+    )  # with all its errors
     assert isinstance(statement, Insert)
     if all(isinstance(cell, exp.Placeholder) for cell in cells):
         columns = [value_columns(column) for column in zip(*rows_in_order(rows, names), strict=True)]

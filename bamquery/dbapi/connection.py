@@ -7,7 +7,8 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-import bamquery.connection
+from bamquery.connection import Connection as NativeConnection
+from bamquery.connection import open_connection
 from bamquery.dbapi import errors
 from bamquery.dbapi.errors import InterfaceError, NotSupportedError, pep_errors
 from bamquery.errors import SqlError
@@ -35,7 +36,7 @@ def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: 
         OperationalError: the path is something else, or cannot be made a database.
     """
     with pep_errors():
-        return Connection(bamquery.connection.connect(path, device=device, **settings))
+        return Connection(open_connection(path, None, {"device": device, **settings}))
 
 
 class Connection:
@@ -59,7 +60,7 @@ class Connection:
     ProgrammingError = errors.ProgrammingError
     NotSupportedError = errors.NotSupportedError
 
-    def __init__(self, native_connection: bamquery.connection.Connection) -> None:
+    def __init__(self, native_connection: NativeConnection) -> None:
         """Over a connection, which `close` closes."""
         self.native_connection = native_connection
         self.changes = 0
@@ -77,7 +78,7 @@ class Connection:
     @property
     def registered(self) -> list[str]:
         """Names of objects of Python that were registered with the native connection."""
-        return list(self.native_connection._registered)
+        return list(self.native_connection._session.registered)
 
     def cursor(self) -> Cursor:
         """A cursor of its own.
@@ -147,12 +148,10 @@ class Connection:
         native = self.native_connection
         with pep_errors():
             session = native._session
-            registered = dict(native._registered)
-            registered.update({name: python_source(session, name, what) for name, what in tables.items()})
+            sources = {name: python_source(session, name, what) for name, what in tables.items()}
+            catalog = session.catalog(sources, with_variables=False)
             relation = None
-            for relation in native._statements(
-                sql_text(text, "operation"), parameters, session.catalog(registered)
-            ):
+            for relation in native._statements(sql_text(text, "operation"), parameters, catalog):
                 self.changes += not relation.is_answer
             if relation is None:
                 raise SqlError("there is no statement", text)

@@ -10,10 +10,10 @@ import pyarrow as pa
 from bamquery.driver.toolchain import INSTALL
 from bamquery.engine.device import Device
 from bamquery.extras import require
+from bamquery.python_values import require_polars_types
 from bamquery.relations.base import RelationBase
 from bamquery.relations.gpu_results import cudf_frame, device_arrays, require_gpu
 from bamquery.result import Result
-from bamquery.values import require_polars_types
 
 if TYPE_CHECKING:
     import cudf
@@ -31,11 +31,11 @@ class RelationFrames(RelationBase):
 
         Closing the iterator, or leaving it to be garbage collected, stops the query.
         """
-        return _batches(self.execute())
+        return _batches(self.run())
 
     def to_arrow(self) -> pa.Table:
         """All rows."""
-        with self.execute() as result:
+        with self.run() as result:
             return result.table()
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -90,7 +90,7 @@ class RelationFrames(RelationBase):
 
     def _on_gpu(self, module: str, purpose: str, install: str) -> tuple[Any, Device[Any], Any]:
         """A library, the device, and all rows there."""
-        with self.execute() as result:
+        with self.run() as result:
             require_gpu(result.profile.device, result.profile.notes, purpose)
             library = require(module, purpose, install)
             return library, *result.device_frame()

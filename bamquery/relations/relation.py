@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
-from bamquery.plan.nodes import Limit
+from bamquery.relations.combining import RelationPairs
+from bamquery.relations.duckdb_aggregates import RelationAggregates
+from bamquery.relations.duckdb_names import RelationDuckdbNames
 from bamquery.relations.frames import RelationFrames
+from bamquery.relations.looking import RelationLooks
+from bamquery.relations.pickling import RelationPickling
 from bamquery.relations.rows import RelationRows
 from bamquery.relations.verbs import RelationVerbs
+from bamquery.relations.writing import RelationWrites
 
-PREVIEW_ROWS: Final = 20
 
-
-class Relation(RelationVerbs, RelationFrames, RelationRows):
+class Relation(
+    RelationVerbs,
+    RelationPairs,
+    RelationLooks,
+    RelationFrames,
+    RelationRows,
+    RelationWrites,
+    RelationAggregates,
+    RelationDuckdbNames,
+    RelationPickling,
+):
     """What a SELECT answers, over the table versions of the moment it was written.
 
     It runs each time its rows are asked for, and holds on to those versions until it is garbage
@@ -46,20 +57,14 @@ class Relation(RelationVerbs, RelationFrames, RelationRows):
         if not analyze:
             result = self._session.run(self._plan, self._optimized)
             return explain_plan(result.operator, result.profile.device, result.profile.notes)
-        with self.execute() as result:
+        with self.run() as result:
             for _ in result:
                 pass
         return explain_profile(result.profile)
 
     def __repr__(self) -> str:
         """The first rows as a table; only these are computed, as far as the query allows."""
-        from bamquery.output.tables import preview  # noqa: PLC0415 (programs rarely look)
-
-        if self.message:
-            return self.message
         try:
-            with self._session.run(Limit(self._plan, PREVIEW_ROWS + 1)) as result:
-                rows = result.table()
+            return self.preview()
         except BamQueryError as error:
             return f"<Relation ({', '.join(self.columns)}): {error}>"
-        return preview(rows, PREVIEW_ROWS)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from bamquery.python_values import python_rows, whole_number
 from bamquery.relations.base import RelationBase
 from bamquery.result import Result
-from bamquery.values import python_rows, whole_number
 
 
 class RelationRows(RelationBase):
@@ -19,7 +19,7 @@ class RelationRows(RelationBase):
         self._session.require_open()
         with self._lock:
             cursor, self._cursor = self._cursor, None
-            return list(_rows(self.execute()) if cursor is None else cursor)
+            return list(_rows(self.run()) if cursor is None else cursor)
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; None after the last one, once: then it begins again."""
@@ -32,7 +32,7 @@ class RelationRows(RelationBase):
         most = whole_number(size, "size")
         with self._lock:
             if self._cursor is None:
-                self._cursor = _rows(self.execute())
+                self._cursor = _rows(self.run())
             rows = list(islice(self._cursor, most))
             if not rows and most:
                 self._cursor = None

@@ -31,7 +31,7 @@ from bamquery.plan.statements import (
 )
 from bamquery.sql_frontend import support, syntax
 from bamquery.sql_frontend.binder_query import bind_query
-from bamquery.sql_frontend.binder_sources import bind_table
+from bamquery.sql_frontend.binder_sources import bind_table, catalog_of
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.coercion import coerce
 from bamquery.sql_frontend.failures import each, placed
@@ -143,16 +143,16 @@ def _show_named(tree: syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe 
 def _describe(tree: exp.Describe | syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
         plan = bind_query(tree.this, sql, catalog)
-        return Describe(_settled(plan).fields, tuple(_column_notes(tree.this.name, catalog)))
+        return Describe(_settled(plan).fields, tuple(_column_notes(tree.this, catalog)))
     if not isinstance(tree.this, (exp.Query, exp.Values)):
         with placed(sql, tree.this):
             raise ValueError("DESCRIBE is for tables and queries")
     return Describe(_query(tree.this, sql, catalog).plan.fields)
 
 
-def _column_notes(name: str, catalog: Catalog) -> Sequence[tuple[bool, str | None]]:
+def _column_notes(table: exp.Table, catalog: Catalog) -> Sequence[tuple[bool, str | None]]:
     try:
-        rules = catalog.rules(name)
+        rules = catalog_of(table, catalog).rules(table.name)
     except CatalogError:  # no table of the database's own
         rules = ()
     return [(rule.not_null, rule.default) for rule in rules]
@@ -196,7 +196,7 @@ def _set(tree: syntax.SetSetting, sql: str, catalog: Catalog) -> Set:
         return Set(tree.this.name.lower(), _setting(tree.expression))
 
 
-def _setting(node: exp.Expr) -> bool | int | float | str | None:
+def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | None:
     match node:
         case exp.Literal():
             text = str(node.this)
@@ -211,11 +211,15 @@ def _setting(node: exp.Expr) -> bool | int | float | str | None:
             return None
         case exp.Var() | exp.Column():
             return str(node.name)
+        case exp.Array(expressions=items) if all(item.is_string for item in items):
+            return tuple(str(item.this) for item in items)
         case exp.Neg(this=exp.Literal() as below):
             number = _setting(below)
             if isinstance(number, int | float):
                 return -number
-    raise ValueError("a setting's value must be a number, a string, a word, TRUE, FALSE or NULL")
+    raise ValueError(
+        "a setting's value must be a number, a string, a word, TRUE, FALSE, NULL or a list of strings"
+    )
 
 
 _Binder: TypeAlias = Callable[[Any, str, Catalog], Statement]

@@ -240,10 +240,27 @@ class FileScanProfile(OperatorProfile):
     """A scan of files that are not BamQuery's: their readers do not say what they read."""
 
     source: str = ""
+    rows_total: int | None = None
+    """Rows of the files; None where only reading them tells."""
+    rows_scanned: int = 0
+    """Rows that came from the reader, before conditions."""
+    bytes_total: int | None = None
+    """Size of the files as they are stored; None where there is none, as of a stream."""
+    bytes_scanned: int = 0
+    """How much of that size the rows stand for: not what was read of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
         return super().to_dict() | {"source": self.source, "io": "not counted"}
+
+
+@dataclass
+class SeriesProfile(OperatorProfile):
+    """The values of range() and generate_series()."""
+
+    rows_total: int = 0
+    rows_scanned: int = 0
+    """Values of the chunks that whoever wants rows is done with."""
 
 
 @dataclass(frozen=True)

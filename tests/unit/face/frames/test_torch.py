@@ -30,13 +30,13 @@ def test_as_documented(con, kind, state):
 @pytest.mark.parametrize("kind", [kind for kind in EXPRESSIONS if kind not in TENSORS])
 def test_what_is_no_tensor_is_refused_before_it_runs(con, kind, monkeypatch):
     monkeypatch.setattr("bamquery.result.Result.table", lambda self: pytest.fail("it was run"))
-    with pytest.raises(Exception, match='column "x" of type .* is no array: .* to_numpy'):
+    with pytest.raises(Exception, match=r'column "x" of type .* is no array: .* to_numpy'):
         con.sql(query(kind, "values")).to_torch()
 
 
 def test_nulls_are_refused_by_name(con):
     relation = con.sql("SELECT 1 AS a, CASE WHEN i > 0 THEN i END AS holes FROM range(3) r(i)")
-    with pytest.raises(Exception, match='column "holes" has nulls.*coalesce.*IS NOT NULL.*to_numpy'):
+    with pytest.raises(Exception, match=r'column "holes" has nulls.*coalesce.*IS NOT NULL.*to_numpy'):
         relation.to_torch()
     assert relation.filter("holes IS NOT NULL").to_torch()["holes"].tolist() == [1, 2]
 

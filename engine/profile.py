@@ -19,6 +19,7 @@ from bamquery.engine.units import ratio
 from bamquery.storage.block_reader import ReadCounters
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from bamquery.engine.queue_profile import QueueProfile
     from bamquery.engine.vector_map import VectorMap
 
@@ -116,6 +117,8 @@ class ColumnProfile:
     bytes_needed: int = 0
     """`rows_needed` in plain Arrow: values, null bits where there are any, offsets and bytes of strings."""
     counters: ReadCounters = field(default_factory=ReadCounters)
+    bytes_fetched: int = 0
+    """Of the bytes in `counters`, those of vectors and blocks that were fetched; the others streamed."""
     clock: ReadClock = field(default_factory=ReadClock)
     paths: Counter[str] = field(default_factory=Counter)
     """How bytes came to a GPU (`copy engine`, `zero-copy`, `queue pairs`), by reads; empty on the CPU."""
@@ -146,6 +149,7 @@ class ColumnProfile:
             "rows_needed": self.rows_needed,
             "bytes_needed": self.bytes_needed,
             "bytes_read": self.counters.bytes,
+            "bytes_fetched": self.bytes_fetched,
             "blocks_requested": self.counters.blocks,
             "commands": self.counters.commands,
             "amplification": self.amplification,
@@ -351,6 +355,30 @@ class QueryProfile:
             readers=tuple(dict.fromkeys(scan.reader_path for scan in self.scans)),
             uncounted=tuple(p.source for p in self.root.walk() if isinstance(p, FileScanProfile)),
         )
+
+    def plot(self) -> Figure:
+        """Bytes by column (pruned, streamed, fetched) and time by operator, as a figure of matplotlib.
+
+        Raises:
+            BamQueryError: matplotlib is not installed.
+        """
+        from bamquery.engine.profile_plot import plot_profile  # noqa: PLC0415 (which needs this module)
+
+        return plot_profile(self)
+
+    def __str__(self) -> str:
+        """As EXPLAIN ANALYZE shows it."""
+        from bamquery.engine.explain import explain_profile  # noqa: PLC0415 (which needs this module)
+
+        return explain_profile(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        from bamquery.engine.explain_html import profile_html  # noqa: PLC0415 (which needs this module)
+
+        return profile_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able: what `bamquery taxi run` and others record."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
 from bamquery.plan.nodes import Limit
+from bamquery.relations.base import PREVIEW_ROWS
+from bamquery.relations.explanation import Explanation
 from bamquery.relations.frames import RelationFrames
+from bamquery.relations.notebook_display import RelationNotebookDisplay
 from bamquery.relations.rows import RelationRows
 from bamquery.relations.verbs import RelationVerbs
 
-PREVIEW_ROWS: Final = 20
 
-
-class Relation(RelationVerbs, RelationFrames, RelationRows):
+class Relation(RelationVerbs, RelationFrames, RelationRows, RelationNotebookDisplay):
     """What a SELECT answers, over the table versions of the moment it was written.
 
     It runs each time its rows are asked for, and holds on to those versions until it is garbage
@@ -39,17 +38,20 @@ class Relation(RelationVerbs, RelationFrames, RelationRows):
         return self._profile
 
     @within_depth()
-    def explain(self, *, analyze: bool = False) -> str:
-        """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
+    def explain(self, *, analyze: bool = False) -> Explanation:
+        """The physical plan with what each scan is expected to do; with `analyze` run, and as measured.
+
+        A text, which notebooks show as a tree that folds.
+        """
         from bamquery.engine.explain import explain_plan, explain_profile  # noqa: PLC0415 (rarely asked for)
 
         if not analyze:
             result = self._session.run(self._plan, self._optimized)
-            return explain_plan(result.operator, result.profile.device, result.profile.notes)
-        with self.execute() as result:
+            return Explanation(explain_plan(result.operator, result.profile.device, result.profile.notes))
+        with self.execute() as result, result.running.call():
             for _ in result:
                 pass
-        return explain_profile(result.profile)
+        return Explanation(explain_profile(result.profile), result.profile)
 
     def __repr__(self) -> str:
         """The first rows as a table; only these are computed, as far as the query allows."""

@@ -14,4 +14,6 @@ def fragment(*content: Content) -> str:
     Colours are inherited, and greys are see-through, so Jupyter's themes and VS Code's need not be known.
     """
     style = element("style", files("bamquery").joinpath("notebook.css").read_text("utf-8"))
-    return ET.tostring(element("div", style, *content, class_="bamquery"), encoding="unicode", method="html")
+    # A dollar in a name or value begins no formula.
+    made = element("div", style, *content, class_="bamquery tex2jax_ignore mathjax_ignore")
+    return ET.tostring(made, encoding="unicode", method="html")

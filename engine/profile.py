@@ -20,6 +20,7 @@ from bamquery.storage.block_reader import ReadCounters
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
     from bamquery.engine.queue_profile import QueueProfile
     from bamquery.engine.vector_map import VectorMap
 

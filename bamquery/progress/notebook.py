@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import sys
 import threading
 from contextvars import Context, copy_context
@@ -66,6 +65,8 @@ class NotebookBars:
 
 def bar_html(query: RunningQuery) -> str:
     """A bar as far as the query is, and its figures."""
+    import html  # noqa: PLC0415 (slow for what it is, and only notebooks need it)
+
     progress = query.progress()
     value = "" if progress.fraction is None else f' value="{progress.fraction:.3f}"'
     text = html.escape(f"{query.description}: {progress}")

@@ -12,16 +12,8 @@ from bamquery.extras import require
 from bamquery.naming import unique_names
 from bamquery.relations.base import RelationBase
 from bamquery.relations.batch_sizes import batches_of
+from bamquery.relations.frame_choices import Decimals, HugeInts, require_choice
 from bamquery.relations.gpu_results import cudf_frame, device_arrays, require_gpu
-from bamquery.relations.host_arrays import Array, host_tensors, numpy_arrays, require_array_types
-from bamquery.relations.host_columns import (
-    Decimals,
-    HugeInts,
-    has_end_of_day,
-    require_choice,
-    unreadable_days,
-)
-from bamquery.relations.pandas_frames import pandas_frame
 from bamquery.result import Result
 from bamquery.values import python_rows, require_polars_types, whole_number
 
@@ -31,6 +23,10 @@ if TYPE_CHECKING:
     import pandas
     import polars
     import torch
+
+    from bamquery.relations.host_arrays import Array
+
+# What converts is imported where it is asked for: a first SELECT waits for none of it (PLC0415).
 
 
 class RelationFrames(RelationBase):
@@ -76,6 +72,8 @@ class RelationFrames(RelationBase):
         require_choice(hugeint, get_args(HugeInts), "hugeint")
         require_choice(decimals, get_args(Decimals), "decimals")
         require("pandas", "to_pandas()")
+        from bamquery.relations.pandas_frames import pandas_frame  # noqa: PLC0415
+
         return pandas_frame(self.to_arrow(), hugeint, decimals)
 
     def to_polars(self) -> polars.DataFrame:
@@ -86,6 +84,8 @@ class RelationFrames(RelationBase):
                 24:00:00.
         """
         library = require("polars", "to_polars()")
+        from bamquery.relations.host_columns import has_end_of_day, unreadable_days  # noqa: PLC0415
+
         require_polars_types(self._plan.fields)
         table = self.to_arrow()
         for field, column in zip(table.schema, table.columns, strict=True):
@@ -110,6 +110,8 @@ class RelationFrames(RelationBase):
         """
         require_choice(hugeint, get_args(HugeInts), "hugeint")
         require_choice(decimals, ("float", "decimal"), "decimals")
+        from bamquery.relations.host_arrays import numpy_arrays  # noqa: PLC0415
+
         return numpy_arrays(self.to_arrow(), hugeint, decimals)
 
     def to_dicts(self) -> list[dict[str, Any]]:
@@ -139,6 +141,8 @@ class RelationFrames(RelationBase):
             BamQueryError: the query does not run on a GPU, CuPy is not installed, or a column has nulls or
                 is no array.
         """
+        from bamquery.relations.host_arrays import require_array_types  # noqa: PLC0415
+
         with self.execute() as result:
             require_gpu(result.profile.device, result.profile.notes, "to_cupy()")
             library = require("cupy", "to_cupy()", INSTALL)
@@ -157,6 +161,8 @@ class RelationFrames(RelationBase):
             BamQueryError: torch is not installed, or a column has nulls or is no array.
         """
         library = require("torch", "to_torch()")
+        from bamquery.relations.host_arrays import host_tensors, require_array_types  # noqa: PLC0415
+
         with self.execute() as result:
             on_gpu = result.profile.device.startswith("cuda")
             require_array_types(self._plan.fields, "to_cudf()" if on_gpu else "to_numpy()")

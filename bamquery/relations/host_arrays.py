@@ -13,7 +13,8 @@ from bamquery.errors import BamQueryError
 from bamquery.naming import unique_names
 from bamquery.plan.nodes import Field
 from bamquery.plan.types import value_type
-from bamquery.relations.host_columns import Decimals, HugeInts, host_column, is_python_values, objects
+from bamquery.relations.frame_choices import Decimals, HugeInts
+from bamquery.relations.host_columns import host_column, is_python_values, objects
 from bamquery.type_names import type_name
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +12,8 @@ from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.cpu.casts.to_text import from_date
 from bamquery.engine.time_units import units_per_day
 from bamquery.errors import ExecutionError
+from bamquery.relations.frame_choices import Decimals, HugeInts
 from bamquery.values import python_values
-
-HugeInts: TypeAlias = Literal["float64", "int64", "object"]
-"""What HUGEINT becomes: the nearest float64, int64 where all of them fit, or Python's int."""
-Decimals: TypeAlias = Literal["float", "decimal", "arrow"]
-"""What DECIMAL becomes: the nearest float64, Python's Decimal, or in pandas Arrow's own type."""
 
 HUGEINT: Final = pa.decimal128(38, 0)
 _INSTANT: Final = pa.timestamp("us")
@@ -26,16 +21,6 @@ _SPAN: Final = pa.duration("us")
 _DAYS_PER_MONTH: Final = 30
 _PARTS: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _LARGEST: Final = 2**63 - 1
-
-
-def require_choice(value: object, choices: Sequence[str], argument: str) -> None:
-    """Refuse what is none of the choices.
-
-    Raises:
-        ValueError: it is not; says what there is.
-    """
-    if value not in choices:
-        raise ValueError(f"{argument} is one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 def host_column(name: str, column: Any, hugeint: HugeInts, decimals: Decimals) -> Any:

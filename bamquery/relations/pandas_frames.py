@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from bamquery.naming import unique_names
-from bamquery.relations.host_columns import Decimals, HugeInts, host_column, is_python_values, objects
+from bamquery.relations.frame_choices import Decimals, HugeInts
+from bamquery.relations.host_columns import host_column, is_python_values, objects
 
 if TYPE_CHECKING:
     import pandas

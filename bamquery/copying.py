@@ -21,6 +21,7 @@ from bamquery.formats import json_values, parquet_schema, plain_batches, plain_s
 from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
+from bamquery.progress.watching import watched
 from bamquery.session import Session
 from bamquery.sql_frontend.file_options import CSV_MARKS
 from bamquery.whole_file import whole_file
@@ -54,7 +55,8 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
     if statement.format == "parquet":
         parquet_schema(pa.schema([pa.field(field.name, field.type) for field in plan.fields]))
     with session.run(plan) as result, whole_file(path) as file:
-        rows = _WRITERS[statement.format](result, result.schema, file, {"path": path, **options})
+        batches = watched(result, f"Writing {path}")
+        rows = _WRITERS[statement.format](batches, result.schema, file, {"path": path, **options})
     return rows, result.profile
 
 

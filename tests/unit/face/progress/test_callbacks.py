@@ -130,3 +130,26 @@ def test_arguments(con):
     con.close()
     with pytest.raises(bamquery.BamQueryError, match="closed"):
         con.on_progress(print)
+
+
+def test_a_file_that_is_written_has_a_bar_of_its_own(con, tmp_path, monkeypatch):
+    """What takes its time is the writing: the caller waits until the last batch is written."""
+    gate, heard, results = Gate(con), threading.Event(), []
+    run = con._session.run
+
+    def keep(plan, *rest):
+        results.append(run(plan, *rest))
+        return results[-1]
+
+    monkeypatch.setattr(con._session, "run", keep)
+    path = tmp_path / "x.csv"
+    copying = threading.Thread(target=lambda: con.sql(f"COPY (FROM gated) TO '{path}'"), daemon=True)
+    with con.on_progress(lambda progress: heard.set(), interval=0.01):
+        copying.start()
+        assert heard.wait(60)
+        [result] = results
+        assert result.running.description == f"Writing {path}"
+        assert result.running.called_for is not None
+        gate.open()
+        copying.join(60)
+    assert path.read_text().count("\n") == BATCHES * ROWS + 1

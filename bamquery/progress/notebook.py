@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextvars import Context, copy_context
@@ -45,11 +46,15 @@ class NotebookBars:
 
     def hide(self, query: RunningQuery) -> None:
         """Empty the query's output."""
-        if query not in self._handles:
-            return  # most queries: no lock
         with self._lock:
-            self._display(query, "")
-            self._handles.pop(query, None)
+            if query in self._handles:
+                self._display(query, "")
+                self._handles.pop(query, None)
+
+    def renew(self) -> None:
+        """In a process made by fork, where whoever held the lock is not."""
+        self._lock = threading.RLock()
+        self._handles = {}
 
     def _display(self, query: RunningQuery, line: str) -> None:
         from IPython.display import display  # noqa: PLC0415 (only where it has been imported already)
@@ -74,3 +79,4 @@ def bar_html(query: RunningQuery) -> str:
 
 
 NOTEBOOK: Final = NotebookBars()
+os.register_at_fork(after_in_child=NOTEBOOK.renew)

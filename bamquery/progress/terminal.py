@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from contextlib import suppress
@@ -41,31 +42,31 @@ class TerminalBars:
 
     def look(self, query: RunningQuery) -> None:
         """Draw the query's bar, if its caller has been waiting for a while."""
-        with self._lock, suppress(OSError):  # a terminal that has gone is no reason to stop
-            waited = query.called_for
-            if waited is None or waited < PATIENCE or query.is_over:
+        if not _is_due(query):
+            return
+        # Costs a tenth of a second: only where a bar is drawn, and before a caller could wait for the lock.
+        from rich import progress  # noqa: F401, PLC0415
+
+        # A terminal that has gone is no reason to stop, nor a query whose end the collector noticed just now.
+        with self._lock, suppress(OSError, KeyError):
+            if not _is_due(query) or not self._begin():
                 return
-            if self._display is None and not self._begin():
-                return
+            display, state = self._display, query.progress()
             if query.number not in self._tasks:
-                self._tasks[query.number] = self._display.add_task(query.description, figures="")
-            progress = query.progress()
-            known = progress.fraction is not None
-            self._display.update(
+                self._tasks[query.number] = display.add_task(query.description, figures="")
+            display.update(
                 self._tasks[query.number],
-                total=_STEPS if known else None,
-                completed=int(progress.fraction * _STEPS) if progress.fraction is not None else 0,
-                figures=str(progress),
+                total=None if state.fraction is None else _STEPS,
+                completed=int((state.fraction or 0) * _STEPS),
+                figures=str(state),
             )
-            self._display.refresh()
+            display.refresh()
 
     def hide(self, query: RunningQuery) -> None:
         """Take the query's bar away, and the display with the last one."""
-        if query.number not in self._tasks:
-            return  # most queries: no lock
         with self._lock, suppress(OSError):
             task = self._tasks.pop(query.number, None)
-            if task is None or self._display is None:
+            if task is None:
                 return
             self._display.remove_task(task)
             if self._tasks:
@@ -74,9 +75,17 @@ class TerminalBars:
                 display, self._display = self._display, None
                 display.stop()
 
+    def renew(self) -> None:
+        """In a process made by fork, where whoever held the lock is not."""
+        self._lock = threading.RLock()
+        self._display = None
+        self._tasks = {}
+
     def _begin(self) -> bool:
-        # Costs a tenth of a second, so only where a bar is drawn.
-        from rich import progress  # noqa: PLC0415
+        """Whether there is a display now."""
+        if self._display is not None:
+            return True
+        from rich import progress  # noqa: PLC0415 (see `look`)
         from rich.console import Console  # noqa: PLC0415
 
         console = self._console or Console(stderr=True)
@@ -97,4 +106,11 @@ class TerminalBars:
         return True
 
 
+def _is_due(query: RunningQuery) -> bool:
+    """Whether its caller has been waiting for long enough."""
+    waited = query.called_for
+    return waited is not None and waited >= PATIENCE and not query.is_over
+
+
 TERMINAL: Final = TerminalBars()
+os.register_at_fork(after_in_child=TERMINAL.renew)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bamquery
@@ -23,6 +23,8 @@ KINDS = [
     *(pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns")),
     pa.timestamp("us", "UTC"),
 ]
+
+NUMBERS = [kind for kind in KINDS if pa.types.is_integer(kind) or pa.types.is_floating(kind)]
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +54,11 @@ def test_types_follow_from_the_schema_and_nulls_stay(con, kind, data):
     chunked = pa.chunked_array([values.slice(0, cut), values.slice(cut)], kind)
     con.register("random", pa.table({"x": chunked}))
     relation = con.sql("SELECT x FROM random")
-    try:
-        found = shapes(relation)
-    except ExecutionError as error:
-        assert pa.types.is_date32(kind)
-        assert "too far away for microseconds" in str(error)
-        assume(False)
-    assert found == shapes(relation.limit(0))
+    if pa.types.is_date32(kind) and is_far(values):
+        with pytest.raises(ExecutionError, match="too far away for microseconds"):
+            relation.to_pandas()
+        return
+    assert shapes(relation) == shapes(relation.limit(0))
     array = relation.to_numpy()["x"]
     assert np.ma.getmaskarray(array).tolist() == values.is_null().to_pylist()
     if not pa.types.is_floating(kind):
@@ -82,13 +82,13 @@ def test_numbers_are_the_same_everywhere(con, kind, data):
         assert comparable(value) == comparable(other) or (value in lost and comparable(other) == "nan")
 
 
+def is_far(days: pa.Array) -> bool:
+    return any(abs(day) > 106_751_991 for day in days.view(pa.int32()).to_pylist() if day is not None)
+
+
 def pd_null(value: Any) -> bool:
-    return (
-        value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
-    )
+    return value is None or type(value).__name__ == "NAType" or comparable(value) == "nan"
 
 
 def comparable(value: Any) -> Any:
-    if isinstance(value, float) and math.isnan(value):
-        return "nan"
-    return value
+    return "nan" if isinstance(value, float) and math.isnan(value) else value

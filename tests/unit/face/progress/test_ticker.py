@@ -1,11 +1,14 @@
 """The thread behind bars and callbacks: when it looks, and when it is there at all."""
 
 import gc
+import os
 import threading
+import warnings
 
 import pytest
 
 from bamquery.progress import ticker as ticker_module
+from bamquery.progress.terminal import TERMINAL
 from bamquery.progress.ticker import TICKER, Ticker
 from tests.unit.face.progress.gates import Gate, Taking
 
@@ -94,3 +97,21 @@ def test_an_abandoned_query_is_not_watched(con):
         del result
         gc.collect()
         assert not TICKER._watches
+
+
+def test_a_forked_process_has_a_ticker_of_its_own(con):
+    """Neither the thread nor whoever held its locks is there."""
+    gate = Gate(con)
+    called = threading.Event()
+    with con.on_progress(lambda progress: called.set(), interval=0.01):
+        taking = Taking(con.sql("SELECT x FROM gated").execute())
+        assert called.wait(60)
+        with TICKER._lock, TERMINAL._lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, from 3.12 on
+            child = os.fork()
+        if not child:
+            free = TICKER._lock.acquire(timeout=5) and TERMINAL._lock.acquire(timeout=5)
+            os._exit(0 if free and not TICKER._watches and TICKER._thread is None else 1)
+        gate.open()
+        taking.finish()
+    assert os.waitpid(child, 0)[1] == 0

@@ -67,7 +67,7 @@ class Settings:
     profile_vectors: bool = False
     """Whether profiles record what was done with each vector of each column: a byte each."""
     progress: bool | None = None
-    """Whether long statements show a progress bar; None: on a terminal."""
+    """Whether long statements show a progress bar; None: on a terminal and in notebooks."""
 
     def with_value(self, name: str, value: object) -> Settings:
         """These settings with one changed; None restores the default.

@@ -3,22 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from bamquery import __version__
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CatalogError, SqlError
 from bamquery.naming import fold, unique_names
-from bamquery.plan.nodes import Source
+from bamquery.plan.nodes import Source, Values
 from bamquery.plan.statements import Query
 from bamquery.sql_frontend.statements import bind
+from bamquery.sql_frontend.system_names import SYSTEM_VIEWS
+from bamquery.statement_text import StatementText
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.views import View, renamed
 
 if TYPE_CHECKING:
+    from bamquery.engine.settings import Settings
     from bamquery.storage.database import Database
     from bamquery.storage.evolution import ColumnRule
     from bamquery.storage.snapshot import Snapshot
     from bamquery.storage.stored_view import StoredView
+
+
+@dataclass(slots=True)
+class _Named:
+    """What a statement has named so far, under this and the narrower names of its catalogs.
+
+    Attributes:
+        tables: stored tables and views by folded name.
+        within: views that are being bound.
+        has_others: whether it has named what no version of a table tells.
+    """
+
+    tables: dict[str, Source] = field(default_factory=dict)
+    within: list[str] = field(default_factory=list)
+    has_others: bool = False
 
 
 class StatementCatalog:
@@ -32,6 +54,7 @@ class StatementCatalog:
         database: Database,
         relations: Mapping[str, Source],
         opened: Callable[[Snapshot], None],
+        settings: Callable[[], Settings],
         find: Callable[[str], Source | None] = lambda name: None,
     ) -> None:
         """Over a database.
@@ -40,15 +63,17 @@ class StatementCatalog:
             database: whose tables and views there are.
             relations: names that only exist here, and hide tables.
             opened: hears of every snapshot.
+            settings: the connection's of the moment.
             find: asked for a name that nothing has.
         """
         self._find = find
         self._database = database
         self._relations = {fold(name): source for name, source in relations.items()}
-        self._tables: dict[str, Source] = {}
+        self._found: dict[str, Source] = {}
         self._opened = opened
-        self._within: list[str] = []  # views that are being bound
-        self._has_others = False
+        self._settings = settings
+        self._named = _Named()
+        self._shapes_only = False  # tables of the catalogue have no rows: only columns are wanted
 
     def table(self, name: str) -> Source:
         """The table's latest version, held.
@@ -57,34 +82,37 @@ class StatementCatalog:
             CatalogError: there is none; suggests the nearest name.
         """
         folded = fold(name)
-        if folded in self._relations and not self._within:
-            self._has_others = True
-            return self._relations[folded]
-        if folded not in self._tables:
-            self._tables[folded] = self._held(name) or self._not_held(name)
-        return self._tables[folded]
+        other = self._relations.get(folded, self._found.get(folded))
+        if other is not None and not self._named.within:
+            self._named.has_others = True
+            return other
+        tables = self._named.tables
+        if folded not in tables:
+            source = self._held(name) or self._not_held(name)
+            if folded in self._found:
+                return source
+            tables[folded] = source
+        return tables[folded]
 
     def stored_table(self, name: str) -> StoredTable | None:
         """The table's latest version, held; None where something else has the name, or nothing."""
         folded = fold(name)
         if folded in self._relations:
             return None
-        if folded not in self._tables:
+        tables = self._named.tables
+        if folded not in tables:
             held = self._held(name)
             if held is None:
                 return None
-            self._tables[folded] = held
-        source = self._tables[folded]
+            tables[folded] = held
+        source = tables[folded]
         return source if isinstance(source, StoredTable) else None
 
     def only_tables(self) -> dict[str, StoredTable]:
         """All that the statement has named, by folded name, if these are stored tables; else nothing."""
-        tables = {name: source for name, source in self._tables.items() if isinstance(source, StoredTable)}
-        return {} if self._has_others or len(tables) < len(self._tables) else tables
-
-    def _other(self, name: str) -> Source | None:
-        """What else there is of that name; a view sees nothing of it."""
-        return None if self._within else self._find(name)
+        named = self._named
+        tables = {name: source for name, source in named.tables.items() if isinstance(source, StoredTable)}
+        return {} if named.has_others or len(tables) < len(named.tables) else tables
 
     def rules(self, name: str) -> Sequence[ColumnRule]:
         """See `Catalog.rules`."""
@@ -98,7 +126,10 @@ class StatementCatalog:
 
     def stored(self) -> StatementCatalog:
         """See `Catalog.stored`."""
-        return StatementCatalog(self._database, {}, self._opened)
+        stored = StatementCatalog(self._database, {}, self._opened, self._settings)
+        stored._named = self._named
+        stored._shapes_only = self._shapes_only
+        return stored
 
     def _held(self, name: str) -> StoredTable | None:
         snapshot = self._database.hold(name)
@@ -112,8 +143,13 @@ class StatementCatalog:
         view = self._database.view(name)
         if view is not None:
             return self._view(name, view)
-        other = self._other(name)
+        folded = fold(name)
+        if folded in SYSTEM_VIEWS:
+            return self.system_table(SYSTEM_VIEWS[folded])
+        other = None if self._named.within else self._find(name)  # a view sees nothing of it
         if other is not None:
+            self._named.has_others = True
+            self._found[folded] = other
             return other
         # It says what there is instead; somebody may have made it since.
         snapshot = self._database.table(name).snapshot()
@@ -122,28 +158,70 @@ class StatementCatalog:
 
     def _view(self, name: str, view: StoredView) -> Source:
         """The view's query, bound over the tables of this moment."""
+        within = self._named.within
         folded = fold(name)
-        if folded in self._within:
+        if folded in within:
             raise SqlError(f'view "{name}" is defined by itself')
-        self._within.append(folded)
+        within.append(folded)
         try:
-            (statement,) = bind(view.sql, self)
+            (statement,) = bind(StatementText(view.sql, label=f'view "{name}"'), self)
+        except SqlError as error:
+            why = f'view "{name}" cannot be used: '
+            reasons = [replace(r, message=why + r.message, sql=r.sql or error.sql) for r in error.reasons]
+            raise type(error)(reasons, error.sql) from error
         except BamQueryError as error:
             raise SqlError(f'view "{name}" cannot be used: {error}') from error
         finally:
-            self._within.pop()
+            within.pop()
         assert isinstance(statement, Query)
         names = [*view.columns, *(field.name for field in statement.plan.fields[len(view.columns) :])]
         return View(name, renamed(statement.plan, unique_names(names)))
 
     def next_statement(self) -> None:
         """Look at the tables anew."""
-        self._has_others = False
-        self._tables.clear()
+        self._found.clear()
+        self._named = _Named()
 
     def table_names(self) -> Sequence[str]:
         """All tables and views, as they were written."""
         return sorted([*self._database.table_names(), *self._database.view_names()], key=fold)
+
+    # The catalogue.
+
+    @property
+    def database(self) -> str:
+        """See `Catalog.database`: that of its folder, up to a point in it."""
+        if self._database.is_temporary:
+            return "memory"
+        name = self._database.path.name
+        return name.partition(".")[0] or name
+
+    @property
+    def version(self) -> str:
+        """See `Catalog.version`."""
+        return f"v{__version__}"
+
+    def system_table(self, subject: str, table: str | None = None) -> Source:
+        """See `Catalog.system_table`."""
+        from bamquery.system_catalog.contents import batch, schema  # noqa: PLC0415 - start-up does not wait
+        from bamquery.system_catalog.database_facts import DatabaseFacts  # noqa: PLC0415 - as above
+
+        self._named.has_others = True
+        if self._shapes_only:
+            rows = pa.RecordBatch.from_pylist([], schema(subject))
+        else:
+            shapes = StatementCatalog(self._database, {}, self._opened, self._settings)
+            shapes._shapes_only = True
+            facts = DatabaseFacts(self._database, self.database, self._settings(), shapes.table)
+            rows = batch(facts, subject, table)
+        return View(subject, Values(rows))
+
+    def setting(self, name: str) -> pa.Scalar[Any]:
+        """See `Catalog.setting`."""
+        from bamquery.system_catalog.settings import setting_value  # noqa: PLC0415 - as above
+
+        self._named.has_others = True
+        return setting_value(self._settings(), name)
 
     def files(
         self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS
@@ -155,7 +233,7 @@ class StatementCatalog:
         """
         from bamquery.storage.ingest.opening import open_source  # noqa: PLC0415 (many queries name no file)
 
-        self._has_others = True
+        self._named.has_others = True
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
         return FileSource(open_source(what, format=file_format, options=options, by_need=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import signal
@@ -10,11 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Any, Final
 
-from bamquery import __version__
+from bamquery.command_arguments import STANDARD_INPUT, Parser, Script, parse_arguments, parser_error
 from bamquery.errors import BamQueryError, SettingError
+from bamquery.statement_text import DEFAULT_WIDTH, StatementText
+from bamquery.terminal_text import has_colour, terminal_width, visible_lines
 
 OK: Final = 0
 FAILED: Final = 1
@@ -29,26 +31,6 @@ BROKEN_PIPE: Final = 141
 """Whoever read the output has gone: as if killed by SIGPIPE, without a word."""
 _MOMENT: Final = 0.02
 """Seconds until a signal that was lost is handled again."""
-
-_DESCRIPTION: Final = """\
-Run SQL against a database folder and print the answers.
-
-  bamquery trips.bq -c "SELECT count(*) FROM trips"
-  bamquery trips.bq --format csv --output tips.csv < tips.sql
-"""
-_SUBCOMMANDS_HELP: Final = """\
-other commands:
-  bamquery taxi ...         load or make taxi trips, run and draw Q1 to Q5
-  bamquery check DB         read everything back and compare checksums
-  bamquery report DB SQL    run a query, write a page of what it did
-  bamquery bench ...        measure loading, queries, queues, page cache and array
-  bamquery doctor [PATH]    say what this machine has and lacks
-
-A database that is called like one of them is opened as ./taxi.
-
-exit status: 0 done, 1 a statement failed, 2 wrong arguments, 130 Ctrl-C,
-128 and its number a signal
-"""
 
 
 def run() -> None:
@@ -79,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
         return status
     except BamQueryError as error:
-        _complain(str(error))
+        _complain(error)
         return USAGE if isinstance(error, SettingError) else FAILED
     except KeyboardInterrupt:
         _complain("interrupted")
@@ -101,29 +83,27 @@ def collect_garbage() -> None:
 
 
 def query(arguments: Sequence[str]) -> int:
-    """`bamquery [DB] [-c SQL]`."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    settings = dict(_setting(parser, text) for text in options.settings)
-    if options.commands is None and sys.stdin is None:
-        parser.error('standard input is closed: pass SQL with -c "..."')
-    if options.commands is None and sys.stdin.isatty():
-        parser.error('there is no interactive shell yet: pass SQL with -c "..." or on standard input')
-    texts = options.commands if options.commands is not None else [_standard_input()]
+    """`bamquery [DB] [-c SQL] [-f FILE]`."""
+    asked = parse_arguments(arguments, list(_SUBCOMMANDS))
+    if not asked.scripts and sys.stdin is None:
+        parser_error('standard input is closed: pass SQL with -c "..."')
+    if not asked.scripts and sys.stdin.isatty():
+        parser_error('there is no interactive shell yet: pass SQL with -c "..." or on standard input')
+    # All of them before the first is run: a file that is not there should not stop work halfway.
+    texts = [_text(script) for script in asked.scripts or [Script(path=STANDARD_INPUT)]]
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
     import pyarrow as pa  # noqa: PLC0415
 
     from bamquery.connection import connect  # noqa: PLC0415
-    from bamquery.outputs import open_output  # noqa: PLC0415
+    from bamquery.output.outputs import open_output  # noqa: PLC0415
 
     collect_garbage()
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
-    if options.device is not None:
-        settings["device"] = options.device
+    settings: dict[str, Any] = dict(asked.settings)
     with (
-        connect(options.database, **settings) as connection,
-        open_output(options.format, options.output, options.max_rows) as output,
+        connect(asked.database, **settings) as connection,
+        open_output(asked.display, asked.output) as output,
     ):
         for text in texts:
             started = time.perf_counter()
@@ -133,16 +113,49 @@ def query(arguments: Sequence[str]) -> int:
     return OK
 
 
+def _text(script: Script) -> str:
+    """The statements; exits as for wrong arguments where there is no such file.
+
+    Raises:
+        BamQueryError: the file is not text in UTF-8.
+    """
+    if not script.path:
+        return script.text
+    name = "standard input" if script.path == STANDARD_INPUT else script.path
+    try:
+        # Not as Python reads text: ends of lines within strings are data.
+        data = sys.stdin.buffer.read() if script.path == STANDARD_INPUT else Path(script.path).read_bytes()
+        return StatementText(data.decode(), label="" if script.path == STANDARD_INPUT else script.path)
+    except UnicodeDecodeError as error:
+        raise BamQueryError(f"{name} is not text in UTF-8: {error}") from None
+    except OSError as error:
+        parser_error(f"{name} cannot be read: {error.strerror or error}")
+
+
 def check(arguments: Sequence[str]) -> int:
     """`bamquery check DB`."""
-    parser = argparse.ArgumentParser(
-        prog="bamquery check", description="Read a database back and compare every checksum."
-    )
+    parser = Parser(prog="bamquery check", description="Read a database back and compare every checksum.")
     parser.add_argument("database", metavar="DB", help="the database's folder")
     options = parser.parse_args(arguments)
     from bamquery.checking import check_database  # noqa: PLC0415
 
     return OK if check_database(options.database, sys.stdout) else FAILED
+
+
+def dump(arguments: Sequence[str]) -> int:
+    """`bamquery dump DB [TABLE...]`."""
+    parser = Parser(
+        prog="bamquery dump",
+        description="Write tables and views as SQL that makes them again: CREATE TABLE, INSERT, CREATE VIEW.",
+    )
+    parser.add_argument("database", metavar="DB", help="the database's folder")
+    parser.add_argument("names", metavar="TABLE", nargs="*", help="tables and views; without any, all")
+    parser.add_argument("--output", metavar="FILE", help="where to write instead of standard output")
+    options = parser.parse_args(arguments)
+    from bamquery.dumping import dump_database  # noqa: PLC0415
+
+    dump_database(options.database, options.names, options.output)
+    return OK
 
 
 def _taxi(arguments: Sequence[str]) -> int:
@@ -152,16 +165,21 @@ def _taxi(arguments: Sequence[str]) -> int:
 
 
 def _bench(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="bamquery bench", description="Measure parts of BamQuery.")
+    parser = Parser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
-        choices=["ingest", "sql", "spill", "block", "cache", "array"],
-        help="ingest: loading against a plain copy; sql: queries against DuckDB; "
+        choices=["startup", "ingest", "sql", "spill", "block", "cache", "array"],
+        help="startup: imports, a first query, the command; "
+        "ingest: loading against a plain copy; sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
         "array: elements through it",
     )
     options = parser.parse_args(arguments[:1])
+    if options.what == "startup":
+        from bamquery.queries.startup import main as startup  # noqa: PLC0415
+
+        return startup(arguments[1:])
     if options.what == "ingest":
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 
@@ -192,71 +210,26 @@ def _report(arguments: Sequence[str]) -> int:
 
 
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
-    {"taxi": _taxi, "check": check, "bench": _bench, "doctor": _doctor, "report": _report}
+    {
+        "taxi": _taxi,
+        "check": check,
+        "dump": dump,
+        "bench": _bench,
+        "doctor": _doctor,
+        "report": _report,
+    }
 )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="bamquery",
-        description=_DESCRIPTION,
-        epilog=_SUBCOMMANDS_HELP,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument(
-        "database",
-        metavar="DB",
-        nargs="?",
-        default=":memory:",
-        help="the database's folder, made if there is none; without it a temporary one",
-    )
-    parser.add_argument(
-        "-c",
-        metavar="SQL",
-        dest="commands",
-        action="append",
-        help="statements to run, separated by semicolons; may be given several times",
-    )
-    parser.add_argument(
-        "--format",
-        choices=["table", "csv", "json", "markdown", "parquet", "arrow"],
-        default="table",
-        help="of the answers; arrow is an IPC file with --output and an IPC stream without",
-    )
-    parser.add_argument("--output", metavar="FILE", help="where answers go instead of standard output")
-    parser.add_argument(
-        "--max-rows", metavar="N", type=_positive, default=40, help="rows that tables show (default: 40)"
-    )
-    parser.add_argument("--device", metavar="DEVICE", help="auto, cpu or cuda:0 (default: auto)")
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        dest="settings",
-        action="append",
-        default=[],
-        help="a setting, such as memory_limit=2GiB; may be given several times",
-    )
-    parser.add_argument("--version", action="version", version=f"bamquery {__version__}")
-    return parser
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("it takes a whole number from 1 on")
-    return int(text)
-
-
-def _setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        parser.error(f"--set takes name=value, not {text!r}")
-    return name.strip(), value.strip()
-
-
-def _complain(message: str) -> None:
-    if sys.stderr is not None:  # print() would take standard output then
-        print(f"bamquery: {message}", file=sys.stderr)  # noqa: T201
+def _complain(error: BamQueryError | str) -> None:
+    if sys.stderr is None:  # print() would take standard output then
+        return
+    if isinstance(error, str):
+        shown = visible_lines(error)
+    else:
+        width = terminal_width(sys.stderr, DEFAULT_WIDTH)
+        shown = error.shown(width, colour=has_colour(None, terminal=sys.stderr.isatty()))
+    print(f"bamquery: {shown}", file=sys.stderr)  # noqa: T201
 
 
 def _leave(status: int) -> None:
@@ -295,10 +268,3 @@ def _raise_again(lost: Any) -> None:
 def _give_up_output() -> None:
     """Python flushes once more at its end: let that go nowhere instead of failing again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _standard_input() -> str:
-    try:
-        return sys.stdin.read()
-    except UnicodeDecodeError as error:
-        raise BamQueryError(f"standard input is not text in UTF-8: {error}") from None

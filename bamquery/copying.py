@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import ipc, parquet
 
-from bamquery.cells import is_number, texts
-from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.profile import QueryProfile
-from bamquery.formats import json_values, parquet_schema, plain_batches, plain_schema
 from bamquery.naming import fold, unique_names
+from bamquery.output.arrow_batches import parquet_schema, plain_batches, plain_schema
+from bamquery.output.csv_text import Punctuation, csv_lines
+from bamquery.output.json_text import json_values
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
 from bamquery.progress.watching import watched
@@ -27,20 +25,8 @@ from bamquery.sql_frontend.file_options import CSV_MARKS
 from bamquery.whole_file import whole_file
 
 _SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
-_SPECIAL: Final = "\n\r#"
-"""Besides what options name: characters for which a CSV value is quoted; # begins comments elsewhere."""
 _Options = Mapping[str, Any]
 _Batches = Iterable[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class _Punctuation:
-    """What a CSV file has between and around values, and for null."""
-
-    quote: str
-    escape: str
-    delimiter: str
-    null: str
 
 
 def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, QueryProfile]:
@@ -61,70 +47,17 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
 
 
 def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
-    how = _Punctuation(**{name: options.get(name, default) for name, default in CSV_MARKS.items()})
-    names = unique_names(schema.names)
+    how = Punctuation(**{name: options.get(name, default) for name, default in CSV_MARKS.items()})
     forced = {fold(name) for name in options.get("force_quote", ())}
-    quoted = ["*" in forced or fold(name) in forced for name in names]
+    quoted = ["*" in forced or fold(name) in forced for name in unique_names(schema.names)]
     rows = 0
     with ExitStack() as stack:
         stream = _compressed(out, options, stack)
-        if options.get("header", True):
-            cells: list[Any] = [pa.array([name], pa.large_string()) for name in names]
-            header = [_quoted(cell, how, every) for cell, every in zip(cells, quoted, strict=True)]
-            stream.write(_lines(header, how))
-        for batch in batches:
-            columns = [
-                _quoted(_texts(column), how, every)
-                for column, every in zip(batch.columns, quoted, strict=True)
-            ]
-            stream.write(_lines(columns, how))
-            rows += batch.num_rows
+        headers = options.get("header", True)
+        for number, lines in csv_lines(batches, schema, how, headers=headers, quoted=quoted):
+            stream.write(lines)
+            rows += number
     return rows
-
-
-def _texts(column: pa.Array[Any]) -> pa.Array[Any]:
-    """As a cast to VARCHAR writes the values, so that a cast of what is written gives them back."""
-    if pa.types.is_time(column.type):
-        return texts(column)  # the same, and faster
-    return cast(column, pa.large_string(), try_=False)
-
-
-def _lines(columns: Sequence[Any], how: _Punctuation) -> bytes:
-    """The rows as text, each with the end of its line."""
-    kind = pa.large_string()
-    joined: Any = pc.binary_join_element_wise(
-        *(column.cast(kind) for column in columns),
-        pa.scalar(how.delimiter, kind),
-        null_handling="replace",
-        null_replacement=how.null,
-    )
-    ended: Any = pc.binary_join_element_wise(joined, pa.scalar("", kind), pa.scalar("\n", kind))
-    return b"".join(bytes(buffer) for buffer in _characters(ended))
-
-
-def _characters(column: Any) -> Iterable[memoryview]:
-    """What strings without nulls hold, one after the other."""
-    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-        if len(chunk):
-            first, last = chunk.offset, chunk.offset + len(chunk)
-            buffers: Any = chunk.buffers()
-            places = memoryview(buffers[1]).cast("q")
-            yield memoryview(buffers[2])[places[first] : places[last]]
-
-
-def _quoted(column: Any, how: _Punctuation, every: bool) -> Any:
-    """Values in quotes where they need them: so that a value is no null, and has no end before its end."""
-    marked = pc.replace_substring(column, how.escape, how.escape * 2)
-    if how.quote != how.escape:
-        marked = pc.replace_substring(marked, how.quote, how.escape + how.quote)
-    quote = pa.scalar(how.quote, marked.type)
-    inside: Any = pc.binary_join_element_wise(quote, marked, quote, pa.scalar("", marked.type))
-    if every:
-        return inside
-    special = "".join(f"\\x{ord(character):02x}" for character in (how.quote, how.delimiter, *_SPECIAL))
-    is_null_text = pc.equal(column, pa.scalar(how.null, column.type))
-    needed = pc.or_(pc.match_substring_regex(column, f"[{special}]"), is_null_text)
-    return pc.if_else(needed, inside, column)
 
 
 def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
@@ -136,10 +69,7 @@ def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _O
         if array:
             stream.write(b"[")
         for batch in batches:
-            columns = [
-                json_values(column if _is_plain_json(column.type) else _texts(column))
-                for column in batch.columns
-            ]
+            columns = [json_values(column) for column in batch.columns]
             lines = [
                 "{" + ",".join(map("".join, zip(names, values, strict=True))) + "}"
                 for values in zip(*columns, strict=True)
@@ -153,10 +83,6 @@ def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _O
         if array:
             stream.write(b"\n]\n")
     return rows
-
-
-def _is_plain_json(kind: pa.DataType) -> bool:
-    return is_number(kind) or pa.types.is_boolean(kind)
 
 
 def _write_parquet(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:

@@ -10,28 +10,55 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+from bamquery.statement_text import DEFAULT_WIDTH, Place
+from bamquery.terminal_text import visible_lines
+
+_MOST_REASONS: Final = 10
+"""Reasons that an error's text has; its attribute has all."""
 
 
 class BamQueryError(Exception):
     """Root of all errors that users can meet."""
 
+    def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+        """As a terminal of a width may have it: nothing steers it but, if `colour`, marks at the word."""
+        del width, colour
+        return visible_lines(str(self))
+
 
 @dataclass(frozen=True)
 class Reason:
-    """One thing wrong with a statement, with its place in the text (1-based; 0 where unknown)."""
+    """One thing wrong with a statement, with its place in the text (1-based; 0 where unknown).
+
+    Attributes:
+        message: what is wrong.
+        line: as `str.splitlines` counts.
+        column: in characters.
+        sql: the text that the place is in, where it is not the statement's own, but a view's.
+    """
 
     message: str
     line: int = 0
     column: int = 0
+    sql: str = ""
 
-    def shown(self, sql: str) -> str:
+    def shown(self, sql: str, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """The message, then the line of the statement and a caret below its column."""
-        lines = sql.splitlines()
-        if not 1 <= self.line <= len(lines):
-            return self.message
-        label = f"line {self.line}: "
-        caret = " " * (len(label) + max(self.column - 1, 0)) + "^"
-        return f"{self.message}\n{label}{lines[self.line - 1]}\n{caret}"
+        return _with_place(self.message, Place(self.sql or sql, self.line, self.column), width, colour)
+
+
+def _with_place(message: str, place: Place | None, width: int, colour: bool) -> str:
+    shown = "" if place is None else place.shown(width, colour=colour)
+    message = visible_lines(message)
+    return f"{message}\n{shown}" if shown else message
+
+
+def _all_shown(reasons: Sequence[Reason], sql: str, width: int, colour: bool) -> str:
+    shown = [reason.shown(sql, width, colour=colour) for reason in reasons[:_MOST_REASONS]]
+    more = len(reasons) - len(shown)
+    return "\n".join([*shown, *([f"and {more:,} more like these"] if more else [])])
 
 
 class SqlError(BamQueryError):
@@ -50,7 +77,11 @@ class SqlError(BamQueryError):
             reasons = [reasons]
         self.reasons = tuple(reasons)
         self.sql = sql
-        super().__init__("\n".join(reason.shown(sql) for reason in self.reasons))
+        super().__init__(_all_shown(self.reasons, sql, DEFAULT_WIDTH, False))
+
+    def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+        """See `BamQueryError`."""
+        return _all_shown(self.reasons, self.sql, width, colour)
 
 
 class UnsupportedError(SqlError):
@@ -66,18 +97,32 @@ class ConstraintError(BamQueryError):
 
 
 class ExecutionError(BamQueryError):
-    """A value that an expression cannot compute with: overflow, a failed cast."""
+    """A value that an expression cannot compute with: overflow, a failed cast.
+
+    Attributes:
+        place: of the expression in its statement, or None where it is not known.
+    """
+
+    def __init__(self, message: str, place: Place | None = None) -> None:
+        """Show the place below the message."""
+        self.place = place
+        self._message = message
+        super().__init__(_with_place(message, place, DEFAULT_WIDTH, False))
+
+    def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
+        """See `BamQueryError`."""
+        return _with_place(self._message, self.place, width, colour)
 
 
 @contextmanager
-def placed_at(place: str) -> Iterator[None]:
-    """Let an `ExecutionError` raised inside show a place in the statement; "" is none."""
+def placed_at(place: Place | None) -> Iterator[None]:
+    """Let an `ExecutionError` raised inside show a place in the statement, unless it has one."""
     try:
         yield
     except ExecutionError as error:
-        if not place or isinstance(error, MemoryLimitError):
+        if place is None or error.place is not None or isinstance(error, MemoryLimitError):
             raise
-        raise ExecutionError(f"{error}{place}") from None
+        raise ExecutionError(str(error), place) from None
 
 
 @contextmanager

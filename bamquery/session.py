@@ -113,7 +113,7 @@ class Session:
         find: Callable[[str], Source | None] = lambda name: None,
     ) -> StatementCatalog:
         """For the statements of one text; see `StatementCatalog`."""
-        return StatementCatalog(self.database, relations, self._opened, find)
+        return StatementCatalog(self.database, relations, self._opened, lambda: self._settings, find)
 
     def run(self, plan: Plan, optimized: Plan | None = None) -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.

@@ -18,7 +18,7 @@ from bamquery.engine.sources import StoredTable
 from bamquery.errors import within_depth
 from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.optimizer import optimize
-from bamquery.plan.rewriting import transform_plan
+from bamquery.plan.rewriting import children, transform_plan
 from bamquery.plan.statements import Query, Statement
 from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.statements import bind
@@ -96,6 +96,8 @@ class StatementCache:
         if len(text) > _LONGEST_TEXT:
             return
         places = {id(table): _place(key, table) for key, table in tables.items()}
+        if any(id(source) not in places for source in _sources(plan)):  # with numbers of rows, say
+            return
         known = _Known(
             _over(plan, lambda source: places.get(id(source), source)),
             {key: _version(table) for key, table in tables.items()},
@@ -139,6 +141,13 @@ def _over(plan: Plan, change: Callable[[Source], Source]) -> Plan:
     return transform_plan(
         plan, lambda node: replace(node, source=change(node.source)) if isinstance(node, Scan) else node
     )
+
+
+def _sources(plan: Plan) -> Iterator[Source]:
+    if isinstance(plan, Scan):
+        yield plan.source
+    for child in children(plan):
+        yield from _sources(child)
 
 
 def _place(key: str, table: StoredTable) -> _Place:

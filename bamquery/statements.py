@@ -64,6 +64,8 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
         case statements.Explain():
             text = _explain(session, statement)
             return _rows(session, {"plan": pa.array(text.splitlines(), pa.large_string())}, text)
+        case statements.Nothing(message=message):
+            return _done(session, message)
         case statements.Optimize(name=name, cluster_by=columns):
             limit = session.settings.effective_memory_limit
             report = session.database.table(name).optimize(columns, limit)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.cells import texts
+from bamquery.output.cells import texts
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import Summarize
 from bamquery.session import Session

@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.shared_plans import SharedPlans
+from bamquery.engine.sources import reads_row_number
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import guessing_once
@@ -23,6 +24,8 @@ from bamquery.unreadable import unreadable
 if TYPE_CHECKING:
     from bamquery.engine.device import Device, Frame
     from bamquery.engine.settings import Settings
+
+_INSTEAD: Final = "SET device = 'cpu' for this query"
 
 
 def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Frame]:
@@ -47,6 +50,8 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
             continue
         for reason in device.type_refusals(field.type):
             yield f"{reason} (column {field.name})"
+    if isinstance(plan, nodes.Scan) and reads_row_number(plan) and _scans_itself(device):
+        yield f"the {device.name} device has no rowid: its scans do not number rows; {_INSTEAD}"
     if isinstance(plan, nodes.Window):
         for call in plan.calls:
             yield from device.window_refusals(call)
@@ -59,6 +64,12 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
         yield f"the {device.name} device cannot group by INTERVAL: take epoch() of it"
     for child in children(plan):
         yield from refusals(child, device)
+
+
+def _scans_itself(device: Device[Any]) -> bool:
+    from bamquery.engine.operators.scan_device import ScanningDevice
+
+    return isinstance(device, ScanningDevice)
 
 
 def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Generic
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, Generic
 
 import pyarrow as pa
 
 from bamquery.engine.device import Frame
-from bamquery.plan.expressions import Expression
+from bamquery.plan.expressions import Expression, referenced_columns
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.evolved_scan import SnapshotPart
     from bamquery.engine.table_statistics import TableStatistics
+    from bamquery.plan.nodes import Scan
     from bamquery.storage.ingest.source import IngestSource
     from bamquery.storage.snapshot import Snapshot
+
+
+ROW_NUMBER: Final = "rowid"
+"""What the column of rows' numbers is called."""
 
 
 class StoredTable:
@@ -23,6 +29,13 @@ class StoredTable:
     def __init__(self, snapshot: Snapshot | SnapshotPart) -> None:
         self.snapshot = snapshot
         self._statistics: TableStatistics | None = None
+        self._numbered: NumberedTable | None = None
+
+    def numbered(self) -> NumberedTable:
+        """The same with a column of its rows' numbers; one object, so that plans are seen to be equal."""
+        if self._numbered is None:
+            self._numbered = NumberedTable(self.snapshot)
+        return self._numbered
 
     @property
     def name(self) -> str:
@@ -54,6 +67,32 @@ class StoredTable:
 
             self._statistics = TableStatistics(self.snapshot.fragments, self.schema)
         return self._statistics
+
+
+class NumberedTable(StoredTable):
+    """A version of a table with one column more, the last: each row's number in the table, from 0."""
+
+    def __init__(self, snapshot: Snapshot | SnapshotPart, before: int = 0) -> None:
+        """`before`: rows of the table that come before those of the snapshot's fragments."""
+        super().__init__(snapshot)
+        self._before = before
+        self._schema = snapshot.schema.append(pa.field(ROW_NUMBER, pa.int64()))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The version's columns and the number."""
+        return self._schema
+
+    @property
+    def row_number(self) -> int:
+        """The number's place among them."""
+        return len(self._schema) - 1
+
+    @property
+    def first_rows(self) -> list[int]:
+        """Of each fragment the number of its first row."""
+        counts = (fragment.rows for fragment in self.snapshot.fragments)
+        return list(accumulate(counts, initial=self._before))[:-1]
 
 
 class WorkingRows(Generic[Frame]):
@@ -91,3 +130,11 @@ class FileSource:
     def rows(self) -> int | None:
         """All files' rows, where that is known before they are read."""
         return self.source.total_rows
+
+
+def reads_row_number(scan: Scan) -> bool:
+    """Whether a scan gives out its rows' numbers, or looks at them."""
+    source = scan.source
+    if not isinstance(source, NumberedTable):
+        return False
+    return source.row_number in scan.columns or source.row_number in referenced_columns(*scan.predicates)

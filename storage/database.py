@@ -18,12 +18,10 @@ import pyarrow as pa
 
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.naming import fold, suggestion
-from bamquery.storage import table_name
 from bamquery.storage.database_folder import MARKER, create_folder, read_marker, require_unused
 from bamquery.storage.filesystem import POSIX, FileSystem
 from bamquery.storage.locks import LockFile
 from bamquery.storage.mapped_files import MAPPED_FILES
-from bamquery.storage.table_folder import TableFolder, list_names, pin_latest, table_folders
 from bamquery.storage.temporary import make_temporary
 
 if TYPE_CHECKING:
@@ -33,6 +31,7 @@ if TYPE_CHECKING:
     from bamquery.storage.snapshot import FragmentCache, Snapshot
     from bamquery.storage.stored_view import StoredView
     from bamquery.storage.table import Table
+    from bamquery.storage.table_folder import TableFolder
     from bamquery.storage.table_writer import TableWriter
     from bamquery.storage.transaction import Transaction
     from bamquery.storage.vacuum import VacuumReport
@@ -78,6 +77,8 @@ class Database:
         try:
             read_marker(folder)
         except FileNotFoundError:
+            from bamquery.storage.table_folder import list_names
+
             names = list_names(folder)
             if (folder / MARKER).exists():  # another process has made it meanwhile
                 read_marker(folder)
@@ -87,6 +88,11 @@ class Database:
                 raise StorageError("there is no database", folder) from None
             create_folder(folder, filesystem)
         return cls(folder, filesystem)
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it is a `:memory:` one."""
+        return self._held is not None
 
     def table_names(self) -> list[str]:
         """Names of all tables, as written, sorted without regard to case.
@@ -116,6 +122,7 @@ class Database:
             CatalogError: nothing can have such a name. CorruptionError: its manifest is damaged.
         """
         from bamquery.storage.snapshot import Snapshot
+        from bamquery.storage.table_folder import pin_latest
 
         folder = self._folder(name)
         pin = pin_latest(folder)
@@ -162,6 +169,7 @@ class Database:
             CatalogError: there is none of this name; suggests the nearest one.
             ConflictError: another writer committed at the same time.
         """
+        from bamquery.storage.table_folder import pin_latest
         from bamquery.storage.transaction import Transaction
 
         folder = self._folder(name)
@@ -277,6 +285,7 @@ class Database:
 
     def _respell(self, folder: TableFolder, name: str) -> None:
         """The same name in other letters: a version like the one before."""
+        from bamquery.storage.table_folder import pin_latest
         from bamquery.storage.transaction import Transaction
 
         pin = pin_latest(folder)
@@ -341,10 +350,15 @@ class Database:
             raise StorageError("the database is closed", self.path)
 
     def _folder(self, name: str) -> TableFolder:
+        from bamquery.storage import table_name
+        from bamquery.storage.table_folder import TableFolder
+
         self._require_open()
         return TableFolder(self.path / "tables" / table_name.encode(name))
 
     def _names(self, wanted: Callable[[Manifest], bool], *, damaged: bool) -> list[str]:
+        from bamquery.storage.table_folder import table_folders
+
         self._require_open()
         names = []
         for folded, folder in table_folders(self.path):
@@ -413,6 +427,7 @@ class Database:
     def _begin(
         self, folder: TableFolder, replaced: str | None, making: LockFile
     ) -> tuple[Transaction, Operation]:
+        from bamquery.storage.table_folder import pin_latest
         from bamquery.storage.transaction import Transaction
 
         pin = pin_latest(folder)

@@ -10,9 +10,7 @@ import base64
 import binascii
 import functools
 import json
-import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -25,9 +23,9 @@ from bamquery._native import crc32c
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage import table_name
 from bamquery.storage.evolution import NO_EVOLUTION, Evolution
-from bamquery.storage.filesystem import storage_error
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import MAX_VERSION, TOKEN_BITS
+from bamquery.storage.small_file import read_small_file
 from bamquery.storage.stored_view import StoredView
 from bamquery.storage.types import require_stored_schema
 
@@ -203,27 +201,6 @@ def read_manifest(path: Path) -> Manifest:
 def _parsed_before(data: bytes, path: Path) -> Manifest:
     """Every statement reads its tables' manifests, which seldom change: equal bytes are parsed once."""
     return Manifest.from_bytes(data, path)
-
-
-def read_small_file(path: Path, most: int) -> bytes:
-    """The content of a regular file of at most `most` bytes.
-
-    Raises:
-        FileNotFoundError: there is none.
-        StorageError: it cannot be read; CorruptionError: it is not such a file.
-    """
-    try:
-        # O_NONBLOCK: opening a named pipe that somebody put here must not wait for its other end.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > most:
-                raise CorruptionError(f"damaged: not a regular file of at most {most:,} bytes", path)
-            return file.read(most)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise storage_error(error, path, "read") from error
 
 
 def _parse(members: Any, path: Path) -> Manifest:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import pyarrow as pa
 
-from bamquery.errors import CatalogError
+from bamquery.errors import CatalogError, SettingError
 from bamquery.naming import fold
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CreateTableAs, Insert, Query, Statement
@@ -100,6 +101,18 @@ class MemoryCatalog:
 
     def stored(self) -> MemoryCatalog:
         return self
+
+    database = "memory"
+    version = "v1.2.3"
+
+    def system_table(self, subject: str, table: str | None = None) -> SchemaOnly:
+        self.looked_up.append(subject if table is None else f"{subject} of {table}")
+        return SchemaOnly(subject, pa.schema([("name", pa.large_string())]))
+
+    def setting(self, name: str) -> pa.Scalar[Any]:
+        if name != "threads":
+            raise SettingError(f'there is no setting "{name}"')
+        return pa.scalar(8, pa.int64())
 
     def files(
         self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from bamquery.statement_text import Place
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnRef:
@@ -73,14 +75,14 @@ class Cast:
     """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`.
 
     Values convert as in DuckDB (`bamquery.plan.constants` does so for literals). From a dictionary type the
-    values are looked up, to one they are encoded. `place` says where the statement has it, as errors show
-    that, of a constant's cast; casts that differ in nothing else are equal.
+    values are looked up, to one they are encoded. `place` is where the statement has it, for errors; casts
+    that differ in nothing else are equal.
     """
 
     argument: Expression
     type: pa.DataType
     try_: bool = False
-    place: str = field(default="", compare=False, repr=False)
+    place: Place | None = field(default=None, compare=False, repr=False)
 
 
 Expression: TypeAlias = ColumnRef | Literal | Members | Call | Cast

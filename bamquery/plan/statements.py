@@ -196,6 +196,13 @@ class Reset:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A statement that has nothing to do, such as USE main; `message` says so."""
+
+    message: str
+
+
 Statement: TypeAlias = (
     Query
     | CreateTableAs
@@ -217,4 +224,5 @@ Statement: TypeAlias = (
     | CopyTo
     | Reset
     | Summarize
+    | Nothing
 )

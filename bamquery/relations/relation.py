@@ -55,7 +55,7 @@ class Relation(RelationVerbs, RelationFrames, RelationRows, RelationNotebookDisp
 
     def __repr__(self) -> str:
         """The first rows as a table; only these are computed, as far as the query allows."""
-        from bamquery.display import preview  # noqa: PLC0415 (programs rarely look)
+        from bamquery.output.tables import preview  # noqa: PLC0415 (programs rarely look)
 
         if self.message:
             return self.message

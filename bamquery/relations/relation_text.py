@@ -10,6 +10,7 @@ from sqlglot import exp
 from bamquery.errors import SqlError
 from bamquery.sql_frontend.parser import parse
 from bamquery.sql_frontend.text import sql_text
+from bamquery.statement_text import Piece, joined
 
 _ALWAYS: Final = frozenset({"expressions", "from_"})
 
@@ -21,7 +22,7 @@ def filter_text(condition: Any) -> str:
         SqlError: it is not one expression.
     """
     piece = _piece(condition, "condition")
-    text = _lines("SELECT * FROM relation WHERE (", piece, ")")
+    text = joined("SELECT * FROM relation WHERE (", piece, ")")
     where = _select(text, {"where"}).args["where"].this
     # What closes the parenthesis early and opens another has something else on top.
     whole = isinstance(where, exp.Paren) or (
@@ -38,7 +39,7 @@ def project_text(expressions: Sequence[Any]) -> str:
     Raises:
         SqlError: these are not expressions.
     """
-    text = _lines("SELECT", _listed(expressions, "expressions"), "FROM relation")
+    text = joined("SELECT", *_listed(expressions, "expressions"), "FROM relation")
     _select(text, {"distinct"})
     return text
 
@@ -52,9 +53,9 @@ def aggregate_text(expressions: Sequence[Any], by: Any) -> str:
     if not isinstance(by, Iterable):
         raise TypeError(f"by is SQL in a str or a list of these, not {type(by).__name__}")
     by = list(by)
-    group = ["GROUP BY", _listed(by, "by")] if by else []
+    group = ["GROUP BY", *_listed(by, "by")] if by else []
     chosen = [*(_piece(key, "by") for key in by), *expressions]
-    text = _lines("SELECT", _listed(chosen, "expressions"), "FROM relation", *group)
+    text = joined("SELECT", *_listed(chosen, "expressions"), "FROM relation", *group)
     _select(text, {"group"})
     return text
 
@@ -65,7 +66,7 @@ def order_text(keys: Sequence[Any]) -> str:
     Raises:
         SqlError: these are not what ORDER BY takes.
     """
-    text = _lines("SELECT * FROM relation ORDER BY", _listed(keys, "keys"))
+    text = joined("SELECT * FROM relation ORDER BY", *_listed(keys, "keys"))
     _select(text, {"order"})
     return text
 
@@ -82,19 +83,17 @@ def _select(text: str, clauses: set[str]) -> exp.Select:
     return tree
 
 
-def _listed(pieces: Sequence[Any], argument: str) -> str:
+def _listed(pieces: Sequence[Any], argument: str) -> list[str]:
     if not pieces:
         raise TypeError(f"{argument}: name at least one")
-    return "\n, ".join(_piece(piece, argument) for piece in pieces)
+    parts: list[str] = []
+    for piece in pieces:
+        parts += [",", _piece(piece, argument)]
+    return parts[1:]
 
 
-def _piece(what: Any, argument: str) -> str:
+def _piece(what: Any, argument: str) -> Piece:
     piece = sql_text(what, argument)
     if not piece.strip():
         raise SqlError(f"{argument} is empty: it takes an expression")
-    return piece
-
-
-def _lines(*lines: str) -> str:
-    """A line each, so that a comment at the end of one does not hide the next."""
-    return "\n".join(lines)
+    return Piece(piece)

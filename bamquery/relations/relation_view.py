@@ -8,16 +8,16 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 
-from bamquery.display import preview
 from bamquery.engine.explain_html import plan_tree
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.sources import StoredTable
 from bamquery.engine.units import human_bytes, human_seconds, plural
 from bamquery.markup import element
 from bamquery.notebook_html import fragment
+from bamquery.output.row_table import row_table, shown_columns
+from bamquery.output.tables import preview
 from bamquery.plan.nodes import Plan, Scan
 from bamquery.relations.base import PREVIEW_ROWS
-from bamquery.row_table import row_table, shown_columns
 
 
 @dataclass(frozen=True)

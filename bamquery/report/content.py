@@ -10,8 +10,8 @@ import pyarrow as pa
 from bamquery import __version__
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
+from bamquery.output.row_table import ShownColumn, shown_columns
 from bamquery.relations.relation import Relation
-from bamquery.row_table import ShownColumn, shown_columns
 
 ROWS: int = 20
 """Most rows of the answer that a page shows."""

@@ -14,10 +14,10 @@ from bamquery.engine.profile import ColumnProfile, QueryProfile, ScanProfile
 from bamquery.engine.units import human_bytes, human_count, human_rate, human_seconds, plural
 from bamquery.engine.vector_map import VectorMap
 from bamquery.markup import append, element
+from bamquery.output.row_table import row_table
 from bamquery.report.charts import Bar, bars
 from bamquery.report.content import ReportContent
 from bamquery.report.vector_strip import CELLS, LABELS, css_class, spoken, strip
-from bamquery.row_table import row_table
 
 _UNKNOWN: Final = "–"
 _KINDS: Final = {"Keyword": "k", "Literal.String": "s", "Literal.Number": "n", "Comment": "c"}

@@ -16,6 +16,7 @@ from bamquery.sql_frontend.binder_forms import Bind
 from bamquery.sql_frontend.call_syntax import function_of
 from bamquery.sql_frontend.failures import placed
 from bamquery.sql_frontend.functions import FUNCTIONS, VOLATILE
+from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SESSION_VALUE, SYSTEM_FUNCTIONS
 from bamquery.sql_frontend.windows import WINDOW_FUNCTIONS, is_window_function
 
 if TYPE_CHECKING:
@@ -28,8 +29,15 @@ def _function(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         return _aggregate(binder, node)
     if name.lower() in ("grouping", "grouping_id"):
         return _grouping(binder, node)
+    if SESSION_VALUE in node.meta:
+        known: Expression = node.meta[SESSION_VALUE]
+        return known
     if name.lower() not in FUNCTIONS:
         with placed(binder.sql, node):
+            if name.lower() in SESSION_FUNCTIONS:
+                raise ValueError(f"{name.lower()}() cannot stand in {binder.clause}")
+            if name.lower() in SYSTEM_FUNCTIONS:
+                raise ValueError(f"{name.lower()}() is a table function: it stands in FROM")
             if name.lower() in VOLATILE:
                 raise ValueError(f"{name.lower()}() is not supported: its answers differ from run to run")
             if name.lower() in REFUSED:
@@ -38,7 +46,7 @@ def _function(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
                 raise ValueError(f"{name.lower()}() needs OVER (...)")
             if name.lower() == "columns":
                 raise ValueError("COLUMNS() can stand in SELECT and WHERE only")
-            hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS])
+            hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS, *SESSION_FUNCTIONS])
             raise ValueError(f"there is no function {name}().{hint}")
     arguments = binder.bind_all(node.expressions)
     with placed(binder.sql, node):

@@ -17,6 +17,7 @@ from bamquery.sql_frontend.binder_windows import WindowCollector
 from bamquery.sql_frontend.environment import NOTHING_AROUND, Environment
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.scope import Scope, SelectAliases
+from bamquery.sql_frontend.system_names import SESSION_VALUE
 
 
 class ExpressionBinder:
@@ -97,6 +98,9 @@ class ExpressionBinder:
                 return chosen
             found = self.outer_column(node.name, node.table, node)
             if found is None:
+                if SESSION_VALUE in node.meta:
+                    known: Expression = node.meta[SESSION_VALUE]
+                    return known
                 others = self.aliases.names if self.aliases is not None and not node.table else []
                 raise ValueError(self.scope.missing(node.name, others, node.table))
         return found

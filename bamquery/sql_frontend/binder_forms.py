@@ -17,7 +17,7 @@ from bamquery.sql_frontend import binder_rows, binder_slices, binder_subqueries,
 from bamquery.sql_frontend.binder_grouping import has_sets
 from bamquery.sql_frontend.call_syntax import query_of_in
 from bamquery.sql_frontend.failures import placed
-from bamquery.sql_frontend.positions import number_text, reason
+from bamquery.sql_frontend.positions import number_text, place_of
 from bamquery.sql_frontend.types import from_syntax, unknown_type
 
 if TYPE_CHECKING:
@@ -198,9 +198,8 @@ def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
         # Of the two that are one type here, only HUGEINT rounds halves to even.
         argument = Call("round", (argument,), argument.type)
     with placed(binder.sql, node):
-        place = reason("", binder.sql, node).shown(binder.sql) if isinstance(argument, Literal) else ""
         try_ = isinstance(node, exp.TryCast)
-        found = operators.explicit_cast(argument, kind, try_=try_, place=place)
+        found = operators.explicit_cast(argument, kind, try_=try_, place=place_of(node, binder.sql))
     if isinstance(found, Cast | Literal) or not _among_sets(node):
         return found
     # Where there are grouping sets a column and its cast are two keys, also if the cast changes nothing.

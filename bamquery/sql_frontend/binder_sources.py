@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.engine.folding import fold_expression
+from bamquery.engine.sources import ROW_NUMBER, NumberedTable, StoredTable
 from bamquery.errors import CatalogError, SqlError
 from bamquery.naming import fold as fold_name
 from bamquery.naming import suggestion
@@ -27,6 +28,7 @@ from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.operators import explicit_cast
 from bamquery.sql_frontend.positions import reason, start
 from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, SYSTEM_FUNCTIONS
 from bamquery.sql_frontend.table_functions import SERIES_FUNCTIONS
 from bamquery.sql_frontend.types import type_name
 
@@ -76,8 +78,9 @@ class SourceBinder:
         match source:
             case exp.Table():
                 plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
+                hidden = int(isinstance(plan, Scan) and isinstance(plan.source, NumberedTable))
                 plan = sampled(plan, source.args.get("sample"), self.sql)
-                scope = _aliased(Scope.of(name, plan.fields), alias, self.sql)
+                scope = _aliased(Scope.of(name, plan.fields, hidden), alias, self.sql)
                 if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
                     scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
@@ -180,9 +183,9 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
 
 def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
     name = node.this
-    in_schema = node.text("db").lower() == "main"  # main.t: a table or view, whatever else has its name
-    catalog = catalog.stored() if in_schema else catalog
-    if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
+    schema = node.text("db")  # main.t: a table or view, whatever else has its name
+    catalog = catalog.stored() if schema else catalog
+    if isinstance(name, exp.Identifier) and not schema and not _is_single_quoted(name, sql):
         with placed(sql, node):
             named = named_query(name.this, environment)
         if named is not None:
@@ -192,15 +195,28 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
             from bamquery.sql_frontend.binder_files import bind_files
 
             return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
-        source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
+        if schema == INFORMATION_SCHEMA:
+            from bamquery.sql_frontend.binder_system import bind_information_table
+
+            source, called = bind_information_table(node, sql, catalog), name.this
+        else:
+            source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     elif name.name.lower() in SERIES_FUNCTIONS:
         from bamquery.sql_frontend.binder_series import bind_series
 
         return bind_series(name, sql), name.name.lower()
+    elif name.name.lower() in SYSTEM_FUNCTIONS:
+        from bamquery.sql_frontend.binder_system import bind_system_function
+
+        source, called = bind_system_function(name, sql, catalog), name.name
     else:
         from bamquery.sql_frontend.binder_files import bind_file_function
 
-        return bind_file_function(name, sql, catalog, SERIES_FUNCTIONS), name.name
+        return bind_file_function(name, sql, catalog, (*SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS)), name.name
+    if isinstance(source, StoredTable) and ROW_NUMBER in sql.lower():
+        # Only a statement that may name them has the numbers of rows; a column of that name comes first.
+        named_so = any(fold_name(column) == ROW_NUMBER for column in source.schema.names)
+        source = source if named_so else source.numbered()
     return Scan(source, tuple(range(len(source.schema)))), called
 
 
@@ -227,7 +243,8 @@ def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:
     table = alias.this.name if alias.this is not None else _only_name(scope)
     renamed = [column.name for column in alias.args.get("columns") or ()]
     with placed(sql, alias):
-        if len(renamed) > len(scope.columns):
-            raise ValueError(f'"{table}" has {len(scope.columns)} columns, not {len(renamed)}')
-    names = [*renamed, *(column.name for column in scope.columns[len(renamed) :])]
+        shown = [column for column, _ in scope.visible]
+        if len(renamed) > len(shown):
+            raise ValueError(f'"{table}" has {len(shown)} columns, not {len(renamed)}')
+    names = [*renamed, *(column.name for column in shown[len(renamed) :])]
     return scope.renamed(table, names)

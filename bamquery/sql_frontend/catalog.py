@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from bamquery.plan.nodes import Source
     from bamquery.storage.evolution import ColumnRule
 
@@ -45,4 +47,35 @@ class Catalog(Protocol):
             file_format: ``parquet``, ``csv``, ``json`` or ``arrow`` where the statement says so, else None.
             options: what else the statement says of them.
         """
+        ...
+
+    @property
+    def database(self) -> str:
+        """The database's name: what may stand before that of the schema."""
+        ...
+
+    def system_table(self, subject: str, table: str | None = None) -> Source:
+        """A table of the catalogue, as it is now.
+
+        Args:
+            subject: of `bamquery.sql_frontend.system_names`, or a table of information_schema with that name
+                and a point before its own.
+            table: whose columns or definition are wanted, for `table_info` and `definition`.
+
+        Raises:
+            CatalogError: there is no such table or view.
+        """
+        ...
+
+    def setting(self, name: str) -> pa.Scalar[Any]:
+        """The value of a setting; null where it has none.
+
+        Raises:
+            SettingError: there is no such setting.
+        """
+        ...
+
+    @property
+    def version(self) -> str:
+        """BamQuery's, with a v before it."""
         ...

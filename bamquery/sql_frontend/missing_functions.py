@@ -14,7 +14,7 @@ _FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "array_": "there are no lists",
         "collate_": "texts are compared byte by byte",
-        "duckdb_": "SHOW TABLES and DESCRIBE tell what there is",
+        "duckdb_": "duckdb_tables(), duckdb_columns() and the like tell what there is",
         "enum_": "there are no enumerations",
         "has_": "there are no users",
         "icu_": "texts are compared byte by byte",
@@ -24,7 +24,7 @@ _FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "map_": "there are no maps",
         "parquet_": "read_parquet() reads such files, and DESCRIBE tells their columns",
         "pg_": "",
-        "pragma_": "SHOW TABLES and DESCRIBE tell what there is",
+        "pragma_": "duckdb_tables(), duckdb_columns() and the like tell what there is",
         "struct_": "there are no structs",
         "union_": "there are no unions",
         "variant_": "there are no variants",
@@ -43,7 +43,7 @@ _LISTS: Final = frozenset(
         *("generate_subscripts", "grade_up", "is_histogram_other_bin", "map", "range", "reduce"),
         *("regexp_extract_all", "regexp_split_to_array", "split", "str_split", "str_split_regex"),
         *("string_split", "string_split_regex", "string_to_array", "unpivot_list", "unnest", "parse_path"),
-        *("generate_series", "current_schemas", "from_json", "from_json_strict", "row_to_json", "to_json"),
+        *("generate_series", "from_json", "from_json_strict", "row_to_json", "to_json"),
         *("json", "remap_struct", "vector_type", "get_type", "regexp_split_to_table"),
     }
 )
@@ -54,20 +54,18 @@ _OTHERS: Final = frozenset(
         *("ago", "alias", "arg_max_nulls_last", "arg_min_nulls_last", "assert_true", "binom", "bit_position"),
         *("bitstring", "bitstring_agg", "can_cast_implicitly", "cast_to_type", "col_description", "combine"),
         "count_star",
-        *("create_sort_key", "current_catalog", "current_connection_id", "current_database"),
-        *("current_query", "current_query_id", "current_role", "current_schema", "current_setting"),
-        *("current_transaction_id", "current_user", "currval", "days_in_month", "error", "fill", "finalize"),
+        *("create_sort_key", "current_connection_id", "current_query", "current_query_id"),
+        *("current_transaction_id", "currval", "days_in_month", "error", "fill", "finalize"),
         *("format", "format_pg_type", "format_type", "get_bit", "get_block_size", "get_current_time"),
-        *("getvariable", "hash", "hive_partition_component", "in_search_path", "left_grapheme"),
+        *("getvariable", "hash", "hive_partition_component", "left_grapheme"),
         *("length_grapheme", "lttb", "make_timestamptz", "make_type", "md5_number", "md5_number_lower"),
         *("md5_number_upper", "nextval", "obj_description", "parse_duckdb_log_message"),
-        *("parse_formatted_bytes", "path_join", "printf", "replace_type", "right_grapheme", "session_user"),
+        *("parse_formatted_bytes", "path_join", "printf", "replace_type", "right_grapheme"),
         *("st_asbinary", "st_asgeojson", "st_astext", "st_aswkb", "st_aswkt", "st_crs"),
         *("st_geomfromgeojson", "st_geomfromwkb", "st_intersects_extent", "st_setcrs"),
         *("set_bit", "setval", "shobj_description", "sleep_ms", "stats", "substring_grapheme", "switch"),
         *("timezone", "timezone_hour", "timezone_minute", "to_aggregate_state", "try", "txid_current"),
-        "user",
-        *("uuid_extract_timestamp", "uuid_extract_version", "version", "wavg", "weighted_avg", "write_log"),
+        *("uuid_extract_timestamp", "uuid_extract_version", "wavg", "weighted_avg", "write_log"),
     }
 )
 

@@ -26,6 +26,7 @@ from bamquery.sql_frontend.coercion import (
     is_null,
     is_string_literal,
 )
+from bamquery.statement_text import Place
 from bamquery.type_names import type_name
 
 BOOLEAN: Final = pa.bool_()
@@ -234,7 +235,7 @@ def as_string(expression: Expression) -> Expression:
 
 
 def explicit_cast(
-    expression: Expression, kind: pa.DataType, *, try_: bool = False, place: str = ""
+    expression: Expression, kind: pa.DataType, *, try_: bool = False, place: Place | None = None
 ) -> Expression:
     """CAST or TRY_CAST as a statement writes it, at a place that errors show."""
     expression = decode(expression)
@@ -245,7 +246,7 @@ def explicit_cast(
     # A literal stays below its cast: it has a type of its own from here on.
     if expression.type == kind and not isinstance(expression, Literal):
         return expression
-    return Cast(expression, kind, try_, place if isinstance(expression, Literal) else "")
+    return Cast(expression, kind, try_, place)
 
 
 def _arithmetic(function: str, left: Expression, right: Expression) -> Expression:

@@ -12,6 +12,7 @@ from bamquery.sql_frontend.number_scanner import LiteralError
 from bamquery.sql_frontend.placing_parser import PlacedError
 from bamquery.sql_frontend.positions import line_and_column
 from bamquery.sql_frontend.strict_parser import StrictParser
+from bamquery.statement_text import StatementText
 
 
 def parse(sql: str) -> list[exp.Expr]:
@@ -57,5 +58,8 @@ def _reason(error: PlacedError, sql: str) -> Reason:
     hint = f": {hint[0].lower()}{hint[1:]}" if ours else ""
     if error.token is None:
         return Reason(f"syntax error at the end{hint}", *line_and_column(sql, len(sql.rstrip())))
+    line, _ = line_and_column(sql, error.token.start)
+    if isinstance(sql, StatementText) and not sql.is_written_by_user(line):
+        return Reason("syntax error at the end", line)
     text = sql[error.token.start : error.token.end + 1]
     return Reason(f"syntax error at {text}{hint}", *line_and_column(sql, error.token.start))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from bamquery.errors import Reason
+from bamquery.statement_text import Place
 
 
 def start(node: exp.Expr) -> int | None:
@@ -29,6 +30,12 @@ def number_text(node: exp.Literal, sql: str) -> str:
         return text
     written = sql[node.meta["start"] : node.meta["end"] + 1]
     return text.removeprefix("0") if written == "." else written
+
+
+def place_of(node: exp.Expr, sql: str) -> Place | None:
+    """Where the node stands, or None where that is not known."""
+    offset = start(node)
+    return None if offset is None else Place(sql, *line_and_column(sql, offset))
 
 
 def reason(message: str, sql: str, node: exp.Expr | None) -> Reason:

@@ -20,10 +20,12 @@ class ScopeTable:
     Attributes:
         name: what the statement calls it; empty where it has no name.
         columns: its own, for names with the table before them and for `t.*`.
+        hidden: those that are there for who names them only.
     """
 
     name: str
     columns: tuple[ColumnRef, ...]
+    hidden: tuple[ColumnRef, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,19 +48,26 @@ class Scope:
     synonyms: tuple[tuple[ColumnRef, str], ...] = ()
 
     @classmethod
-    def of(cls, table: str, fields: Iterable[Field]) -> Scope:
-        """The scope over a plan's output; names that are taken already get a number."""
+    def of(cls, table: str, fields: Iterable[Field], hidden: int = 0) -> Scope:
+        """The scope over a plan's output; names that are taken already get a number.
+
+        The last `hidden` columns are no part of `*`.
+        """
         fields = tuple(fields)
         names = unique_names([field.name for field in fields])
         columns = tuple(
             ColumnRef(i, name, f.type) for i, (name, f) in enumerate(zip(names, fields, strict=True))
         )
-        return cls((ScopeTable(table, columns),), columns, tuple((column, table) for column in columns))
+        shown = columns[: len(columns) - hidden]
+        own = ScopeTable(table, shown, columns[len(shown) :])
+        return cls((own,), columns, tuple((column, table) for column in shown))
 
     def renamed(self, table: str, names: Sequence[str]) -> Scope:
-        """The same columns under an alias and other names."""
+        """The same columns of one table under an alias and other names; hidden ones keep theirs."""
+        hidden = self.tables[0].hidden if self.tables else ()
+        names = [*names, *(column.name for column in hidden)]
         fields = [Field(name, column.type) for name, column in zip(names, self.columns, strict=True)]
-        return Scope.of(table, fields)
+        return Scope.of(table, fields, len(hidden))
 
     @staticmethod
     def fields(columns: Sequence[ColumnRef]) -> list[Field]:
@@ -72,7 +81,10 @@ class Scope:
         def move(column: ColumnRef) -> ColumnRef:
             return replace(column, index=column.index + width)
 
-        tables = tuple(replace(t, columns=tuple(map(move, t.columns))) for t in right.tables)
+        tables = tuple(
+            replace(t, columns=tuple(map(move, t.columns)), hidden=tuple(map(move, t.hidden)))
+            for t in right.tables
+        )
         return Scope(
             (*self.tables, *tables),
             (*self.columns, *map(move, right.columns)),
@@ -95,10 +107,17 @@ class Scope:
 
     def _found(self, name: str, table: str) -> ColumnRef | None:
         if table:
-            columns = self._table(table).columns
-            return _named(columns, name) or next((c for c in columns if self._is_synonym(c, name)), None)
+            own = self._table(table)
+            synonym = next((c for c in own.columns if self._is_synonym(c, name)), None)
+            return _named(own.columns, name) or synonym or _named(own.hidden, name)
         found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]
         found = found or [(column, of) for column, of in self.visible if self._is_synonym(column, name)]
+        found = found or [
+            (column, own.name)
+            for own in self.tables
+            for column in own.hidden
+            if fold(column.name) == fold(name)
+        ]
         if len(found) > 1:
             found = [(column, of) for column, of in found if column in self.merged] or found
         if len(found) > 1:

@@ -45,8 +45,8 @@ def _move_with(parser: Any, insert: exp.Insert) -> None:
     query.set("with_", outer)
 
 
-def foreign_object(parser: Any) -> exp.Expr | None:
-    """CREATE or DROP of what BamQuery does not have, after its first word; None: of a table or view."""
+def other_object(parser: Any) -> exp.Expr | None:
+    """CREATE or DROP of what is no table or view, after its first word; None: of a table or view."""
     verb, index = parser._prev.text.upper(), parser._index
     words = []
     while parser._curr is not None and (
@@ -90,7 +90,7 @@ def parse_alter(parser: Any) -> exp.Expr:
     if kind == "TABLE" and not parser._match(TokenType.TABLE):
         return foreign(parser, "ALTER of anything but a table")
     exists = bool(parser._match_text_seq("IF", "EXISTS"))
-    table = _table(parser)
+    table = table_name(parser)
     action = _action(parser)
     if isinstance(action, syntax.Foreign):
         return action
@@ -152,7 +152,7 @@ def parse_copy(parser: Any) -> exp.Expr:
         source: exp.Expr = parser._parse_statement()
         parser._match_r_paren()
     else:
-        source = _table(parser)
+        source = table_name(parser)
         if parser._match(TokenType.L_PAREN):
             columns = parser._parse_csv(parser._parse_name)
             parser._match_r_paren()
@@ -190,46 +190,17 @@ def _options(parser: Any) -> list[exp.Expr]:
     return options
 
 
-def parse_show(parser: Any) -> exp.Expr:
-    """SHOW, after its first word: TABLES, or what DESCRIBE shows."""
-    token = parser._prev
-    if parser._match_text_seq("TABLES"):
-        if parser._match(TokenType.FROM):
-            return foreign(parser, "SHOW TABLES FROM", token)
-        return exp.Show(this="TABLES")
-    if parser._match_text_seq("ALL", "TABLES"):
-        return foreign(parser, "SHOW ALL TABLES", token)
-    if parser._match_text_seq("COLUMNS") and not parser._match(TokenType.FROM):
-        parser.raise_error("Expecting FROM")
-    if not parser._curr or parser._curr.token_type == TokenType.SEMICOLON:
-        return foreign(parser, "SHOW without a name (write SHOW TABLES)", token)
-    for words in ("DATABASES", "SCHEMAS", "VARIABLES", "FUNCTIONS"):
-        if parser._match_text_seq(words):
-            return foreign(parser, f"SHOW {words}", token)
-    return exp.Describe(this=_table(parser))
-
-
 def parse_summarize(parser: Any) -> exp.Expr:
     """SUMMARIZE, after its first word."""
     word = parser._curr.text.upper() if parser._curr else ""
     is_query = word in ("SELECT", "FROM", "VALUES", "WITH", "(")
-    return syntax.Summarize(this=parser._parse_statement() if is_query else _table(parser))
+    return syntax.Summarize(this=parser._parse_statement() if is_query else table_name(parser))
 
 
 def parse_reset(parser: Any) -> exp.Expr:
     """RESET, after its first word."""
     _scope(parser)
     return syntax.Reset(this=parser._parse_name())
-
-
-def parse_pragma(parser: Any) -> exp.Expr:
-    """PRAGMA, after its first word: a setting, or a list of tables."""
-    token = parser._prev
-    if parser._match_text_seq("SHOW_TABLES"):
-        return exp.Show(this="TABLES")
-    if parser._next and parser._next.token_type == TokenType.EQ:
-        return parse_setting(parser)  # PRAGMA threads = 4
-    return foreign(parser, f"PRAGMA {parser._curr.text}" if parser._curr else "PRAGMA", token)
 
 
 def parse_setting(parser: Any) -> exp.Expr:
@@ -267,7 +238,7 @@ def parse_explain(parser: Any) -> syntax.Explain:
 def parse_optimize(parser: Any) -> syntax.Optimize:
     """OPTIMIZE, after its first word."""
     parser._match(TokenType.TABLE)
-    this = parser._parse_name()
+    this = table_name(parser)
     columns = None
     if parser._match(TokenType.CLUSTER_BY):
         wrapped = parser._match(TokenType.L_PAREN)
@@ -292,7 +263,7 @@ def foreign(parser: Any, words: str, token: Any = None) -> syntax.Foreign:
     return node
 
 
-def _table(parser: Any) -> exp.Table:
+def table_name(parser: Any) -> exp.Table:
     """A table's name; what is before it, and refused, included."""
     parts = [parser._parse_name()]
     while parser._match(TokenType.DOT):

@@ -26,7 +26,6 @@ from bamquery.plan.statements import (
     Query,
     Reset,
     Set,
-    ShowTables,
     Statement,
     Vacuum,
 )
@@ -38,7 +37,9 @@ from bamquery.sql_frontend.coercion import coerce
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.parameters import Parameters, fill
 from bamquery.sql_frontend.parser import parse
+from bamquery.sql_frontend.schema_names import settle_schemas
 from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.system_names import may_ask_session
 
 
 def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> Iterator[Statement]:
@@ -56,6 +57,7 @@ def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> It
     trees = parse(sql)
     with within_depth(sql):
         fill(trees, sql, parameters)
+        settle_schemas(trees, sql, catalog.database)
         each(lambda tree: support.check(tree, sql), trees, sql)
     return _bound(trees, sql, catalog)
 
@@ -63,8 +65,16 @@ def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> It
 def _bound(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
     for tree in trees:
         with within_depth(sql):
+            if may_ask_session(sql):
+                _settle_session(tree, sql, catalog)
             statement = _bind(tree, sql, catalog)
         yield statement
+
+
+def _settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:
+    from bamquery.sql_frontend.binder_session import settle_session  # noqa: PLC0415 (few statements ask)
+
+    settle_session(tree, sql, catalog)
 
 
 def _bind(tree: exp.Expr, sql: str, catalog: Catalog) -> Statement:
@@ -123,7 +133,14 @@ def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable | DropView:
     return kind(tree.args["tables"][0].name, bool(tree.args.get("exists")))
 
 
-def _describe(tree: exp.Describe, sql: str, catalog: Catalog) -> Describe:
+def _show_named(tree: syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe | Query:
+    from bamquery.sql_frontend.binder_show import shown_setting  # noqa: PLC0415 (few statements are SHOW)
+
+    setting = shown_setting(tree.this, catalog)
+    return _describe(tree, sql, catalog) if setting is None else Query(setting)
+
+
+def _describe(tree: exp.Describe | syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
         plan = bind_query(tree.this, sql, catalog)
         return Describe(_settled(plan).fields, tuple(_column_notes(tree.this.name, catalog)))
@@ -143,11 +160,6 @@ def _column_notes(name: str, catalog: Catalog) -> Sequence[tuple[bool, str | Non
 
 def _reset(tree: syntax.Reset, sql: str, catalog: Catalog) -> Reset:
     return Reset(tree.this.name.lower())
-
-
-def _show(tree: exp.Show, sql: str, catalog: Catalog) -> ShowTables:
-    assert tree.this == "TABLES"
-    return ShowTables()
 
 
 def _explain(tree: syntax.Explain, sql: str, catalog: Catalog) -> Explain:
@@ -225,7 +237,10 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Binder]] = MappingProxyType(
         exp.Insert: _elsewhere("binder_insert", "bind_insert"),
         exp.Drop: _drop,
         exp.Describe: _describe,
-        exp.Show: _show,
+        syntax.ShowTables: _elsewhere("binder_show", "bind_show_tables"),
+        syntax.ShowNamed: _show_named,
+        syntax.ShowSubject: _elsewhere("binder_show", "bind_show"),
+        syntax.SchemaStatement: _elsewhere("binder_show", "bind_schema_statement"),
         syntax.AlterTable: _elsewhere("binder_tables", "bind_alter"),
         syntax.Reset: _reset,
         syntax.Summarize: _elsewhere("binder_summarize", "bind_summarize"),

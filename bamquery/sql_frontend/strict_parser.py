@@ -14,7 +14,7 @@ from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from bamquery.naming import suggestion
-from bamquery.sql_frontend import statement_parser, syntax
+from bamquery.sql_frontend import catalog_parser, statement_parser, syntax
 from bamquery.sql_frontend.placing_parser import PlacingParser
 from bamquery.sql_frontend.positions import start
 from bamquery.sql_frontend.words import FOREIGN_STATEMENTS, PARTS, RESERVED, STATEMENT_KEYWORDS
@@ -84,6 +84,13 @@ class StrictParser(PlacingParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {
+        **DuckDBParser.NO_PAREN_FUNCTIONS,
+        # A column of that name comes first.
+        TokenType.CURRENT_USER: lambda: exp.column("current_user"),
+        TokenType.SESSION_USER: lambda: exp.column("session_user"),
+        TokenType.CURRENT_CATALOG: lambda: exp.column("current_catalog"),
+    }
     PRIMARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PRIMARY_PARSERS,
         # $$...$$ and $tag$...$tag$
@@ -392,7 +399,10 @@ class StrictParser(PlacingParser):
             statement = syntax.Foreign(this=FOREIGN_STATEMENTS[keyword])
         elif keyword in ("CREATE", "DROP"):
             self._advance()
-            statement = statement_parser.foreign_object(self)
+            if self._match_text_seq("SCHEMA"):
+                statement = catalog_parser.parse_schema_statement(self, keyword)
+            else:
+                statement = statement_parser.other_object(self)
             if statement is None:
                 self._retreat(self._index - 1)
                 statement = super()._parse_statement()
@@ -428,8 +438,9 @@ _STATEMENTS: dict[str, Callable[[Any], exp.Expr]] = {
     "SET": statement_parser.parse_setting,
     "ALTER": statement_parser.parse_alter,
     "COPY": statement_parser.parse_copy,
-    "PRAGMA": statement_parser.parse_pragma,
+    "PRAGMA": catalog_parser.parse_pragma,
     "RESET": statement_parser.parse_reset,
-    "SHOW": statement_parser.parse_show,
+    "SHOW": catalog_parser.parse_show,
+    "USE": catalog_parser.parse_use,
     "SUMMARIZE": statement_parser.parse_summarize,
 }

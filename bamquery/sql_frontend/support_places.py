@@ -11,6 +11,7 @@ from sqlglot import exp
 from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.aggregates import is_aggregate
 from bamquery.sql_frontend.call_syntax import is_windowed
+from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SYSTEM_FUNCTIONS
 from bamquery.sql_frontend.table_functions import FILE_FUNCTIONS
 
 _ORDERINGS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
@@ -31,13 +32,6 @@ def _join(node: exp.Expr) -> str | None:
         or (kind in ("", "OUTER") and side in ("LEFT", "RIGHT", "FULL"))
     )
     return None if known else " ".join(word for word in (method, side, kind, "JOIN") if word)
-
-
-def _table(node: exp.Expr) -> str | None:
-    schema = node.args.get("db")
-    return (
-        None if schema is None or schema.name.lower() == "main" else "a schema before a table's name but main"
-    )
 
 
 def _query(node: exp.Expr) -> str | None:
@@ -108,7 +102,8 @@ def _call(node: exp.Expr) -> str | None:
     from bamquery.sql_frontend.windows import is_window_function  # noqa: PLC0415
 
     in_from = isinstance(node.parent, exp.Table)
-    if name in (FILE_FUNCTIONS if in_from else FUNCTIONS) or is_aggregate(name) or is_window_function(name):
+    here = (FILE_FUNCTIONS, SYSTEM_FUNCTIONS) if in_from else (FUNCTIONS, SESSION_FUNCTIONS, SYSTEM_FUNCTIONS)
+    if any(name in known for known in here) or is_aggregate(name) or is_window_function(name):
         return None
     why = why_missing(name, in_from=in_from)
     if why is None:
@@ -174,13 +169,6 @@ def _drop(node: exp.Expr) -> str | None:
     return "DROP of several at once" if len(node.args["tables"]) > 1 else None
 
 
-def _show(node: exp.Expr) -> str | None:
-    inner = _inner_statement(node)
-    if inner is not None:
-        return inner
-    return None if node.name.upper() == "TABLES" else f"SHOW {node.name.upper()}"
-
-
 def _column_def(node: exp.Expr) -> str | None:
     at_home = isinstance(node.parent, syntax.AddColumn) or (
         isinstance(node.parent, exp.Schema) and isinstance(node.parent.parent, exp.Create)
@@ -198,18 +186,19 @@ _STATEMENTS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         syntax.CopyTo: "COPY",
         syntax.CopyFrom: "COPY",
         syntax.SetSetting: "SET",
+        syntax.ShowNamed: "SHOW",
+        syntax.ShowSubject: "SHOW",
+        syntax.ShowTables: "SHOW",
+        syntax.SchemaStatement: "USE, or CREATE or DROP SCHEMA,",
     }
 )
 
 PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = MappingProxyType(
     {
-        **dict.fromkeys(
-            (exp.Create, exp.Describe, exp.Drop, exp.Insert, exp.Show, *_STATEMENTS), _inner_statement
-        ),
+        **dict.fromkeys((exp.Create, exp.Describe, exp.Drop, exp.Insert, *_STATEMENTS), _inner_statement),
         **dict.fromkeys((syntax.Optimize, syntax.Reset, syntax.Summarize, syntax.Vacuum), _inner_statement),
         **dict.fromkeys(_ORDERINGS, _comparison),
         exp.Join: _join,
-        exp.Table: _table,
         exp.Select: _query,
         exp.Any: _quantified,
         exp.All: _quantified,
@@ -224,7 +213,6 @@ PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mappi
         exp.IgnoreNulls: _nulls,
         exp.RespectNulls: _nulls,
         exp.Drop: _drop,
-        exp.Show: _show,
         exp.Schema: _schema,
         exp.ColumnDef: _column_def,
     }

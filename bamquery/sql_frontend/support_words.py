@@ -71,7 +71,6 @@ _PARTS: Final[frozenset[type[exp.Expr]]] = frozenset({exp.PropertyEQ, exp.Slice}
 ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyType(
     {
         (exp.Select, "kind"): "SELECT AS",
-        (exp.Table, "catalog"): "a database before a table's name",
         (exp.Table, "ordinality"): "WITH ORDINALITY",
         (exp.Column, "db"): "a schema before a column's table",
         (exp.Column, "catalog"): "a database before a column's table",
@@ -93,7 +92,6 @@ ARGUMENT_WORDS: Final[Mapping[tuple[type[exp.Expr], str], str]] = MappingProxyTy
         (exp.Insert, "conflict"): "ON CONFLICT",
         (exp.Drop, "cascade"): "CASCADE",
         (exp.Drop, "restrict"): "RESTRICT",
-        (exp.Show, "from_"): "SHOW ... FROM",
     }
 )
 

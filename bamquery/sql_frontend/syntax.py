@@ -102,6 +102,36 @@ class Reset(exp.Expression):
     arg_types: ClassVar[dict[str, Any]] = {"this": True}
 
 
+class SchemaName(exp.Expression):
+    """`this`, with the database's name before it if there is `catalog`: identifiers."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "catalog": False}
+
+
+class ShowTables(exp.Expression):
+    """SHOW TABLES [FROM `this`]: a `SchemaName`."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": False}
+
+
+class ShowSubject(exp.Expression):
+    """SHOW of a part of the catalogue, whose name is `this`; of one `table`, whose name may be a text."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "table": False}
+
+
+class ShowNamed(exp.Expression):
+    """SHOW `this`: a table, or else a setting."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
+class SchemaStatement(exp.Expression):
+    """USE, CREATE SCHEMA or DROP SCHEMA, as `verb` says, of `this`: a `SchemaName`."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "verb": True, "exists": False}
+
+
 class Foreign(exp.Expression):
     """A statement of DuckDB that begins with the keyword `this` and that BamQuery does not run."""
 

@@ -23,7 +23,7 @@ def sql_text(what: Any, argument: str) -> str:
     """
     if not isinstance(what, str):
         raise TypeError(f"{argument} is SQL in a str, not {type(what).__name__}")
-    text = what.removeprefix(_MARK)
+    text = what.removeprefix(_MARK) if what.startswith(_MARK) else what  # which may know what it is called
     half = first_half(text)
     if half is not None:
         place = line_and_column(text, half)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 STATEMENT_KEYWORDS = (
     *("SELECT", "FROM", "VALUES", "CREATE", "INSERT", "DROP", "DESCRIBE", "SHOW", "EXPLAIN", "SET"),
-    *("OPTIMIZE", "VACUUM", "ALTER", "COPY", "RESET", "SUMMARIZE"),
+    *("OPTIMIZE", "VACUUM", "ALTER", "COPY", "RESET", "SUMMARIZE", "PRAGMA", "USE"),
 )
 """What statements that BamQuery runs begin with."""
 
@@ -13,7 +13,7 @@ FOREIGN_STATEMENTS = {
         word: word
         for word in (
             *("ABORT", "CALL", "CHECKPOINT", "DEALLOCATE", "EXECUTE", "EXPORT", "IMPORT", "INSTALL", "LOAD"),
-            *("PREPARE", "USE"),
+            "PREPARE",
         )
     },
     "FORCE": "FORCE CHECKPOINT",

@@ -86,8 +86,9 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
         case Literal(value=value):
             return value
         case Cast(argument=argument, type=kind, try_=try_, place=place):
+            values = evaluate(argument, batch)
             with placed_at(place):
-                return _cast(evaluate(argument, batch), kind, try_=try_)
+                return _cast(values, kind, try_=try_)
         case Call():
             return _evaluated(expression, batch)
         case Members():

@@ -19,7 +19,7 @@ from bamquery.engine.device import Frame
 from bamquery.engine.late_filter import LateFilter
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import OperatorProfile
-from bamquery.engine.sources import StoredTable
+from bamquery.engine.sources import ROW_NUMBER, NumberedTable, StoredTable
 from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns, transform
 from bamquery.plan.nodes import Field, Scan
@@ -56,26 +56,34 @@ def is_evolved(scan: Scan, snapshot: Snapshot) -> bool:
     """Whether some fragment lacks a column that the scan reads."""
     if all(entry.era is None for entry in snapshot.entries):
         return False
-    wanted = {snapshot.schema.names[i] for i in (*scan.columns, *referenced_columns(*scan.predicates))}
+    names = scan.source.schema.names
+    wanted = {names[i] for i in (*scan.columns, *referenced_columns(*scan.predicates))}
+    wanted -= set(names[len(snapshot.schema) :])  # a row's number, which is of no fragment
     return not all(wanted <= set(fragment.schema.names) for fragment in snapshot.fragments)
 
 
 def parts(scan: Scan, snapshot: Snapshot) -> list[Part]:
     """Scans of runs of fragments that have the same columns, in row order; runs without matches left out."""
     found = []
+    before = 0
     for _, run in groupby(snapshot.fragments, lambda fragment: tuple(fragment.schema.names)):
-        part = _part(scan, snapshot, list(run))
+        fragments = list(run)
+        part = _part(scan, snapshot, fragments, before)
+        before += sum(fragment.rows for fragment in fragments)
         if part is not None:
             found.append(part)
     return found
 
 
-def _part(scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment]) -> Part | None:
+def _part(scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment], before: int) -> Part | None:
+    """Of fragments behind so many rows; None where no row of theirs can match."""
     schema = fragments[0].schema
     known = {name: position for position, name in enumerate(schema.names)}
 
     def present(column: int) -> Expression:
         """The column of the table as the part has it: a reference, or its one value."""
+        if column == len(snapshot.schema):
+            return ColumnRef(len(schema), ROW_NUMBER, pa.int64())
         field = snapshot.schema.field(column)
         if field.name in known:
             return ColumnRef(known[field.name], field.name, field.type)
@@ -93,7 +101,9 @@ def _part(scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment]) -> Part
         predicates.append(moved)
     outputs = [present(column) for column in scan.columns]
     read = list(dict.fromkeys(output.index for output in outputs if isinstance(output, ColumnRef)))
-    source = StoredTable(SnapshotPart(snapshot.name, snapshot.version, schema, tuple(fragments)))
+    rows = SnapshotPart(snapshot.name, snapshot.version, schema, tuple(fragments))
+    is_numbered = isinstance(scan.source, NumberedTable)
+    source = NumberedTable(rows, before) if is_numbered else StoredTable(rows)
     inner = Scan(source, tuple(read), tuple(predicates))
     if len(read) == len(outputs):
         return Part(inner, None)

@@ -18,6 +18,7 @@ from bamquery.engine.operators.evolved_scan import EvolvedScan, is_evolved, part
 from bamquery.engine.operators.file_scan import FileScan
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
+from bamquery.engine.operators.row_numbers import RowNumbers, without_ranges_of
 from bamquery.engine.operators.scan_chunks import Chunk, ChunkLimits, chunks
 from bamquery.engine.operators.scan_columns import ColumnReads
 from bamquery.engine.operators.scan_device import ScanningDevice, ScanWork
@@ -41,7 +42,7 @@ from bamquery.engine.operators.zone_bounds import best_first, zone_bound
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import ColumnProfile, ScanProfile
 from bamquery.engine.settings import Settings
-from bamquery.engine.sources import FileSource, StoredTable, WorkingRows
+from bamquery.engine.sources import FileSource, NumberedTable, StoredTable, WorkingRows, reads_row_number
 from bamquery.engine.vector_map import FragmentVectors, VectorMap
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey
@@ -49,6 +50,7 @@ from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.rewriting import substitute
 from bamquery.plan.series import Series
+from bamquery.storage.predicate import RangePredicate
 from bamquery.storage.snapshot import Snapshot
 
 _ROWS_WITHOUT_COLUMNS: Final = 1 << 22
@@ -60,6 +62,8 @@ def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
     match scan.source:
         case StoredTable(snapshot=Snapshot() as snapshot) if is_evolved(scan, snapshot):
             return _evolved(scan, snapshot, settings)
+        case NumberedTable() as table if not reads_row_number(scan):
+            return StoredScan(scan, StoredTable(table.snapshot), settings)
         case StoredTable() as table:
             return StoredScan(scan, table, settings)
         case FileSource() as files:
@@ -86,11 +90,15 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     """Reads a version of a stored table, chunk by chunk, on all threads; frames come in row order."""
 
     def __init__(self, scan: Scan, table: StoredTable, settings: Settings) -> None:
-        snapshot = table.snapshot
-        self._snapshot = snapshot
+        self._snapshot = table.snapshot
         self._settings = settings
         self._outputs = scan.columns
-        self._conjuncts = split(scan.predicates, snapshot.schema)
+        self._schema = table.schema
+        self._conjuncts = split(scan.predicates, self._schema)
+        self._numbers = RowNumbers(table) if isinstance(table, NumberedTable) else None
+        self._numbered_ranges: list[RangePredicate] = []
+        if isinstance(table, NumberedTable):  # of its numbers zone maps know nothing
+            self._numbered_ranges, self._conjuncts = without_ranges_of(table.row_number, self._conjuncts)
         self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
         self._steps = [step for step in steps(self._conjuncts) if step.columns]
         self._constants = [step for step in steps(self._conjuncts) if not step.columns]
@@ -101,9 +109,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def narrow(self, value: Expression, late: LateFilter) -> bool:
         """Taken where `value` is a column, or a cast of one."""
         column = column_of(value)
-        if column is None:
+        if column is None or self._is_number(column):
             return False
-        taken = TakenFilter(late, self._at_source(value), self._snapshot.schema)
+        taken = TakenFilter(late, self._at_source(value), self._schema)
         self._late.append(taken)
         self._show_late()
         return True
@@ -112,23 +120,29 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         """By zone maps, where all of the table's rows are given out."""
         column = column_of(key.expression)
         whole = not self._conjuncts and all(taken.late.moves for taken in self._late)
-        if column is None or not whole or not self._settings.zone_maps:
+        if column is None or self._is_number(column) or not whole or not self._settings.zone_maps:
             return None
-        name = self._snapshot.schema.field(self._outputs[column.index]).name
+        name = self._schema.field(self._outputs[column.index]).name
         return zone_bound(self._snapshot.fragments, name, replace(key, expression=column), count)
 
     def known(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
         """By zone maps, where all of the table's rows are given out."""
         if self._conjuncts or self._late or not self._settings.zone_maps:
             return None
-        columns = [self._snapshot.schema.field(place) for place in self._outputs]
+        if self._numbers is not None and self._numbers.column in self._outputs:
+            return None
+        columns = [self._schema.field(place) for place in self._outputs]
         return zone_answers(self._snapshot.fragments, columns, calls)
 
     def prefer(self, key: SortKey) -> None:
         """Chunk by chunk, where the table is about in that order."""
         column = column_of(key.expression)
-        if column is not None:
-            self._preferred = (self._snapshot.schema.field(self._outputs[column.index]).name, key.descending)
+        if column is not None and not self._is_number(column):
+            self._preferred = (self._schema.field(self._outputs[column.index]).name, key.descending)
+
+    def _is_number(self, column: ColumnRef) -> bool:
+        """Whether a column that is given out is the rows' number."""
+        return self._numbers is not None and self._outputs[column.index] == self._numbers.column
 
     def _show_late(self) -> None:
         if self._late:
@@ -137,7 +151,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def _at_source(self, value: Expression) -> Expression:
         """An expression over the columns given out, over those of the source."""
-        fields = self._snapshot.schema
+        fields = self._schema
         columns = [ColumnRef(i, fields.field(i).name, fields.field(i).type) for i in self._outputs]
         return substitute(value, columns)
 
@@ -159,13 +173,13 @@ class StoredScan(Operator[Frame], Generic[Frame]):
     def _take_late(self, context: ExecutionContext[Frame]) -> None:
         """What others have learned by now: more to prune by, and rows that nobody wants."""
         known = {c: None for late in self._late for c in late.conditions()}  # once, whoever has told it
-        found = late_conjuncts(known, self._snapshot.schema, context.device)
+        found = late_conjuncts(known, self._schema, context.device)
         self._ranges += [one for conjunct in found for one in conjunct.ranges]
         self._constants += [step for step in steps(found) if not step.columns]
         self._steps += optional_steps(found, len(self._steps))
         self._show_late()
         with self._scan_profile.lock:
-            mark_as_filters(self._scan_profile, self._snapshot.schema, found)
+            mark_as_filters(self._scan_profile, self._schema, found)
 
     def forecast(self) -> ScanForecast:
         """What it is expected to do, by zone maps and guesses."""
@@ -178,8 +192,9 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         columns = [ColumnForecast(c.name, c.role) for c in self._scan_profile.columns.values()]
         order = StepOrder(self._steps, guess_selectivities(self._steps, self._snapshot.fragments))
         found = ScanForecast(fragments, columns, order, self._settings)
-        names = self._snapshot.schema.names
-        found.run(self._steps, names, [names[column] for column in self._outputs])
+        names, number = self._schema.names, self._numbers.column if self._numbers is not None else None
+        told = [step for step in self._steps if number not in step.columns]
+        found.run(told, names, [names[column] for column in self._outputs if column != number])
         return found
 
     @property
@@ -204,7 +219,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         guesses = guess_selectivities(self._steps, sampled) + moving.guesses
         order = StepOrder([*self._steps, *moving.placeholders], guesses)
         plan = SelectionPlan(
-            self._outputs, tuple(self._steps), self._snapshot.schema, order, late=moving.steps
+            self._outputs, tuple(self._steps), self._schema, order, moving.steps, self._numbers
         )
         if isinstance(context.device, ScanningDevice):
             names = list(self._scan_profile.columns)
@@ -262,6 +277,8 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             cut = best_first(list(cut), column, descending=descending)
         for chunk in cut:
             left = moving.pruned(chunk) if zone_maps else chunk
+            if self._numbers is not None and zone_maps:
+                left = self._numbers.pruned(left, self._numbered_ranges)
             readers.expect(left)
             yield left
 
@@ -281,7 +298,10 @@ def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Seq
         zone_maps=settings.zone_maps,
         strategy=settings.strategy,
     )
-    for column in dict.fromkeys((*filters, *scan.columns)):
+    read = dict.fromkeys((*filters, *scan.columns))
+    if isinstance(table, NumberedTable):
+        read.pop(table.row_number, None)  # computed
+    for column in read:
         roles = [("filter", column in filters), ("output", column in scan.columns)]
         name = schema.field(column).name
         profile.columns[name] = ColumnProfile(name, ", ".join(role for role, is_so in roles if is_so))

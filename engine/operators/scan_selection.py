@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ from bamquery.engine.device import Frame
 from bamquery.engine.operators.scan_chunks import Chunk, Piece
 from bamquery.engine.operators.scan_columns import ColumnReads
 from bamquery.engine.operators.scan_order import Step, StepOrder
+
+if TYPE_CHECKING:
+    from bamquery.engine.operators.row_numbers import RowNumbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class SelectionPlan:
     order: StepOrder
     late: Callable[[], Sequence[Step]] = tuple
     """Steps that change while the scan runs, as they are now."""
+    numbers: RowNumbers | None = None
+    """What computes the rows' numbers, where they are a column."""
 
     def waiting(self) -> list[Step]:
         """The steps for the next chunk."""
@@ -77,6 +82,9 @@ class ChunkSelection(Generic[Frame]):
             return self._device.from_arrow(rows_without_columns(self._alive))
         return self._device.join_columns([self._held[column] for column in self._plan.outputs])
 
+    def _is_number(self, column: int) -> bool:
+        return self._plan.numbers is not None and column == self._plan.numbers.column
+
     def _covers(self, step: Step) -> bool:
         return all(column in self._held for column in step.columns)
 
@@ -85,13 +93,17 @@ class ChunkSelection(Generic[Frame]):
         return sum(
             self._reads.expected_seconds(piece, self._name(column), rows)
             for column in step.columns
-            if column not in self._held
+            if column not in self._held and not self._is_number(column)
             for piece, rows in zip(self._pieces, self._rows, strict=True)
         )
 
     def _read(self, columns: Sequence[int]) -> None:
         """Have those columns in memory."""
         missing = [column for column in dict.fromkeys(columns) if column not in self._held]
+        numbers = self._plan.numbers
+        if numbers is not None and numbers.column in missing:
+            missing.remove(numbers.column)
+            self._held[numbers.column] = self._device.from_arrow(numbers.batch(self._pieces, self._rows))
         if not missing:
             return
         names = [self._name(column) for column in missing]

@@ -4,6 +4,8 @@ import importlib.util
 import subprocess
 import sys
 import sysconfig
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOMS = ["driver", "engine", "queries", "storage"]
+PICTURES = (".png", ".svg", ".gif", ".jpg", ".jpeg", ".webp", ".ico", ".pdf")
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -46,20 +49,40 @@ with bamquery.connect() as con:
     assert done.returncode == 0, done.stderr
 
 
+def make_sdist(folder: Path) -> Path:
+    """By the backend that pyproject.toml names, as a frontend would ask it to."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    backend = folder / "backend"
+    needed = project["build-system"]["requires"]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(backend)]
+    subprocess.run([*pip, *needed], check=True)
+    code = f"""
+import sys
+sys.path.insert(0, {str(backend)!r})
+from {project["build-system"]["build-backend"]} import build_sdist
+build_sdist({str(folder)!r})
+"""
+    subprocess.run([sys.executable, "-I", "-c", code], cwd=REPOSITORY, check=True)
+    (sdist,) = folder.glob("bamquery-*.tar.gz")
+    return sdist
+
+
 @pytest.mark.slow
-def test_the_wheel_holds_all_rooms_and_works_alone(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--quiet",
-        "--no-deps",
-        "-w",
-        str(tmp_path),
-        str(REPOSITORY),
-    ]
-    subprocess.run(command, check=True)
+def test_an_sdist_has_every_room_once_and_no_pictures(tmp_path: Path) -> None:
+    with tarfile.open(make_sdist(tmp_path)) as archive:
+        inside = [name.partition("/")[2] for name in archive.getnames()]
+    assert not [name for name in inside if name.endswith(PICTURES)]
+    assert not [name for name in inside if name.partition("/")[0] in {*ROOMS, "tests", ".git"}]
+    for needed in ["LICENSE", "README.md", "CMakeLists.txt", "docs/sql.md", "bamquery/engine/lowering.py"]:
+        assert needed in inside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["checkout", "sdist"])
+def test_the_wheel_holds_all_rooms_and_works_alone(tmp_path: Path, source: str) -> None:
+    made_from = REPOSITORY if source == "checkout" else make_sdist(tmp_path)
+    pip = [sys.executable, "-m", "pip"]
+    subprocess.run([*pip, "wheel", "--quiet", "--no-deps", "-w", str(tmp_path), str(made_from)], check=True)
     (wheel,) = tmp_path.glob("bamquery-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     for needed in [

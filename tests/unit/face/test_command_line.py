@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,40 +17,7 @@ import pytest
 from pyarrow import csv, ipc, parquet
 
 import bamquery
-from bamquery.command_line import main
-from tests.unit.face.conftest import ROWS
-
-
-@dataclass
-class Done:
-    """How a run ended and what it wrote."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-    data: bytes
-
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def run(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process; standard input is empty unless given."""
-
-    def run(*arguments: str | Path, text: str = "", cwd: Path | None = None) -> Done:
-        with monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", io.StringIO(text))
-            if cwd is not None:
-                patch.chdir(cwd)
-            try:
-                status = main([str(argument) for argument in arguments])
-            except SystemExit as stop:
-                status = int(stop.code or 0)
-        out, error = capfdbinary.readouterr()
-        return Done(status, out.decode(errors="replace"), error.decode(), out)
-
-    return run
+from tests.unit.face.conftest import ROWS, Run
 
 
 def command(arguments: Sequence[str | Path]) -> list[str]:
@@ -85,7 +50,7 @@ def test_long_answers_are_cut_and_counted(run: Run, filled: Path) -> None:
 def test_standard_input_and_several_statements(run: Run, tmp_path: Path) -> None:
     script = "CREATE TABLE t AS SELECT 1 AS a, 'x' AS s;\nINSERT INTO t SELECT 2, NULL;\nSELECT * FROM t;"
     done = run(tmp_path / "db", "--format", "csv", text=script)
-    assert (done.returncode, done.stdout, done.stderr) == (0, 'a,s\n1,"x"\n2,\n', "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a,s\n1,x\n2,\n", "")
     done = run(tmp_path / "db", "-c", "SELECT 1 AS one", "-c", "SELECT 2 AS two", "--format", "csv")
     assert done.stdout == "one\n1\ntwo\n2\n"
     done = run(tmp_path / "db", "-c", "INSERT INTO t SELECT 3, 'y'")
@@ -267,7 +232,7 @@ def test_errors_are_messages_not_tracebacks(run: Run, filled: Path, sql: str, me
         ["--set", "threads", "-c", "SELECT 1"],
         ["--set", "treads=3", "-c", "SELECT 1"],
         ["--device", "cuda:0", "-c", "SELECT 1"],
-        ["--max-rows", "0", "-c", "SELECT 1"],
+        ["--max-rows", "-1", "-c", "SELECT 1"],
         ["--max-rows", "²", "-c", "SELECT 1"],
         ["bench", "nothing"],
         ["check"],

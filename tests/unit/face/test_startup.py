@@ -31,9 +31,8 @@ ENGINE = {
     "operators.single_row",
 }
 STORAGE = {
-    *("array_validation", "block_reader", "database", "database_folder", "evolution", "filesystem"),
-    *("fragment_entry", "locks", "manifest", "mapped_files", "stored_view", "table_folder", "table_name"),
-    *("temporary", "types", "ingest"),
+    *("block_reader", "database", "database_folder", "filesystem", "ingest", "locks", "mapped_files"),
+    *("small_file", "temporary", "types"),
     *("ingest.failures", "ingest.formats", "ingest.ingest", "ingest.opening", "ingest.options"),
     *("ingest.paths", "ingest.progress", "ingest.source"),
 }

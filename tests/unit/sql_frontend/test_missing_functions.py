@@ -10,6 +10,7 @@ from bamquery.sql_frontend import statements
 from bamquery.sql_frontend.aggregates import AGGREGATES, REFUSED
 from bamquery.sql_frontend.functions import FUNCTIONS, VOLATILE
 from bamquery.sql_frontend.missing_functions import why_missing
+from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS
 from bamquery.sql_frontend.windows import WINDOW_FUNCTIONS
 from tests.plans import catalog
 
@@ -23,7 +24,7 @@ def test_no_function_of_duckdb_is_unknown() -> None:
     if not duckdb.__version__.startswith("2.0."):
         pytest.skip(f"the names are those of DuckDB 2.0, not {duckdb.__version__}")
     found = duckdb.sql("SELECT lower(function_name), function_type FROM duckdb_functions()").fetchall()
-    here = {*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS, *VOLATILE, *REFUSED}
+    here = {*FUNCTIONS, *SESSION_FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS, *VOLATILE, *REFUSED}
     unknown = {
         name
         for name, kind in found
@@ -36,7 +37,7 @@ def test_no_function_of_duckdb_is_unknown() -> None:
 
 
 def test_none_is_named_that_is_here() -> None:
-    here = {*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS}
+    here = {*FUNCTIONS, *SESSION_FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS}
     assert {name for name in here if why_missing(name) is not None} == {"pg_typeof"}  # it alone of its family
 
 

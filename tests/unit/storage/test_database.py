@@ -375,6 +375,8 @@ import os, sys
 import pyarrow as pa
 from bamquery.errors import StorageError
 from bamquery.storage.database import Database
+# While Python's own files can be read, which may be in a folder of root's.
+from bamquery.storage import check, fragment_check, table, vacuum
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 with Database.open(sys.argv[1]) as database:

@@ -15,9 +15,9 @@ from bamquery.storage.manifest import (
     fragment_id,
     parse_file_name,
     read_manifest,
-    read_small_file,
     writer_token,
 )
+from bamquery.storage.small_file import read_small_file
 
 SCHEMA = pa.schema([("a", pa.int64()), ("Ä", pa.dictionary(pa.int32(), pa.large_string()))])
 ENTRIES = (

@@ -96,12 +96,21 @@ def test_progress_comes_and_goes(kernel):
     assert "165" in answer["data"]["text/plain"]
 
 
+ENDLESS = """
+con = bamquery.connect()
+def endless():
+    print("begun", flush=True)
+    while True:
+        time.sleep(0.01)
+        yield pa.record_batch({"x": pa.array(range(1000))})
+con.register("endless", pa.RecordBatchReader.from_batches(pa.schema([("x", pa.int64())]), endless()))
+%bamquery -c con SELECT sum(x) FROM endless
+"""
+
+
 def test_interrupt_cancels(kernel):
-    asked = kernel.begin(
-        "print('begun', flush=True)\n%bamquery SELECT sum(i % 7) FROM range(1000000000000) r(i)"
-    )
     seen = []
-    for message in kernel.messages(asked):
+    for message in kernel.messages(kernel.begin(ENDLESS)):
         seen.append(message)
         if message["msg_type"] == "stream" and "begun" in message["content"]["text"]:
             kernel.manager.interrupt_kernel()

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 
-from bamquery.cells import is_number, texts
 from bamquery.markup import element
+from bamquery.output.cells import is_number, texts
 from bamquery.type_names import type_name
 
 _LONGEST_VALUE: Final = 200

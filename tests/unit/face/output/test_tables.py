@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bamquery.display import preview, render
+from bamquery.output.tables import TableLayout, TableStyle, preview, render
+from bamquery.terminal_text import cell_width, visible
 
 
 def test_alignment_nulls_and_types() -> None:
@@ -45,8 +46,11 @@ def test_columns_in_the_middle_are_left_out() -> None:
     assert "column_00" in lines[1]
     assert "column_39" in lines[1]
     assert "column_20" not in lines[1]
-    assert "…" in lines[2] or "…" in lines[1]
-    assert lines[-1] == f"{40 - lines[1].count('column_')} of 40 columns left out"
+    assert "…" in lines[2]
+    shown = lines[1].count("column_")
+    assert lines[-1].startswith(f"{40 - shown} of 40 columns left out: column_{shown - shown // 2:02}, ")
+    assert lines[-1].endswith("…")
+    assert max(map(cell_width, lines)) <= 80
 
 
 @given(
@@ -57,9 +61,9 @@ def test_columns_in_the_middle_are_left_out() -> None:
 def test_no_line_is_wider_than_allowed(names: list[str], rows: int, width: int) -> None:
     names = [name.encode("utf-8", "replace").decode() for name in names]
     table = pa.Table.from_arrays([pa.array([name] * rows, pa.large_string()) for name in names], names)
-    for line in render(table, width).splitlines()[:-1]:
-        # Characters that are two columns wide are counted as one here: rich takes care of those.
-        assert len(line) <= width
+    for line in render(table, width).split("\n"):
+        assert cell_width(line) <= width
+        assert visible(line) == line
 
 
 @pytest.mark.parametrize(
@@ -73,3 +77,55 @@ def test_letters_of_two_columns_are_counted_as_such() -> None:
     lines = render(pa.table({"漢字": ["漢字漢字", "x"]})).splitlines()
     assert lines[3:6] == ["├──────────┤", "│ 漢字漢字 │", "│ x        │"]
     assert "漢字漢…" in render(pa.table({"s": ["漢字" * 9]}), width=12)
+
+
+def rendered(table: pa.Table, style: TableStyle) -> list[str]:
+    layout = TableLayout(table, style)
+    return [*layout.top(), *layout.body(table), *layout.bottom()]
+
+
+def test_texts_are_cut_before_columns_go_and_numbers_never() -> None:
+    table = pa.table({"s": ["x" * 100], "n": [12345678901234567], "t": ["y" * 100]})
+    lines = render(table, width=80).splitlines()
+    assert {cell_width(line) for line in lines} <= {79, 80}
+    assert "12345678901234567" in lines[4]
+    assert lines[4].count("…") == 2
+    assert len(lines) == 6
+
+
+def test_any_width_shows_everything() -> None:
+    table = pa.table({f"c{i}": ["z" * 300] for i in range(9)})
+    lines = rendered(table, TableStyle(width=0))
+    assert lines[4].count("z") == 2700
+    assert not any("…" in line for line in lines)
+
+
+def test_a_style() -> None:
+    table = pa.table({"n": [1, None], "text": ["abcdefgh", "\x1b[0m"]})
+    style = TableStyle(types=False, null="∅", square=True, column_widths=(0, 5))
+    assert rendered(table, style) == [
+        "┌───┬───────┐",
+        "│ n │ text  │",
+        "├───┼───────┤",
+        "│ 1 │ abcd… │",
+        "│ ∅ │ \\x1b… │",
+        "└───┴───────┘",
+    ]
+    assert rendered(table, TableStyle(headers=False))[:2] == ["╭──────┬──────────╮", "│    1 │ abcdefgh │"]
+
+
+def test_later_rows_are_cut_to_the_first_ones() -> None:
+    layout = TableLayout(pa.table({"s": ["abc"]}), TableStyle(types=False))
+    assert list(layout.body(pa.table({"s": ["abcdef", None]}))) == ["│ ab… │", "│ NU… │"]
+
+
+def test_a_combining_character_takes_no_column() -> None:
+    lines = render(pa.table({"s": ["e\u0301" * 4, "abcd"]})).splitlines()
+    assert {cell_width(line) for line in lines} == {11}
+
+
+@pytest.mark.parametrize("width", [1, 5, 12])
+def test_a_column_is_shown_however_narrow_the_terminal_is(width: int) -> None:
+    lines = render(pa.table({"a": ["abcdefgh" * 9], "b": [1]}), width).splitlines()
+    assert len(lines) >= 6
+    assert all(cell_width(line) <= max(width, 9) for line in lines)

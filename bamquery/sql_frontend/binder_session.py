@@ -1,0 +1,96 @@
+"""Functions whose answer the connection knows: version(), current_setting() and the like.
+
+Their values are looked up before a statement is bound, and noted where they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from sqlglot import exp
+
+from bamquery.engine.folding import fold_expression
+from bamquery.errors import SettingError
+from bamquery.naming import fold
+from bamquery.plan.expressions import Literal
+from bamquery.sql_frontend.binder_expressions import ExpressionBinder
+from bamquery.sql_frontend.catalog import Catalog
+from bamquery.sql_frontend.coercion import coerce
+from bamquery.sql_frontend.failures import each, placed
+from bamquery.sql_frontend.operators import BOOLEAN, STRING, literal
+from bamquery.sql_frontend.scalar.signature import check_count
+from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.system_names import (
+    INFORMATION_SCHEMA,
+    MAIN,
+    SESSION_FUNCTIONS,
+    SESSION_VALUE,
+    WITHOUT_PARENTHESES,
+)
+
+_USER: Final = "bamquery"
+_ARGUMENTS: Final[dict[str, tuple[pa.DataType, ...]]] = {
+    "current_setting": (STRING,),
+    "current_schemas": (BOOLEAN,),
+    "in_search_path": (STRING, STRING),
+}
+"""The types of arguments, where there are any."""
+
+
+def settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:
+    """Note the values of its functions of the connection.
+
+    Raises:
+        SqlError: arguments that are no constants, settings that there are not; all of them.
+    """
+    each(lambda node: _settle(node, sql, catalog), list(tree.find_all(exp.Anonymous, exp.Column)), sql)
+
+
+def _settle(node: exp.Expr, sql: str, catalog: Catalog) -> None:
+    name = node.name.lower()
+    if isinstance(node, exp.Anonymous):
+        if name in SESSION_FUNCTIONS and not isinstance(node.parent, exp.Table):
+            with placed(sql, node):
+                kinds = _ARGUMENTS.get(name, ())
+                check_count(name, len(node.expressions), len(kinds), len(kinds))
+                if any(argument.find(exp.Column, exp.Query) for argument in node.expressions):
+                    raise ValueError(f"{name}() takes constants, no columns or queries")
+            bound = ExpressionBinder(sql, Scope(), f"{name}()").bind_all(node.expressions)
+            with placed(sql, node):
+                arguments = [
+                    _constant(name, fold_expression(coerce(value, kind)))
+                    for value, kind in zip(bound, kinds, strict=True)
+                ]
+                node.meta[SESSION_VALUE] = _value(name, arguments, catalog)
+    elif name in WITHOUT_PARENTHESES and not node.args.get("table"):
+        node.meta[SESSION_VALUE] = _value(name, (), catalog)
+
+
+def _constant(name: str, value: Any) -> Any:
+    if not isinstance(value, Literal):
+        raise ValueError(f"{name}() takes constants")
+    if not value.value.is_valid:
+        raise ValueError(f"the argument of {name}() cannot be NULL")
+    return value.value.as_py()
+
+
+def _value(name: str, arguments: Sequence[Any], catalog: Catalog) -> Literal:
+    match name, *arguments:
+        case "current_setting", setting:
+            try:
+                return Literal(catalog.setting(setting))
+            except SettingError as error:
+                raise ValueError(str(error)) from error
+        case "in_search_path", database, schema:
+            return literal(fold(database) == fold(catalog.database) and fold(schema) == MAIN, BOOLEAN)
+        case "current_schemas", implicit:
+            return literal(f"[{MAIN}, {INFORMATION_SCHEMA}]" if implicit else f"[{MAIN}]", STRING)
+        case "current_database" | "current_catalog", *_:
+            return literal(catalog.database, STRING)
+        case "current_schema", *_:
+            return literal(MAIN, STRING)
+        case "version", *_:
+            return literal(catalog.version, STRING)
+    return literal(_USER, STRING)

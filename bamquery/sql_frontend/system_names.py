@@ -1,0 +1,67 @@
+"""What the catalogue is asked by: names of schemas, of its tables and of functions of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+MAIN: Final = "main"
+"""The schema of all tables and views."""
+
+INFORMATION_SCHEMA: Final = "information_schema"
+
+INFORMATION_TABLES: Final = (
+    *("schemata", "tables", "columns", "views", "table_constraints", "key_column_usage"),
+    *("referential_constraints", "character_sets"),
+)
+"""Tables of the schema `information_schema`."""
+
+_SUBJECTS: Final = (
+    *("columns", "constraints", "databases", "functions", "indexes", "keywords", "schemas", "sequences"),
+    *("settings", "tables", "types", "views"),
+)
+
+SYSTEM_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{f"{family}_{subject}": subject for subject in _SUBJECTS for family in ("bamquery", "duckdb")},
+        "pragma_table_info": "table_info",
+        "pragma_version": "version",
+    }
+)
+"""Table functions over the catalogue, and what each is about."""
+
+SYSTEM_VIEWS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **{
+            f"duckdb_{subject}": subject
+            for subject in ("columns", "constraints", "databases", "indexes", "schemas", "tables", "types")
+        },
+        "duckdb_views": "views",
+        "sqlite_master": "sqlite_master",
+        "sqlite_schema": "sqlite_master",
+    }
+)
+"""Names that stand for a table of the catalogue where no table or view has them."""
+
+SESSION_FUNCTIONS: Final = frozenset(
+    {
+        *("version", "current_schema", "current_schemas", "current_database", "current_catalog"),
+        *("current_user", "session_user", "user", "current_role", "current_setting", "in_search_path"),
+    }
+)
+"""Functions whose answer the connection knows when a statement is bound."""
+
+WITHOUT_PARENTHESES: Final = frozenset(
+    {"current_schema", "current_catalog", "current_user", "session_user", "user", "current_role"}
+)
+"""Those that are written as if they were columns, too; a column of that name comes first."""
+
+SESSION_VALUE: Final = "session_value"
+"""What a node of the syntax tree notes the value of such a function by: a constant."""
+
+
+def may_ask_session(sql: str) -> bool:
+    """Whether the text of a statement has something like the name of such a function."""
+    folded = sql.lower()
+    return any(part in folded for part in ("current_", "version", "user", "in_search_path"))

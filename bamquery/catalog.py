@@ -229,11 +229,14 @@ class StatementCatalog:
         """Files as one source; their metadata is read.
 
         Raises:
-            IngestError: there are none, or they cannot be read as one table.
+            AccessError: they are not to be read. IngestError: there are none, or they are no one table.
         """
         from bamquery.storage.ingest.opening import open_source  # noqa: PLC0415 (many queries name no file)
 
         self._named.has_others = True
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
-        return FileSource(open_source(what, format=file_format, options=options, by_need=True))
+        opened = open_source(
+            what, format=file_format, options=options, by_need=True, access=self._settings().file_access
+        )
+        return FileSource(opened)

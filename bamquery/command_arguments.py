@@ -36,6 +36,7 @@ other commands:
   bamquery check DB             read everything back and compare checksums
   bamquery report DB SQL        run a query, write a page of what it did
   bamquery taxi ...             load or make taxi trips, run and draw Q1 to Q5
+  bamquery serve DB ...         serve a database to Arrow Flight SQL clients
   bamquery bench ...            measure loading, queries, queues and caches
   bamquery doctor [PATH]        say what this machine has and lacks
 

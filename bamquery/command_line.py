@@ -209,6 +209,12 @@ def _report(arguments: Sequence[str]) -> int:
     return report(arguments)
 
 
+def _serve(arguments: Sequence[str]) -> int:
+    from bamquery.flight.command_line import main as serve  # noqa: PLC0415
+
+    return serve(arguments)
+
+
 _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxyType(
     {
         "taxi": _taxi,
@@ -217,6 +223,7 @@ _SUBCOMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = MappingProxy
         "bench": _bench,
         "doctor": _doctor,
         "report": _report,
+        "serve": _serve,
     }
 )
 

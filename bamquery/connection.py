@@ -169,6 +169,7 @@ class Connection:
 
         Raises:
             IngestError: the source cannot be read or does not fit; names file, place and column.
+            AccessError: a file that `enable_external_access` puts out of reach.
             CatalogError: the table exists, and `if_exists` is "error".
             ConflictError: another writer changed the table meanwhile.
         """
@@ -183,7 +184,8 @@ class Connection:
         if if_exists not in ("error", "append", "replace"):
             raise ValueError(f'if_exists is "error", "append" or "replace", not {if_exists!r}')
         bar = progress_bar(self.settings)
-        opened = open_source(source, format=format, exclude=exclude, progress=bar)
+        access = self.settings.file_access
+        opened = open_source(source, format=format, exclude=exclude, progress=bar, access=access)
         if if_exists == "append" and database.has_table(name):
             writer = database.table(name).append()
         else:

@@ -33,6 +33,7 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
     """Run the plan and write its rows; the file is there once all of it is. Returns how many rows.
 
     Raises:
+        AccessError: the file is not to be written.
         StorageError: the file cannot be written. BamQueryError: the query failed, or Parquet has no
             such type; there is no file then, or still the one that was there.
     """
@@ -40,7 +41,11 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
     path = Path(statement.path).expanduser()
     if statement.format == "parquet":
         parquet_schema(pa.schema([pa.field(field.name, field.type) for field in plan.fields]))
-    with session.run(plan) as result, whole_file(path) as file:
+    with (
+        session.settings.file_access.target(path) as target,
+        session.run(plan) as result,
+        whole_file(target, path) as file,
+    ):
         batches = watched(result, f"Writing {path}")
         rows = _WRITERS[statement.format](batches, result.schema, file, {"path": path, **options})
     return rows, result.profile

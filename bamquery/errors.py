@@ -146,8 +146,16 @@ class CancelledError(BamQueryError):
     """A query that was stopped from outside before it had its answer."""
 
 
+class StatementTimeoutError(CancelledError):
+    """A statement that ran longer than `statement_timeout`."""
+
+
 class SettingError(BamQueryError):
     """A setting that does not exist, or a value it cannot take."""
+
+
+class AccessError(BamQueryError):
+    """A file that statements are not to read or write, as the settings have it."""
 
 
 class StorageError(BamQueryError):

@@ -53,6 +53,11 @@ def caller_tables(session: Session) -> Callable[[str], Source | None]:
                 f'there is no table "{name}", and the variable of this name is no table either, '
                 f"but of Python's type {type(what).__name__}"
             )
+        if not session.settings.enable_external_access:
+            raise SqlError(
+                f'there is no table "{name}", and variables of Python are out of reach, since '
+                f"enable_external_access is off: con.register({name!r}, {name}) puts this one within it"
+            )
         return python_source(session, name, what)
 
     return find

@@ -100,10 +100,11 @@ class Session:
         """Change a setting for what runs from now on.
 
         Raises:
-            SettingError: there is no such setting, it cannot take the value, or this machine cannot.
+            SettingError: there is no such setting, it cannot take the value (any more), or this machine
+                cannot.
         """
         with self._lock:
-            settings = self._settings.with_value(name, value)
+            settings = self._settings.changed(name, value)
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 

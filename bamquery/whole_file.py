@@ -12,17 +12,18 @@ from bamquery.errors import StorageError
 
 
 @contextmanager
-def whole_file(target: Path) -> Iterator[BinaryIO]:
+def whole_file(target: Path, name: Path | None = None) -> Iterator[BinaryIO]:
     """A stream to write the file by; what was there before stays until the end, or where that is not reached.
 
-    Devices and pipes are written in place.
+    Devices and pipes are written in place. Errors call it `name`, where that is not `target`.
 
     Raises:
         StorageError: it cannot be written.
     """
+    name = name or target
     in_place = target.exists() and not target.is_file()
     if target.is_dir():
-        raise StorageError("is a folder: name a file", target)
+        raise StorageError("is a folder: name a file", name)
     draft = (
         target if in_place else target.with_name(f".{target.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
     )
@@ -37,7 +38,7 @@ def whole_file(target: Path) -> Iterator[BinaryIO]:
     except OSError as error:
         if isinstance(error, BrokenPipeError):
             raise
-        raise StorageError(f"the output cannot be written: {error.strerror or error}", target) from error
+        raise StorageError(f"the output cannot be written: {error.strerror or error}", name) from error
     finally:
         if not in_place:
             with suppress(OSError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,7 +18,7 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import MemoryBudget, keep_freed
 from bamquery.engine.settings import Settings
 from bamquery.engine.text_bounds import TextBounds, bounded, set_text_bounds
-from bamquery.errors import CancelledError
+from bamquery.errors import CancelledError, StatementTimeoutError
 
 
 @dataclass
@@ -41,6 +43,9 @@ class ExecutionContext(Generic[Frame]):
     texts: TextBounds = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
+
+    _deadline: float = field(init=False, default=math.inf)
+    _error: CancelledError = field(init=False, default=CancelledError("the query was cancelled"))
 
     def __post_init__(self) -> None:
         if self.device.name == "cpu":
@@ -72,12 +77,19 @@ class ExecutionContext(Generic[Frame]):
         """Stop here where the query was cancelled.
 
         Raises:
-            CancelledError: it was.
+            CancelledError: it was, or its time is up.
         """
+        if not self.cancelled.is_set() and time.monotonic() > self._deadline:
+            self._error = StatementTimeoutError(
+                f"the statement ran longer than statement_timeout, {self.settings.statement_timeout:g} "
+                "seconds, and was cancelled: SET statement_timeout takes more seconds, or 0 for no limit"
+            )
+            self.cancelled.set()
         if self.cancelled.is_set():
-            raise CancelledError("the query was cancelled")
+            raise type(self._error)(*self._error.args)  # each thread one of its own
 
     def __enter__(self) -> ExecutionContext[Frame]:
+        self._deadline = time.monotonic() + (self.settings.statement_timeout or math.inf)
         return self
 
     def __exit__(

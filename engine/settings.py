@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from bamquery.errors import SettingError
 from bamquery.naming import fold, suggestion
+from bamquery.storage.file_access import FileAccess
 
 _UNITS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -66,6 +67,16 @@ class Settings:
     """Whether queries that a GPU refuses run on the CPU instead."""
     profile_vectors: bool = False
     """Whether profiles record what was done with each vector of each column: a byte each."""
+    enable_external_access: bool = True
+    """Whether statements may name files, and variables of Python; once off it stays off."""
+    allowed_directories: tuple[str, ...] = ()
+    """Real paths of folders whose files may be named even so."""
+    allowed_paths: tuple[str, ...] = ()
+    """Real paths of files that may be named even so."""
+    lock_configuration: bool = False
+    """Whether no setting can be changed any more."""
+    statement_timeout: float | None = None
+    """Seconds after which a running statement is cancelled; None: never."""
     progress: bool | None = None
     """Whether long statements show a progress bar; None: on a terminal and in notebooks."""
 
@@ -97,6 +108,30 @@ class Settings:
         for name, value in values.items():
             settings = settings.with_value(name, value)
         return settings
+
+    def changed(self, name: str, value: object) -> Settings:
+        """As `with_value`, on a connection in use: what was closed to statements stays closed.
+
+        Raises:
+            SettingError: as `with_value`, or the setting cannot be changed any more.
+        """
+        settings, folded = self.with_value(name, value), fold(name)
+        if self.lock_configuration:
+            raise SettingError(
+                f"{folded} cannot be changed: lock_configuration is on. A new connection has its own settings"
+            )
+        stays = folded == "enable_external_access" and settings == self
+        if not self.enable_external_access and folded in _FILE_SETTINGS and not stays:
+            raise SettingError(
+                f"{folded} cannot be changed: enable_external_access is off, and stays off. "
+                "A new connection has its own settings"
+            )
+        return settings
+
+    @property
+    def file_access(self) -> FileAccess:
+        """Which files statements may name."""
+        return FileAccess(self.enable_external_access, self.allowed_directories, self.allowed_paths)
 
     @property
     def verifies(self) -> bool:
@@ -167,6 +202,39 @@ def _parse_boolean(value: object) -> bool:
     raise ValueError("it takes true or false")
 
 
+def _parse_paths(value: object) -> tuple[str, ...]:
+    items = [value] if isinstance(value, (str, os.PathLike)) else value
+    if not isinstance(items, (list, tuple)) or not all(isinstance(one, (str, os.PathLike)) for one in items):
+        raise ValueError("it takes a path, or a list of paths")
+    return tuple(dict.fromkeys(_real_path(os.fspath(item)) for item in items))
+
+
+def _real_path(text: str) -> str:
+    from bamquery.storage.ingest.paths import is_url  # noqa: PLC0415 (few connections name one)
+
+    if not text or "\0" in text or is_url(text):
+        raise ValueError(f"{text!r} is not a path of this machine")
+    return os.path.realpath(os.path.expanduser(text))
+
+
+def _parse_directories(value: object) -> tuple[str, ...]:
+    paths = _parse_paths(value)
+    for path in paths:
+        if not os.path.isdir(path):
+            raise ValueError(f"there is no folder {path}")
+    return paths
+
+
+def _parse_seconds(value: object) -> float | None:
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        seconds = -1
+    if isinstance(value, bool) or not 0 <= seconds < 10**9:
+        raise ValueError("it takes seconds, or 0 for no limit")
+    return seconds or None
+
+
 def _parse_verification(value: object) -> bool | str:
     if str(value).lower() == "all":
         return "all"
@@ -193,6 +261,7 @@ def _one_of(*choices: str) -> Callable[[object], str]:
     return parse
 
 
+_FILE_SETTINGS: Final = frozenset({"enable_external_access", "allowed_directories", "allowed_paths"})
 _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
     {
         "device": _parse_device,
@@ -207,6 +276,11 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "strategy": _one_of("auto", "stream", "vectors", "blocks"),
         "verify_checksums": _parse_verification,
         "profile_vectors": _parse_boolean,
+        "enable_external_access": _parse_boolean,
+        "allowed_directories": _parse_directories,
+        "allowed_paths": _parse_paths,
+        "lock_configuration": _parse_boolean,
+        "statement_timeout": _parse_seconds,
         "progress": _parse_boolean,
     }
 )

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.plan import interval_text, parsing, types
+from bamquery.plan.scalars import scalar
 from bamquery.type_names import type_name
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -30,7 +31,7 @@ def convert(value: pa.Scalar[Any], kind: pa.DataType) -> pa.Scalar[Any]:
     if value.type == kind:
         return value
     if not value.is_valid:
-        return pa.scalar(None, kind)
+        return scalar(None, kind)
     source = types.value_type(value.type)
     plain = count(value) if _is_counted(source) else value.as_py()
     for is_kind, read in _TARGETS:
@@ -55,7 +56,7 @@ def from_count(units: int, kind: pa.DataType) -> pa.Scalar[Any]:
     _, largest = types.integer_range(storage)
     if not abs(units) < largest:  # the largest is DuckDB's infinity, before 1970 too
         raise ValueError(f"a time outside what {type_name(kind)} holds")
-    result: pa.Scalar[Any] = pa.scalar(units, storage).cast(kind)
+    result: pa.Scalar[Any] = scalar(units, storage).cast(kind)
     return result
 
 
@@ -76,9 +77,9 @@ def _boolean(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[An
         truth = parsing.boolean(value)
         if truth is None:
             raise _unreadable(value, kind)
-        return pa.scalar(truth, kind)
+        return scalar(truth, kind)
     if types.is_numeric(source):
-        return pa.scalar(value != 0, kind)
+        return scalar(value != 0, kind)
     raise _not_converted(source, kind)
 
 
@@ -111,7 +112,7 @@ def _integer(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[An
     smallest, largest = types.integer_range(kind)
     if not smallest <= number <= largest:
         raise _out_of_range(value, kind)
-    result: pa.Scalar[Any] = pa.scalar(number, kind)
+    result: pa.Scalar[Any] = scalar(number, kind)
     return result
 
 
@@ -119,7 +120,7 @@ def _decimal(value: Any, source: pa.DataType, kind: Any) -> pa.Scalar[Any]:
     number = _exact(value, source, kind, kind.scale)
     if number.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
         raise _out_of_range(value, kind)
-    result: pa.Scalar[Any] = pa.scalar(number, kind)
+    result: pa.Scalar[Any] = scalar(number, kind)
     return result
 
 
@@ -136,16 +137,16 @@ def _floating(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[A
         narrow = np.float32(number) if pa.types.is_float32(kind) else np.float64(number)
     if np.isinf(narrow) and math.isfinite(number) and pa.types.is_floating(source):
         raise _out_of_range(value, kind)
-    return pa.scalar(narrow, kind)
+    return scalar(narrow, kind)
 
 
 def _string(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     if types.is_string(source):
-        return pa.scalar(value, kind)
+        return scalar(value, kind)
     if pa.types.is_integer(source):
-        return pa.scalar(str(value), kind)
+        return scalar(str(value), kind)
     if types.is_interval(source):
-        return pa.scalar(interval_text.write(value.months, value.days, value.nanoseconds // 1000), kind)
+        return scalar(interval_text.write(value.months, value.days, value.nanoseconds // 1000), kind)
     raise _not_converted(source, kind)
 
 
@@ -155,7 +156,7 @@ def _blob(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     content = parsing.blob(value)
     if content is None:
         raise _unreadable(value, kind)
-    return pa.scalar(content, kind)
+    return scalar(content, kind)
 
 
 def _date(value: Any, source: Any, kind: pa.DataType) -> pa.Scalar[Any]:
@@ -205,7 +206,7 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
 def interval_scalar(months: int, days: int, microseconds: int) -> pa.Scalar[Any]:
     """An interval of these parts."""
     parts: Any = (months, days, microseconds * 1000)
-    return pa.scalar(parts, types.INTERVAL)
+    return scalar(parts, types.INTERVAL)
 
 
 def _interval(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:

@@ -44,6 +44,7 @@ from bamquery.plan.rewriting import (
     expressions_of,
     map_arguments,
 )
+from bamquery.plan.scalars import scalar
 from bamquery.plan.types import value_type
 
 _ZERO_OF_NOTHING: Final = frozenset({"count", "count_star", "approx_count_distinct", "regr_count", "entropy"})
@@ -72,7 +73,7 @@ def empty_value(call: AggregateCall, column: ColumnRef) -> Expression:
     """An aggregate's column, null where there was no group, with the value that it has for no rows."""
     if call.function not in _ZERO_OF_NOTHING:
         return column
-    return Call("coalesce", (column, Literal(pa.scalar(0, call.type))), call.type)
+    return Call("coalesce", (column, Literal(scalar(0, call.type))), call.type)
 
 
 class Dependence:

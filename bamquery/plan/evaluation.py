@@ -18,6 +18,7 @@ import pyarrow as pa
 from bamquery.plan import types
 from bamquery.plan.constants import NotConvertedError, convert, count, from_count
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, transform
+from bamquery.plan.scalars import scalar
 
 _EXACT: Final = Context(prec=100)
 _FLOATS: Final = {32: np.float32, 64: np.float64}
@@ -67,7 +68,7 @@ def _cast(value: pa.Scalar[Any], kind: pa.DataType, *, try_: bool) -> Literal | 
     except NotConvertedError:
         return None
     except ValueError:
-        return Literal(pa.scalar(None, kind)) if try_ else None
+        return Literal(scalar(None, kind)) if try_ else None
 
 
 def _value(value: pa.Scalar[Any]) -> Any:
@@ -97,7 +98,7 @@ def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar[Any]:
             raise ValueError("overflow")
     if value is not None and pa.types.is_date(kind):
         return from_count(value, kind)
-    return pa.scalar(value, kind)
+    return scalar(value, kind)
 
 
 def _interval_key(value: Any) -> int:

@@ -11,6 +11,7 @@ from bamquery.plan.dependent import equality_with_outside, from_outside, is_depe
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, transform
 from bamquery.plan.nodes import Filter, Plan
 from bamquery.plan.rewriting import conjunction, conjuncts
+from bamquery.plan.scalars import scalar
 
 
 def rows_and_condition(
@@ -38,7 +39,7 @@ def rows_and_condition(
         found = equality_with_outside(part)
         if found is None:
             moved = from_outside(moved_columns(part, width), outside)
-            pairs.append(Call("coalesce", (moved, Literal(pa.scalar(False))), pa.bool_()))
+            pairs.append(Call("coalesce", (moved, Literal(scalar(False, pa.bool_()))), pa.bool_()))
             continue
         number, value, nulls_equal = found
         if value.type != outside[number].type:

@@ -89,7 +89,7 @@ class Set:
     """
 
     name: str
-    value: bool | int | float | str | None
+    value: bool | int | float | str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

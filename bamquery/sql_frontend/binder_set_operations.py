@@ -25,6 +25,7 @@ from bamquery.plan.nodes import (
     Union,
 )
 from bamquery.plan.rewriting import columns_of, conjunction
+from bamquery.plan.scalars import scalar
 from bamquery.sql_frontend.binder_expressions import ExpressionBinder
 from bamquery.sql_frontend.coercion import coerce, combine, decode
 from bamquery.sql_frontend.failures import each, placed
@@ -218,7 +219,7 @@ def _aligned_by_name(plans: Sequence[Plan]) -> list[Plan]:
 
     def arranged(plan: Plan) -> Plan:
         columns = {fold_name(column.name): column for column in columns_of(plan)}
-        nothing: Expression = Literal(pa.scalar(None, pa.null()))
+        nothing: Expression = Literal(scalar(None, pa.null()))
         chosen = [columns.get(name, nothing) for name in ordered]
         return Project(plan, tuple(chosen), tuple(names[name] for name in ordered))
 
@@ -275,7 +276,7 @@ def _counted(left: Plan, right: Plan, kind: str) -> Plan:
     width = len(left.fields)
 
     def marked(plan: Plan, mine: bool) -> Plan:
-        truth = Literal(pa.scalar(mine, pa.bool_()))
+        truth = Literal(scalar(mine, pa.bool_()))
         return Project(plan, (*columns_of(plan), truth), (*_names(plan), "mine"))
 
     both = Union((marked(left, True), marked(right, False)))
@@ -291,6 +292,6 @@ def _counted(left: Plan, right: Plan, kind: str) -> Plan:
         count: Expression = Call("case", (fewer, ours, theirs), _COUNT)
     else:
         count = Call("subtract", (ours, theirs), _COUNT)
-    some = Filter(counted, Call("greater", (count, Literal(pa.scalar(0, _COUNT))), pa.bool_()))
+    some = Filter(counted, Call("greater", (count, Literal(scalar(0, _COUNT))), pa.bool_()))
     repeated = Repeat(some, count)
     return Project(repeated, columns_of(repeated)[:width], _names(left))

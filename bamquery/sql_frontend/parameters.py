@@ -16,6 +16,7 @@ from bamquery.errors import SqlError
 from bamquery.naming import fold
 from bamquery.plan import interval_text
 from bamquery.sql_frontend.failures import each, placed
+from bamquery.sql_frontend.parser import parse
 from bamquery.sql_frontend.text import require_whole
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -65,6 +66,18 @@ def fill(trees: Sequence[exp.Expr], sql: str, parameters: Parameters | None) -> 
     if left:
         listed = ", ".join(_shown(name) for name in left)
         raise SqlError(f"there is no parameter {listed} in the text, but a value for it", sql)
+
+
+def parameter_names(sql: str) -> tuple[str, ...]:
+    """Names of the parameters that a text has, or their numbers as text, in order; each once.
+
+    Raises:
+        SqlError: it cannot be parsed, or has names and numbers.
+    """
+    found = [node for tree in parse(sql) for node in tree.find_all(exp.Placeholder)]
+    found.sort(key=lambda node: int(node.meta["start"]))
+    names = dict.fromkeys(_names(found, sql))
+    return tuple(sorted(names, key=lambda name: int(name) if name.isdigit() else 0))
 
 
 def mark(node: exp.Expr) -> str | None:

@@ -196,7 +196,7 @@ def _set(tree: syntax.SetSetting, sql: str, catalog: Catalog) -> Set:
         return Set(tree.this.name.lower(), _setting(tree.expression))
 
 
-def _setting(node: exp.Expr) -> bool | int | float | str | None:
+def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | None:
     match node:
         case exp.Literal():
             text = str(node.this)
@@ -211,11 +211,15 @@ def _setting(node: exp.Expr) -> bool | int | float | str | None:
             return None
         case exp.Var() | exp.Column():
             return str(node.name)
+        case exp.Array(expressions=items) if all(item.is_string for item in items):
+            return tuple(str(item.this) for item in items)
         case exp.Neg(this=exp.Literal() as below):
             number = _setting(below)
             if isinstance(number, int | float):
                 return -number
-    raise ValueError("a setting's value must be a number, a string, a word, TRUE, FALSE or NULL")
+    raise ValueError(
+        "a setting's value must be a number, a string, a word, TRUE, FALSE, NULL or a list of strings"
+    )
 
 
 _Binder: TypeAlias = Callable[[Any, str, Catalog], Statement]

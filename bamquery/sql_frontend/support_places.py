@@ -112,7 +112,7 @@ def _call(node: exp.Expr) -> str | None:
 
 
 def _array(node: exp.Expr) -> str | None:
-    return None if _is_option(node) else "a list"
+    return None if _is_option(node) or isinstance(node.parent, syntax.SetSetting) else "a list"
 
 
 def _struct(node: exp.Expr) -> str | None:

@@ -74,7 +74,11 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
         mask = booleans(flags)
         # One by one: a batch as a whole would be taken by positions again.
         return make_batch([compute("array_filter", column, mask) for column in batch.columns], len(positions))
-    indices: Any = positions if isinstance(positions, pa.Array) else pa.array(positions)
+    indices: Any = (
+        positions
+        if isinstance(positions, pa.Array)
+        else from_values(positions, pa.from_numpy_dtype(positions.dtype))
+    )
     return make_batch([take_found(column, indices) for column in batch.columns], len(indices))
 
 

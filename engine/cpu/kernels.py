@@ -112,7 +112,7 @@ def concatenate(columns: Sequence[Column]) -> Column:
 def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
     """Values at positions; null where the position is null."""
     if not isinstance(positions, pa.Array):
-        return take_found(column, _pa.array(positions))
+        return take_found(column, from_values(positions, pa.from_numpy_dtype(positions.dtype)))
     return cast(Column, _call([column, positions], _pc().take, column, positions))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Final, Generic
+from typing import Any, Final, Generic
 
 import pyarrow as pa
 
@@ -43,7 +43,10 @@ class SeriesScan(Operator[Frame], Generic[Frame]):
             start, stop = chunk
             if not self._columns and not self._predicates:
                 return stop, context.device.from_arrow(rows_without_columns(stop - start))
-            values = pa.array(self._series.values(start, stop)).view(self._series.type)
+            numbers: Any = self._series.values(start, stop)
+            values: Any = pa.Array.from_buffers(
+                self._series.type, len(numbers), [None, pa.py_buffer(numbers)]
+            )
             frame = context.device.from_arrow(pa.record_batch([values], [self._series.name]))
             for predicate in self._predicates:
                 frame = context.device.filter(frame, predicate)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from bamquery.errors import IngestError
 from bamquery.storage.array_validation import validate
+from bamquery.storage.file_access import open_arrow
 from bamquery.storage.ingest import arrow_slices
 from bamquery.storage.ingest.arrow_slices import Array, Block, LargeBatch
 from bamquery.storage.ingest.failures import READ_ERRORS, reason, unreadable
@@ -50,7 +51,7 @@ class ArrowFilePart:
         self._is_stream = not start.startswith(_FILE_MAGIC)
         try:
             self.bytes = path.stat().st_size
-            with pa.OSFile(str(path), "rb") as file:
+            with open_arrow(path) as file:
                 reader = pa.ipc.open_stream(file) if self._is_stream else pa.ipc.open_file(file)
                 self.schema = readable(reader.schema)
         except READ_ERRORS as error:
@@ -82,7 +83,7 @@ class ArrowFilePart:
 
     def _read_stream(self, columns: list[int]) -> Iterator[tuple[pa.RecordBatch, int, int]]:
         """Batches, their numbers, and bytes of the file read for each."""
-        with pa.OSFile(str(self.path), "rb") as file:
+        with open_arrow(self.path) as file:
             position = 0
             for number, batch in enumerate(pa.ipc.open_stream(file, options=_only(columns))):
                 yield batch, number, file.tell() - position
@@ -90,7 +91,7 @@ class ArrowFilePart:
 
     def _read_file(self, columns: list[int]) -> Iterator[tuple[pa.RecordBatch, int, int]]:
         """As `_read_stream`; but large batches come in slices, which then share a number."""
-        with pa.OSFile(str(self.path), "rb") as file, self.path.open("rb", buffering=0) as slice_file:
+        with open_arrow(self.path) as file, self.path.open("rb", buffering=0) as slice_file:
             reader = pa.ipc.open_file(file, options=_only(columns))
             blocks = _blocks(slice_file.fileno())
             share = self.bytes // max(reader.num_record_batches, 1)
@@ -121,7 +122,7 @@ class ArrowFilePart:
             yield pa.RecordBatch.from_arrays(arrays, [self.schema.names[column] for column in columns])
 
     def _column(self, number: int, column: int) -> Array:
-        with pa.OSFile(str(self.path), "rb") as file:
+        with open_arrow(self.path) as file:
             batch = pa.ipc.open_file(file, options=_only([column])).get_batch(number)
         self._validate(batch, number)
         return batch.column(0)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.errors import IngestError
+from bamquery.storage.file_access import FileAccess
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.formats import Format, check_compression, check_format, detect_format
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
-from bamquery.storage.ingest.paths import expand
+from bamquery.storage.ingest.paths import EVERYTHING, expand
 from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.source import IngestSource, Part
 
@@ -34,6 +35,7 @@ def open_source(
     progress: Progress | None = None,
     options: FileOptions = NO_OPTIONS,
     by_need: bool = False,
+    access: FileAccess = EVERYTHING,
 ) -> IngestSource:
     """Open something that has rows.
 
@@ -49,10 +51,12 @@ def open_source(
         progress: where to show how far the look through a large CSV file is.
         options: what else is known of files.
         by_need: whether columns of types that cannot be stored are refused only when they are read.
+        access: which files may be read.
 
     Raises:
         IngestError: it does not exist, is damaged, has columns that cannot be stored, or its files do not go
             together; names the file and the column.
+        AccessError: a file that is not to be read.
     """
     from bamquery.storage.ingest.many import UnifiedSource
 
@@ -66,7 +70,7 @@ def open_source(
 
         part = open_object(what)
         return UnifiedSource(part.name, [part], columns=columns, exclude=exclude, by_need=by_need)
-    files = expand(what)
+    files = expand(what, access)
     if isinstance(what, (str, os.PathLike)):
         name = os.fspath(what)
     else:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bamquery.errors import IngestError
+from bamquery.storage.file_access import open_arrow
 from bamquery.storage.ingest.failures import READ_ERRORS, unreadable
 from bamquery.storage.ingest.formats import read_start
 from bamquery.storage.ingest.source import BATCH_BYTES, BATCH_ROWS, Chunk, readable
@@ -103,7 +104,7 @@ class ParquetPart:
 
     def _open(self) -> pq.ParquetFile:
         return pq.ParquetFile(
-            str(self.path),
+            open_arrow(self.path),
             memory_map=False,
             pre_buffer=False,
             buffer_size=_READ_BUFFER,

@@ -8,16 +8,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from bamquery.errors import IngestError
 from bamquery.naming import nearest
+from bamquery.storage.file_access import FileAccess
 
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
 _PATTERN = re.compile(r"[*?\[]")
+EVERYTHING: Final = FileAccess()
 _LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".zst", ".tsv", ".json", ".ndjson", ".arrow", ".feather"}
 
 
-def expand(what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
+def expand(
+    what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], access: FileAccess = EVERYTHING
+) -> list[Path]:
     """The files that `what` names: a path, a pattern (`*`, `?`, `[…]`, `**`), or a list of them in its order.
 
     Files that a pattern matches come in natural order, `trips_2.csv` before `trips_10.csv`. A `~` is the home
@@ -25,10 +30,11 @@ def expand(what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> l
 
     Raises:
         IngestError: nothing matches (names the nearest file), a folder (names the pattern to use), a URL.
+        AccessError: a file that `access` does not let be read; known before anything is looked for.
     """
     if isinstance(what, (str, os.PathLike)):
-        return _expand_one(os.fspath(what))
-    files = [file for one in what for file in _expand_one(os.fspath(one))]
+        return _expand_one(os.fspath(what), access)
+    files = [file for one in what for file in _expand_one(os.fspath(one), access)]
     if not files:
         raise IngestError("the list of files is empty: name at least one")
     return files
@@ -45,12 +51,13 @@ def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(piece), piece) if piece.isdecimal() else (1, 0, piece) for piece in pieces)
 
 
-def _expand_one(text: str) -> list[Path]:
+def _expand_one(text: str, access: FileAccess) -> list[Path]:
     if not text:
         raise IngestError("the path is empty: name a file")
     if is_url(text):
         raise IngestError("is a URL, and only files of this machine can be read: download it first", text)
-    path = Path(text).expanduser()
+    pattern = Path(text).expanduser()
+    path = access.readable(pattern, text)
     if path.is_dir():
         raise IngestError(_folder_hint(path), path)
     if path.exists():
@@ -60,8 +67,10 @@ def _expand_one(text: str) -> list[Path]:
             )
         return [path]
     if not _PATTERN.search(text):
-        raise IngestError(f"no such file{_nearest_hint(path)}", path)
-    matches = (Path(match) for match in glob.glob(str(path), recursive=True))
+        hint = _nearest_hint(path) if access.lists(path.parent) else ""
+        raise IngestError(f"no such file{hint}", path)
+    access.check_pattern(pattern, text, _PATTERN.search)
+    matches = (access.readable(Path(match), text) for match in glob.glob(str(pattern), recursive=True))
     files = sorted((match for match in matches if not match.is_dir()), key=natural_key)
     if not files:
         raise IngestError(f"no file matches this pattern{_nearest_hint(path)}", path)

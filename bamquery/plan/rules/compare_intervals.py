@@ -17,6 +17,7 @@ from bamquery.plan import types
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal, transform
 from bamquery.plan.nodes import Aggregate, Join, Plan, Project, Window
 from bamquery.plan.rewriting import map_key, transform_plan
+from bamquery.plan.scalars import scalar
 from bamquery.plan.windows import Bound, WindowCall
 
 _COMPARISONS: Final = frozenset(
@@ -86,7 +87,7 @@ def _grouped(plan: Aggregate) -> Plan:
         first: Expression = columns[width + place]
         if plan.sets:  # null in the groups of sets that are without the key
             is_null = Call("is_null", (columns[position],), pa.bool_())
-            first = Call("case", (is_null, Literal(pa.scalar(None, first.type)), first), first.type)
+            first = Call("case", (is_null, Literal(scalar(None, first.type)), first), first.type)
         shown[position] = first
     return Project(grouped, tuple(shown), plan.names)
 

@@ -24,6 +24,7 @@ from bamquery.plan.expressions import (
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Join, Plan, Project, Window
 from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, map_key, renumber, transform_plan
+from bamquery.plan.scalars import scalar
 from bamquery.plan.windows import WindowCall
 
 _GROWING: Final = frozenset(
@@ -111,7 +112,7 @@ def _call(call: WindowCall, texts: _Texts) -> AggregateCall:
     def column(expression: Expression) -> Expression:
         if given.filter is None or not _grows(expression):
             return texts.column(expression)
-        nothing = Literal(pa.scalar(None, expression.type))
+        nothing = Literal(scalar(None, expression.type))
         return texts.column(Call("case", (given.filter, expression, nothing), expression.type))
 
     order = tuple(map_key(key, column) for key in given.order)

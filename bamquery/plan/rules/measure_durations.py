@@ -13,6 +13,7 @@ from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
+from bamquery.plan.scalars import scalar
 
 _COMPARISONS: Final = frozenset(
     {
@@ -60,16 +61,16 @@ def _length(expression: Expression) -> Expression | None:
             parts: Any = value.as_py()
             total = (parts.months * 30 + parts.days) * _DAY_MICROSECONDS + parts.nanoseconds // 1000
             low, high = types.integer_range(_BIGINT)
-            return Literal(pa.scalar(total, _BIGINT)) if low <= total <= high else None
+            return Literal(scalar(total, _BIGINT)) if low <= total <= high else None
         case _:
             return None
 
 
 def _seconds(length: Expression) -> Expression:
     """Days and what is left by themselves, as an interval has them: rounding is the same then."""
-    day = Literal(pa.scalar(_DAY_MICROSECONDS, _BIGINT))
+    day = Literal(scalar(_DAY_MICROSECONDS, _BIGINT))
     days = Call("floor_divide", (length, day), _BIGINT)
     rest = Call("modulo", (length, day), _BIGINT)
-    whole = Call("multiply", (days, Literal(pa.scalar(86_400, _BIGINT))), _BIGINT)
-    fraction = Call("divide", (Cast(rest, _DOUBLE), Literal(pa.scalar(1e6, _DOUBLE))), _DOUBLE)
+    whole = Call("multiply", (days, Literal(scalar(86_400, _BIGINT))), _BIGINT)
+    fraction = Call("divide", (Cast(rest, _DOUBLE), Literal(scalar(1e6, _DOUBLE))), _DOUBLE)
     return Call("add", (Cast(whole, _DOUBLE), fraction), _DOUBLE)

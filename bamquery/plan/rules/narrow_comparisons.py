@@ -73,7 +73,7 @@ def _membership(value: Expression, kind: pa.DataType, members: Sequence[Expressi
     literals = [member for member in members if isinstance(member, Literal)]
     if len(literals) < len(members) or not all(_keeps_order(value.type, m) for m in literals):
         return None
-    nulls = [Literal(pa.scalar(None, value.type)) for m in literals if not m.value.is_valid]
+    nulls = [Literal(scalar(None, value.type)) for m in literals if not m.value.is_valid]
     found = [_in_type(member, value.type) for member in literals if member.value.is_valid]
     kept = [member for member in found if member is not None]
     if not kept:
@@ -134,9 +134,9 @@ def _between_values(function: str, value: Expression, literal: Literal) -> Expre
         case "not_equal":
             return _always(value)
         case "is_distinct_from":
-            return Literal(pa.scalar(True))
+            return Literal(scalar(True, pa.bool_()))
         case "is_not_distinct_from":
-            return Literal(pa.scalar(False))
+            return Literal(scalar(False, pa.bool_()))
     upward = function in {"greater", "greater_equal"}
     bound = _neighbour(literal, value.type, upward=upward)
     if bound is None:
@@ -163,7 +163,7 @@ def _neighbour(literal: Literal, kind: Any, *, upward: bool) -> Any:
         largest = 10**kind.precision - 1
         return _next_number(plain, kind, kind.scale, (-largest, largest), upward=upward)
     if pa.types.is_float32(kind):
-        return pa.scalar(_next_float(plain, upward=upward), kind)
+        return scalar(_next_float(plain, upward=upward), kind)
     return _next_moment(literal.value, kind, upward=upward)
 
 
@@ -176,7 +176,7 @@ def _next_number(plain: Any, kind: pa.DataType, scale: int, limits: tuple[int, i
     whole = int(unit.to_integral_value(ROUND_CEILING if upward else ROUND_FLOOR))
     smallest, largest = limits
     if smallest <= whole <= largest:
-        return pa.scalar(Decimal(whole).scaleb(-scale, _EXACT) if scale else whole, kind)
+        return scalar(Decimal(whole).scaleb(-scale, _EXACT) if scale else whole, kind)
     return _BEYOND if (whole > largest) == upward else _BEFORE
 
 

@@ -12,6 +12,7 @@ from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, transform
 from bamquery.plan.nodes import Filter, Join, JoinKind, Plan, Project
 from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, transform_plan
+from bamquery.plan.scalars import scalar
 
 _NEVER_NULL: Final = frozenset({"is_distinct_from", "is_not_distinct_from", "is_null", "is_not_null"})
 
@@ -44,7 +45,7 @@ def _without_mark(plan: Filter, join: Join, parts: Sequence[Expression]) -> Plan
         if kept or (dropped and _never_null(join.condition)):
             chosen = replace(join, kind="semi" if kept else "anti")
             columns = columns_of(chosen)
-            truth = Literal(pa.scalar(kept, pa.bool_()))
+            truth = Literal(scalar(kept, pa.bool_()))
             names = (*(column.name for column in columns), mark.name)
             with_mark = Project(chosen, (*columns, truth), names)
             others = [other for other in parts if other is not part]
@@ -97,7 +98,7 @@ def _rejects_nulls(predicate: Expression, columns: range) -> bool:
 
     def without(node: Expression) -> Expression:
         if isinstance(node, ColumnRef) and node.index in columns:
-            return Literal(pa.scalar(None, node.type))
+            return Literal(scalar(None, node.type))
         return node
 
     return _never_true(fold(transform(predicate, without)))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from bamquery.plan.expressions import Call, Expression, Literal
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
+from bamquery.plan.scalars import scalar
 
 _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -84,7 +85,7 @@ def _connective(function: str, arguments: Sequence[Expression]) -> Expression:
             if not _is(operand, neutral):
                 operands[operand] = None
     if not operands:
-        return Literal(pa.scalar(neutral))
+        return Literal(scalar(neutral, pa.bool_()))
     return next(iter(operands)) if len(operands) == 1 else Call(function, tuple(operands), pa.bool_())
 
 

@@ -31,8 +31,8 @@ ENGINE = {
     "operators.single_row",
 }
 STORAGE = {
-    *("block_reader", "database", "database_folder", "filesystem", "ingest", "locks", "mapped_files"),
-    *("small_file", "temporary", "types"),
+    *("block_reader", "database", "database_folder", "file_access", "filesystem", "ingest", "locks"),
+    *("mapped_files", "small_file", "temporary", "types"),
     *("ingest.failures", "ingest.formats", "ingest.ingest", "ingest.opening", "ingest.options"),
     *("ingest.paths", "ingest.progress", "ingest.source"),
 }

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import math
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,7 +20,16 @@ PLAIN = [
     *((value, pa.large_string()) for value in ("", "x", "ä€𝄞", "a\0b", "x" * 10_000)),
     (1_700_000_000_000_000, pa.timestamp("us", "UTC")),
     *((None, kind) for kind in (pa.null(), pa.int32(), pa.large_string(), pa.decimal128(9, 2), pa.date32())),
-    (decimal.Decimal("1.25"), pa.decimal128(9, 2)),
+    *(
+        (decimal.Decimal(text), kind)
+        for text in ("1.25", "-0.01", "0", "1E+3", "1.2500", "0.001", "123456789.12", "NaN")
+        for kind in (pa.decimal128(9, 2), pa.decimal128(38, 0), pa.decimal128(38, 38))
+    ),
+    *((value, pa.decimal128(38, 0)) for value in (0, -1, 10**38 - 1, -(10**38) + 1, 10**38)),
+    *((np.float64(value), pa.float64()) for value in (0.1, -0.0, 1e308)),
+    *((np.float32(value), pa.float32()) for value in (0.1, -0.0, 3e38)),
+    (np.float64(0.1), pa.float32()),
+    (0.1, pa.float32()),
     (datetime.date(2024, 2, 29), pa.date32()),
     (True, pa.int32()),
     (1, pa.float64()),

@@ -30,6 +30,36 @@ if TYPE_CHECKING:
         StorageError,
         UnsupportedError,
     )
+    from bamquery.expressions.expression import (
+        Expression,
+        col,
+        expr,
+        lit,
+        when,
+    )
+    from bamquery.expressions.function_names import fn
+    from bamquery.module_functions import (
+        default_connection,
+        execute,
+        from_arrow,
+        from_df,
+        from_dict,
+        from_dicts,
+        from_pandas,
+        from_polars,
+        load,
+        query,
+        read_arrow,
+        read_csv,
+        read_json,
+        read_parquet,
+        register,
+        set_default_connection,
+        sql,
+        table,
+        unregister,
+        values,
+    )
     from bamquery.relations.relation import Relation
     from bamquery.result import Result
 
@@ -42,6 +72,7 @@ __all__ = [
     "ConstraintError",
     "CorruptionError",
     "ExecutionError",
+    "Expression",
     "GpuError",
     "IngestError",
     "KernelError",
@@ -56,16 +87,67 @@ __all__ = [
     "StorageError",
     "UnsupportedError",
     "__version__",
+    "col",
     "connect",
+    "default_connection",
+    "execute",
+    "expr",
+    "fn",
+    "from_arrow",
+    "from_df",
+    "from_dict",
+    "from_dicts",
+    "from_pandas",
+    "from_polars",
+    "lit",
+    "load",
+    "query",
+    "read_arrow",
+    "read_csv",
+    "read_json",
+    "read_parquet",
+    "register",
+    "set_default_connection",
+    "sql",
+    "table",
+    "unregister",
+    "values",
+    "when",
 ]
 
 _HOMES: Final = {
     "Connection": "bamquery.connection",
+    "connect": "bamquery.connection",
+    "default_connection": "bamquery.module_functions",
+    "execute": "bamquery.module_functions",
+    "from_arrow": "bamquery.module_functions",
+    "from_df": "bamquery.module_functions",
+    "from_dict": "bamquery.module_functions",
+    "from_dicts": "bamquery.module_functions",
+    "from_pandas": "bamquery.module_functions",
+    "from_polars": "bamquery.module_functions",
+    "load": "bamquery.module_functions",
+    "query": "bamquery.module_functions",
+    "read_arrow": "bamquery.module_functions",
+    "read_csv": "bamquery.module_functions",
+    "read_json": "bamquery.module_functions",
+    "read_parquet": "bamquery.module_functions",
+    "register": "bamquery.module_functions",
+    "set_default_connection": "bamquery.module_functions",
+    "sql": "bamquery.module_functions",
+    "table": "bamquery.module_functions",
+    "unregister": "bamquery.module_functions",
+    "values": "bamquery.module_functions",
     "QueryProfile": "bamquery.engine.profile",
+    "Settings": "bamquery.engine.settings",
+    "Expression": "bamquery.expressions.expression",
+    "col": "bamquery.expressions.expression",
+    "expr": "bamquery.expressions.expression",
+    "lit": "bamquery.expressions.expression",
+    "when": "bamquery.expressions.expression",
+    "fn": "bamquery.expressions.function_names",
     "Relation": "bamquery.relations.relation",
     "Result": "bamquery.result",
-    "Settings": "bamquery.engine.settings",
-    "connect": "bamquery.connection",
 }
 
 
@@ -86,4 +168,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """What users need; the rooms of the package are imported by their names."""
+    return sorted(__all__)

@@ -74,6 +74,8 @@ class StatementCatalog:
         self._settings = settings
         self._named = _Named()
         self._shapes_only = False  # tables of the catalogue have no rows: only columns are wanted
+        self.objects: set[str] = set()
+        """Folded names that stood for what only this connection knows."""
 
     def table(self, name: str) -> Source:
         """The table's latest version, held.
@@ -85,6 +87,7 @@ class StatementCatalog:
         other = self._relations.get(folded, self._found.get(folded))
         if other is not None and not self._named.within:
             self._named.has_others = True
+            self.objects.add(folded)
             return other
         tables = self._named.tables
         if folded not in tables:
@@ -93,6 +96,18 @@ class StatementCatalog:
                 return source
             tables[folded] = source
         return tables[folded]
+
+    def known(self, name: str) -> Source:
+        """As `table`, but no variable of the caller.
+
+        Raises:
+            CatalogError: there is none; suggests the nearest name.
+        """
+        find, self._find = self._find, lambda name: None
+        try:
+            return self.table(name)
+        finally:
+            self._find = find
 
     def stored_table(self, name: str) -> StoredTable | None:
         """The table's latest version, held; None where something else has the name, or nothing."""
@@ -149,6 +164,7 @@ class StatementCatalog:
         other = None if self._named.within else self._find(name)  # a view sees nothing of it
         if other is not None:
             self._named.has_others = True
+            self.objects.add(folded)
             self._found[folded] = other
             return other
         # It says what there is instead; somebody may have made it since.

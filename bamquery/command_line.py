@@ -94,7 +94,7 @@ def query(arguments: Sequence[str]) -> int:
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
     import pyarrow as pa  # noqa: PLC0415
 
-    from bamquery.connection import connect  # noqa: PLC0415
+    from bamquery.connection import open_connection  # noqa: PLC0415
     from bamquery.output.outputs import open_output  # noqa: PLC0415
 
     collect_garbage()
@@ -102,7 +102,7 @@ def query(arguments: Sequence[str]) -> int:
     pa.enable_signal_handlers(False)
     settings: dict[str, Any] = dict(asked.settings)
     with (
-        connect(asked.database, **settings) as connection,
+        open_connection(asked.database, None, settings) as connection,
         open_output(asked.display, asked.output) as output,
     ):
         for text in texts:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+import copyreg
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from bamquery.catalog import StatementCatalog
+from bamquery.connection_parts.duckdb_names import ConnectionDuckdbNames
+from bamquery.database_paths import resolved
 from bamquery.engine.devices import open_device
-from bamquery.engine.settings import Settings
-from bamquery.errors import SqlError, within_depth
+from bamquery.engine.settings import Settings, SettingValues
+from bamquery.errors import BamQueryError, SqlError, within_depth
+from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold
-from bamquery.plan.nodes import Scan, Source
+from bamquery.plan.nodes import Source
 from bamquery.progress.callbacks import Callback, ProgressCallback
 from bamquery.python_tables import caller_tables, python_source
 from bamquery.relations.relation import Relation
@@ -21,7 +26,6 @@ from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.text import sql_text
 from bamquery.statements import run_statement
 from bamquery.storage.database import Database
-from bamquery.views import inline
 
 if TYPE_CHECKING:
     from bamquery.storage.check import CheckReport
@@ -29,33 +33,78 @@ if TYPE_CHECKING:
     from bamquery.storage.vacuum import VacuumReport
 
 
-def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: object) -> Connection:
-    """Open a database folder, made if there is none.
+def connect(
+    path: str | os.PathLike[str] = ":memory:",
+    *,
+    create: bool | None = None,
+    **settings: Unpack[SettingValues],
+) -> Connection:
+    """Open a database folder, made if there is none; `Connection.created` says whether it was made.
 
     Args:
-        path: the folder; `:memory:` is a temporary one that goes with the connection.
-        device: `auto`, `cpu` or `cuda:<n>`.
-        settings: others by name; docs/python.md lists them.
+        path: the folder, `~` expanded; `:memory:` is a temporary one that goes with the connection.
+        create: True makes a database where there is none, False never does; None does unless the name looks
+            like a slip for that of a database beside it.
+        settings: by name, such as `device="cpu"`, `threads=4`; docs/python.md lists them.
 
     Raises:
         SettingError: there is no such setting or device.
-        StorageError: the path is something else, or cannot be made a database.
+        StorageError: there is no such database and none is to be made, the folder around it is missing, the
+            path is something else, or it cannot be made a database.
     """
-    chosen = Settings().with_values({"device": device, **settings})
+    return open_connection(path, create, settings)
+
+
+def open_connection(
+    path: str | os.PathLike[str], create: bool | None, settings: Mapping[str, object]
+) -> Connection:
+    """As `connect`, with settings whose names are not known before the program runs."""
+    chosen = Settings().with_values(settings)
     open_device(chosen.device, chosen.gpu_memory_limit)
-    return Connection(Session(Database.open(path), chosen))
+    folder, created = resolved(path, create)
+    database = Database.open(folder, create=create is not False)
+    session = Session(database, chosen, run_statement=run_statement, caller_tables=caller_tables)
+    return Connection(session, created=created)
 
 
-class Connection:
+def _reduced(session: Session) -> tuple[Any, ...]:
+    """A session as `(path, settings)`, for pickle.
+
+    Raises:
+        BamQueryError: the database goes with this process, or the connection is closed.
+    """
+    if session.database.is_temporary:
+        raise BamQueryError(
+            "a database in :memory: goes with its connection, so nothing of it can be pickled: "
+            'connect("path") makes one that stays, to_arrow() takes rows along'
+        )
+    settings = session.settings
+    chosen = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return _reopened, (str(session.path), chosen)
+
+
+def _reopened(path: str, settings: Mapping[str, object]) -> Session:
+    return open_connection(path, False, settings)._session
+
+
+copyreg.pickle(Session, _reduced)
+
+
+class Connection(ConnectionDuckdbNames):
     """An open database. Threads may share it: every query looks at the tables as they are when it begins.
 
     A context manager.
+
+    Attributes:
+        created: whether the database was made when it was opened.
     """
 
-    def __init__(self, session: Session) -> None:
-        """Use `connect`."""
-        self._session = session
-        self._registered: dict[str, Source] = {}
+    def __init__(self, session: Session, *, created: bool = False, is_cursor: bool = False) -> None:
+        """Use `connect`, or `cursor`."""
+        super().__init__(session)
+        self.created = created
+        self._is_cursor = is_cursor
+        self._ended = False
 
     # SQL.
 
@@ -77,21 +126,23 @@ class Connection:
                 cannot be parsed.
             BamQueryError: a statement failed: it changed nothing, those before it are done.
         """
-        relation = None
-        for relation in self.statements(text, params):  # noqa: B007 (the last one is the answer)
-            pass
+        self._require_open()
+        text = sql_text(text, "text")
+        catalog = self._session.catalog()
+        relation, count = None, 0
+        for relation in self._statements(text, params, catalog):  # noqa: B007 (the last one is the answer)
+            count += 1
         if relation is None:
             raise SqlError("there is no statement", text)
+        if count == 1 and not params and not catalog.objects:
+            relation._define(text)
         return relation
 
     def statements(self, text: str, params: Parameters | None = None) -> Iterator[Relation]:
         """Run statements one by one, each when its answer is asked for; see `sql`."""
         # Not a generator itself: whose variables count is known only while it is called.
-        return self._statements(
-            sql_text(text, "text"),
-            params,
-            self._session.catalog(self._registered, caller_tables(self._session)),
-        )
+        self._require_open()
+        return self._statements(sql_text(text, "text"), params, self._session.catalog())
 
     def _statements(
         self, text: str, params: Parameters | None, catalog: StatementCatalog
@@ -113,17 +164,18 @@ class Connection:
         Raises:
             IngestError: it is none of these, or has columns that no type holds.
         """
-        self._session.require_open()
+        self._require_open()
         source = python_source(self._session, _name(name), what)
-        self._registered = {**self._unregistered(name), name: source}
+        self._session.registered = {**self._unregistered(name), name: source}
 
     def unregister(self, name: str) -> None:
         """Undo `register`; a name that is not registered is no error."""
-        self._session.require_open()
-        self._registered = self._unregistered(_name(name))
+        self._require_open()
+        self._session.registered = self._unregistered(_name(name))
 
     def _unregistered(self, name: str) -> dict[str, Source]:
-        return {other: source for other, source in self._registered.items() if fold(other) != fold(name)}
+        known = self._session.registered
+        return {other: source for other, source in known.items() if fold(other) != fold(name)}
 
     # Tables.
 
@@ -143,8 +195,12 @@ class Connection:
         Raises:
             CatalogError: there is no such table; suggests the nearest name.
         """
-        source = self._session.catalog(self._registered).table(_name(name))
-        return Relation(self._session, inline(Scan(source, tuple(range(len(source.schema))))))
+        self._require_open()
+        catalog = self._session.catalog()
+        relation = self._scan(catalog.known(_name(name)), name)
+        if not catalog.objects:
+            relation._define(f"SELECT * FROM {quoted_name(name)}")
+        return relation
 
     def load(
         self,
@@ -219,14 +275,38 @@ class Connection:
         """As they are now."""
         return self._session.settings
 
-    def set(self, name: str, value: object) -> None:
-        """Change a setting for the queries that start from now on; None restores its default.
+    @overload
+    def set(self, name: str, value: object, /) -> None: ...
+    @overload
+    def set(self, **settings: Unpack[SettingValues]) -> None: ...
+    def set(self, *named: Any, **settings: Any) -> None:
+        """Change settings for the queries that start from now on; None restores a default.
+
+        `set(threads=4)` is seen by type checkers, `set("threads", 4)` takes names that come from elsewhere.
 
         Raises:
-            SettingError: there is no such setting, or it cannot take the value.
+            SettingError: there is no such setting, or it cannot take the value; none is changed then.
         """
         self._session.require_open()
-        self._session.set(name, value)
+        if named and (len(named) != 2 or settings):
+            raise TypeError("set takes one name and its value, or settings by name: set(threads=4)")
+        self._session.set_all({_name(named[0]): named[1]} if named else settings)
+
+    def cursor(self) -> Connection:
+        """A connection to the same session: what is registered and set is shared, `execute` is its own.
+
+        Raises:
+            BamQueryError: this one is closed.
+        """
+        self._require_open()
+        return Connection(self._session, is_cursor=True)
+
+    duplicate = cursor
+
+    def _require_open(self) -> None:
+        if self._ended:
+            raise BamQueryError("the connection is closed: bamquery.connect() makes a new one")
+        self._session.require_open()
 
     # What runs.
 
@@ -256,12 +336,22 @@ class Connection:
         """Stop everything that runs, from another thread: it raises `CancelledError` there."""
         self._session.interrupt()
 
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called, of a cursor also that of the connection that it is of."""
+        return self._ended or self._session.closed
+
     def close(self) -> None:
-        """Stop what runs and let go of everything; closing twice is harmless."""
-        self._session.close()
+        """Stop what runs and let go of everything, cursors too; closing twice is harmless.
+
+        Of a cursor, it ends the cursor only.
+        """
+        self._ended = True
+        if not self._is_cursor:
+            self._session.close()
 
     def __enter__(self) -> Connection:
-        self._session.require_open()
+        self._require_open()
         return self
 
     def __exit__(
@@ -269,8 +359,23 @@ class Connection:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As `(path, settings)`, for pickle.
+
+        Raises:
+            BamQueryError: it is to `:memory:`, it is closed, or objects of Python are registered.
+        """
+        self._require_open()
+        if self._session.registered:
+            raise BamQueryError(
+                f"objects of Python are registered ({', '.join(self._session.registered)}), which a pickled "
+                "connection would lack: unregister() them, or load() them into tables"
+            )
+        return Connection, (self._session,)
+
     def __repr__(self) -> str:
-        state = " (closed)" if self._session.closed else ""
+        state = " (closed)" if self.closed else ""
+        state = state or (" (made new)" if self.created else "")
         return f"<bamquery.Connection to {self._session.path}{state}>"
 
 

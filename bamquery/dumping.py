@@ -98,7 +98,7 @@ def _chosen(session: Session, names: Sequence[str]) -> tuple[list[str], dict[str
 
 def _held(session: Session, name: str) -> tuple[StoredTable, Plan]:
     """The table's version of now, and what reads all of it."""
-    source = session.catalog({}).table(name)
+    source = session.catalog(with_variables=False).table(name)
     assert isinstance(source, StoredTable)
     return source, Scan(source, tuple(range(len(source.schema))))
 
@@ -122,7 +122,7 @@ def _create_view(session: Session, name: str, view: StoredView) -> str:
     names = f" ({', '.join(map(identifier, view.columns))})" if view.columns else ""
     statement = f"CREATE VIEW {identifier(name)}{names} AS\n{view.sql}\n;"
     try:
-        session.catalog({}).table(name)
+        session.catalog(with_variables=False).table(name)
     except BamQueryError as error:
         lines = [*visible_lines(str(error)).split("\n"), *statement.splitlines()]
         return "\n".join(f"-- {line}" for line in lines)

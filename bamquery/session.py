@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bamquery.catalog import StatementCatalog
@@ -14,6 +15,7 @@ from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, UnsupportedError, within_depth
 from bamquery.plan.nodes import Plan, Source
+from bamquery.plan.statements import Statement
 from bamquery.progress.callbacks import Callbacks
 from bamquery.progress.watching import watch
 from bamquery.result import Result
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from bamquery.storage.snapshot import Snapshot
 
 _CPU: Final = "cpu"
+_NOTHING: Final[Mapping[str, Source]] = MappingProxyType({})
 
 
 class Cancellable(Protocol):
@@ -49,12 +52,40 @@ class Cancellation:
         return self._event.is_set()
 
 
-class Session:
-    """Thread-safe; closed once, by the connection."""
+def _find_nothing(name: str) -> Source | None:
+    return None
 
-    def __init__(self, database: Database, settings: Settings) -> None:
+
+class Session:
+    """Thread-safe; closed once, by the connection.
+
+    Attributes:
+        statements: what was bound before.
+        registered: Python objects that statements may name, by the names that they were given.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        *,
+        run_statement: Callable[[Session, Statement], Any] | None = None,
+        caller_tables: Callable[[Session], Callable[[str], Source | None]] = lambda session: _find_nothing,
+    ) -> None:
+        """Over an open database.
+
+        Args:
+            database: closed with the session.
+            settings: at first.
+            run_statement: does what a bound statement says; returns a relation, its answer. None where
+                plans are all that is run.
+            caller_tables: finds variables of whoever calls, which are tables.
+        """
         self._database = database
         self._settings = settings
+        self._run_statement = run_statement
+        self._caller_tables = caller_tables
+        self.registered: Mapping[str, Source] = {}
         self._lock = threading.Lock()
         self._running: weakref.WeakSet[Cancellable] = weakref.WeakSet()
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
@@ -97,24 +128,42 @@ class Session:
         return self._closed
 
     def set(self, name: str, value: object) -> None:
-        """Change a setting for what runs from now on.
+        """Change a setting for what runs from now on; see `set_all`."""
+        self.set_all({name: value})
+
+    def set_all(self, values: Mapping[str, object]) -> None:
+        """Change settings for what runs from now on, all or none.
 
         Raises:
             SettingError: there is no such setting, it cannot take the value (any more), or this machine
                 cannot.
         """
         with self._lock:
-            settings = self._settings.changed(name, value)
+            for name, value in values.items():
+                self._settings.changed(name, value)
+            settings = self._settings.with_values(values)
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
     def catalog(
-        self,
-        relations: Mapping[str, Source],
-        find: Callable[[str], Source | None] = lambda name: None,
+        self, relations: Mapping[str, Source] = _NOTHING, *, with_variables: bool = True
     ) -> StatementCatalog:
-        """For the statements of one text; see `StatementCatalog`."""
-        return StatementCatalog(self.database, relations, self._opened, lambda: self._settings, find)
+        """For the statements of one text: over all that they may name, `relations` before anything else.
+
+        Without `with_variables`, they name no variables of the caller.
+        """
+        known = {**self.registered, **relations}
+        find = self._caller_tables(self) if with_variables else _find_nothing
+        return StatementCatalog(self.database, known, self.hold, lambda: self._settings, find)
+
+    def perform(self, statement: Statement) -> Any:
+        """The statement's answer, a relation; what it changes is committed when this returns.
+
+        Raises:
+            BamQueryError: it failed, and changed nothing.
+        """
+        assert self._run_statement is not None
+        return self._run_statement(self, statement)
 
     def run(self, plan: Plan, optimized: Plan | None = None) -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.
@@ -170,6 +219,7 @@ class Session:
                 snapshot.close()
             self._database.close()
 
-    def _opened(self, snapshot: Snapshot) -> None:
+    def hold(self, snapshot: Snapshot) -> None:
+        """Close a table's version with the session."""
         with self._lock:
             self._snapshots.add(snapshot)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict
 
 from bamquery.errors import SettingError
 from bamquery.naming import fold, suggestion
@@ -37,6 +37,24 @@ def _default_memory_limit() -> int:
 def available_cores() -> int:
     """Cores this process may run on."""
     return len(os.sched_getaffinity(0))
+
+
+class SettingValues(TypedDict, total=False):
+    """What users write for the settings, for type checkers; None is the default."""
+
+    device: str | None
+    threads: int | None
+    memory_limit: int | str | None
+    gpu_memory_limit: int | str | None
+    reader: Literal["auto", "mapped", "direct"] | None
+    block_size: int | str | None
+    zone_maps: bool | None
+    dynamic_filters: bool | None
+    strategy: Literal["auto", "stream", "vectors", "blocks"] | None
+    verify_checksums: bool | Literal["all"] | None
+    allow_cpu: bool | None
+    progress: bool | None
+    profile_vectors: bool | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ from bamquery.storage.mapped_files import MAPPED_FILES
 from bamquery.storage.temporary import make_temporary
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from bamquery.storage.check import CheckReport
     from bamquery.storage.evolution import ColumnRule
     from bamquery.storage.manifest import Manifest, Operation
@@ -91,7 +93,7 @@ class Database:
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it is a `:memory:` one."""
+        """Whether it goes when it is closed: `:memory:`."""
         return self._held is not None
 
     def table_names(self) -> list[str]:
@@ -131,6 +133,27 @@ class Database:
         if pin.manifest is None or not pin.manifest.is_table:
             pin.close()
             return None
+        return Snapshot(folder, pin, self._cache(folder))
+
+    def hold_version(self, name: str, version: int, created_at: datetime) -> Snapshot:
+        """A version of a table, by its number and the time of its commit.
+
+        Raises:
+            CatalogError: it is not there any more. CorruptionError: its manifest is damaged.
+        """
+        from bamquery.storage.snapshot import Snapshot
+        from bamquery.storage.table_folder import pin_version
+
+        folder = self._folder(name)
+        pin = pin_version(folder, version)
+        manifest = None if pin is None else pin.manifest
+        if pin is None or manifest is None or not manifest.is_table or manifest.created_at != created_at:
+            if pin is not None:
+                pin.close()
+            raise CatalogError(
+                f'version {version} of table "{name}", of {created_at:%Y-%m-%d %H:%M:%S} UTC, is not there '
+                "any more: VACUUM removes versions that nobody holds. Ask the table as it is now"
+            )
         return Snapshot(folder, pin, self._cache(folder))
 
     def view(self, name: str) -> StoredView | None:

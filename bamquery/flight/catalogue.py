@@ -119,7 +119,7 @@ def _tables(command: Any, statements: Statements) -> pa.Table:
 def _columns(name: str, statements: Statements) -> pa.Schema:
     """The columns of a table or view, with SQL's names of their types; none where it cannot be looked at."""
     try:
-        schema = statements.session().catalog({}).table(name).schema
+        schema = statements.session().catalog(with_variables=False).table(name).schema
     except BamQueryError:  # a view over what is gone, or is out of reach
         return pa.schema([])
     return pa.schema(

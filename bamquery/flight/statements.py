@@ -74,7 +74,7 @@ class Statements:
         _require_text(text)
         session = self.session()
         running.on_stop(session.interrupt)
-        catalog = session.catalog({})
+        catalog = session.catalog(with_variables=False)
         relation = None
         with within_depth(text):
             for statement in session.statements.bind(text, catalog, values):
@@ -107,7 +107,7 @@ class Statements:
         _require_text(text)
         session = self.session()
         running.on_stop(session.interrupt)
-        catalog = session.catalog({})
+        catalog = session.catalog(with_variables=False)
         with within_depth(text):
             bound = list(session.statements.bind(text, catalog, values))
         if len(bound) != 1:
@@ -150,7 +150,7 @@ def changed_rows(relation: Relation) -> int:
         raise SqlError("the statement is a query, and was sent as one that changes rows: send it as a query")
     if relation.columns != ["Count"]:
         return 0
-    with relation.execute() as result:
+    with relation.run() as result:
         return int(result.table().column(0)[0].as_py())
 
 
@@ -158,7 +158,7 @@ def batches(answer: Answer, running: Running) -> Iterator[pa.RecordBatch]:
     """An answer's batches as they come, none of them too large for a message."""
     answer.running.add(running)
     try:
-        result = answer.relation.execute()
+        result = answer.relation.run()
         running.on_stop(result.cancel, result.close)
         with result:
             while True:

@@ -43,7 +43,7 @@ class Answer(Protocol):
     message: str
     is_answer: bool
 
-    def execute(self) -> AbstractContextManager[Batches]:
+    def run(self) -> AbstractContextManager[Batches]:
         """A run of its own."""
         ...
 
@@ -122,7 +122,7 @@ class TableOutput:
             took = "" if answer.is_answer else self._took(started)
             self._print([visible_lines(answer.message) + (f" ({took})" if took else "")])
             return
-        with answer.execute() as result:
+        with answer.run() as result:
             limit = self._options.row_limit
             shown, total = self._first(result, limit) if limit else self._all(result)
             profile = result.profile
@@ -207,7 +207,7 @@ class TextOutput:
             self._stream.write(b"\n")
         self.written = True
         limit = self._options.row_limit if self._options.format == "line" else 0
-        with answer.execute() as result:
+        with answer.run() as result:
             if limit:
                 shown, total = _head(result, limit)
                 self._writer(shown, result.schema, self._stream, self._options)
@@ -246,7 +246,7 @@ class SingleOutput:
                 f"{self._kind} holds one answer, and there is a second one: ask for one at a time"
             )
         self.written = True
-        with answer.execute() as result:
+        with answer.run() as result:
             self._writer(result, result.schema, self._stream)
 
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from bamquery.engine.profile import QueryProfile
-from bamquery.errors import SqlError, within_depth
+from bamquery.errors import CatalogError, SqlError, within_depth
+from bamquery.expressions.statement_builder import StatementBuilder, told_once
+from bamquery.naming import fold, suggestion, unique_names
 from bamquery.plan.nodes import Plan
-from bamquery.plan.statements import Query
+from bamquery.plan.statements import Query, Statement
 from bamquery.query_progress import RunningQuery
+from bamquery.relations.definition import OTHER, SELF, Definition
 from bamquery.result import Result
 from bamquery.session import Session
 from bamquery.sql_frontend.statements import bind
@@ -38,6 +41,8 @@ class RelationBase:
         profile: QueryProfile | None = None,
         message: str = "",
         is_answer: bool = True,
+        name: str = "",
+        definition: Definition | None = None,
     ) -> None:
         """Made by a connection.
 
@@ -48,6 +53,8 @@ class RelationBase:
             profile: of the run that led to the rows of `plan`, if there was one.
             message: to be shown instead of the rows.
             is_answer: False where the statement was not asked for its rows, such as CREATE TABLE.
+            name: what conditions of joins call it, and its own expressions may.
+            definition: the same as SQL, where text says all of it.
         """
         self._session = session
         self._plan = plan
@@ -56,6 +63,8 @@ class RelationBase:
         self._latest: RunningQuery | None = None
         self._cursor: Iterator[tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
+        self._name = name
+        self._definition = definition
         self.message = message
         self.is_answer = is_answer
 
@@ -86,7 +95,7 @@ class RelationBase:
             raise SqlError("a relation can only be used by the connection that it is of: pass its to_arrow()")
         return self._plan
 
-    def execute(self) -> Result:
+    def run(self) -> Result:
         """A run of its own, to take batches from as they come; see `Result`."""
         result = self._session.run(self._plan, self._optimized)
         if self.is_answer:  # otherwise what counts is the run that did the work
@@ -94,15 +103,76 @@ class RelationBase:
             self._latest = result.running
         return result
 
-    def _derived(self, plan: Plan) -> Relation:
-        """Another relation, of the same session."""
+    @property
+    def _names(self) -> list[str]:
+        """The columns as its own expressions call them: later ones of one name have numbers."""
+        return unique_names(self.columns)
+
+    def _column(self, name: object, argument: str = "column") -> str:
+        """The column of that name, as it is spelled.
+
+        Raises:
+            TypeError: it is no string. CatalogError: there is no such column; with the nearest name.
+        """
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} is the name of a column, not {type(name).__name__}")
+        known = {fold(own): own for own in reversed(self._names)}
+        if fold(name) not in known:
+            raise CatalogError(f'{argument}: there is no column "{name}".{suggestion(name, self._names)}')
+        return known[fold(name)]
+
+    def _derived(self, plan: Plan, text: str, other: RelationBase | None = None) -> Relation:
+        """Another relation, of the same session; `text` is the same as SQL over `self` and `other`."""
         from bamquery.relations.relation import Relation  # noqa: PLC0415 (which is made of this class)
 
-        return Relation(self._session, plan)
+        definitions = {SELF: self._definition} | ({} if other is None else {OTHER: other._definition})
+        over = {name: known for name, known in definitions.items() if known is not None}
+        whole = bool(text) and len(over) == len(definitions)
+        name = self._name if other is None else ""
+        return Relation(self._session, plan, name=name, definition=Definition(text, over) if whole else None)
 
-    @within_depth()
-    def _over(self, text: str) -> Relation:
-        catalog = self._session.catalog({"relation": View("relation", self._plan)})
-        (statement,) = bind(text, catalog)
-        assert isinstance(statement, Query)
-        return self._derived(inline(statement.plan))
+    def _define(self, text: str) -> None:
+        """Note that a statement is all that leads to the rows, if it is a query's."""
+        if self.is_answer and not self.message:
+            self._definition = Definition(text)
+
+    def _renamed(self, name: str, definition: Definition | None) -> Relation:
+        """The same rows under another name, and as other SQL."""
+        from bamquery.relations.relation import Relation  # noqa: PLC0415 (which is made of this class)
+
+        return Relation(
+            self._session, self._plan, optimized=self._optimized, name=name, definition=definition
+        )
+
+    def _over(self, statement: StatementBuilder, other: RelationBase | None = None) -> Relation:
+        """What a query over `self`, and `other`, answers."""
+        bound, objects = self._bound(statement, other)
+        assert isinstance(bound, Query)
+        return self._derived(inline(bound.plan), "" if objects else statement.text, other)
+
+    def _done(self, statement: StatementBuilder, name: str = SELF) -> Relation:
+        """The answer of a statement over `self`, or under another name, which is done when this returns."""
+        bound, objects = self._bound(statement, name=name)
+        if isinstance(bound, Query):
+            whole = not objects and name == SELF
+            return self._derived(inline(bound.plan), statement.text if whole else "")
+        answer: Relation = self._session.perform(bound)
+        return answer
+
+    def _bound(
+        self, statement: StatementBuilder, other: RelationBase | None = None, name: str = SELF
+    ) -> tuple[Statement, bool]:
+        """The statement, and whether it names objects of Python."""
+        sources = {name: View(name, self._plan, is_inlined=True)}
+        if other is not None:
+            sources[OTHER] = View(OTHER, other.plan_of(self._session), is_inlined=True)
+        catalog = self._session.catalog(sources)
+        try:
+            # No decorator: who calls is found by going up the frames of this package.
+            with within_depth():
+                bound = list(bind(statement.text, catalog))
+        except SqlError as error:
+            raise told_once(error) from None
+        if len(bound) != 1:
+            raise SqlError("this takes one statement", statement.text)
+        return bound[0], not catalog.objects <= {fold(known) for known in sources}

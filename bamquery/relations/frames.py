@@ -10,12 +10,12 @@ import pyarrow as pa
 from bamquery.driver.toolchain import INSTALL
 from bamquery.extras import require
 from bamquery.naming import unique_names
+from bamquery.python_values import python_rows, require_polars_types, whole_number
 from bamquery.relations.base import RelationBase
 from bamquery.relations.batch_sizes import batches_of
 from bamquery.relations.frame_choices import Decimals, HugeInts, require_choice
 from bamquery.relations.gpu_results import cudf_frame, device_arrays, require_gpu
 from bamquery.result import Result
-from bamquery.values import python_rows, require_polars_types, whole_number
 
 if TYPE_CHECKING:
     import cudf
@@ -45,11 +45,11 @@ class RelationFrames(RelationBase):
         """
         if rows is not None and whole_number(rows, "rows") < 1:
             raise ValueError("rows is 1 or more")
-        return _batches(self.execute(), rows)
+        return _batches(self.run(), rows)
 
     def to_arrow(self) -> pa.Table:
         """All rows."""
-        with self.execute() as result:
+        with self.run() as result:
             return result.table()
 
     def to_pandas(self, *, hugeint: HugeInts = "float64", decimals: Decimals = "float") -> pandas.DataFrame:
@@ -120,7 +120,7 @@ class RelationFrames(RelationBase):
         A name that comes again gets `_1`, `_2`, ….
         """
         names = unique_names(self.columns)
-        with self.execute() as result, result.running.call():
+        with self.run() as result, result.running.call():
             return [dict(zip(names, row, strict=True)) for batch in result for row in python_rows(batch)]
 
     def to_cudf(self) -> cudf.DataFrame:
@@ -129,7 +129,7 @@ class RelationFrames(RelationBase):
         Raises:
             BamQueryError: the query does not run on a GPU, or cuDF is not installed or has no such type.
         """
-        with self.execute() as result:
+        with self.run() as result:
             require_gpu(result.profile.device, result.profile.notes, "to_cudf()")
             require("cudf", "to_cudf()", INSTALL)
             return cudf_frame(*result.device_frame(), self._plan.fields)
@@ -143,7 +143,7 @@ class RelationFrames(RelationBase):
         """
         from bamquery.relations.host_arrays import require_array_types  # noqa: PLC0415
 
-        with self.execute() as result:
+        with self.run() as result:
             require_gpu(result.profile.device, result.profile.notes, "to_cupy()")
             library = require("cupy", "to_cupy()", INSTALL)
             require_array_types(self._plan.fields, "to_cudf()")
@@ -163,7 +163,7 @@ class RelationFrames(RelationBase):
         library = require("torch", "to_torch()")
         from bamquery.relations.host_arrays import host_tensors, require_array_types  # noqa: PLC0415
 
-        with self.execute() as result:
+        with self.run() as result:
             on_gpu = result.profile.device.startswith("cuda")
             require_array_types(self._plan.fields, "to_cudf()" if on_gpu else "to_numpy()")
             if not on_gpu:

@@ -13,7 +13,7 @@ from bamquery.engine.cpu.casts.to_text import from_date
 from bamquery.engine.time_units import units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.relations.frame_choices import Decimals, HugeInts
-from bamquery.values import python_values
+from bamquery.python_values import python_values
 
 HUGEINT: Final = pa.decimal128(38, 0)
 _INSTANT: Final = pa.timestamp("us")
@@ -55,7 +55,7 @@ def is_python_values(kind: pa.DataType) -> bool:
 
 
 def objects(name: str, column: Any) -> np.ndarray[Any, Any]:
-    """The values as Python has them (see `bamquery.values.python_rows`), None for null."""
+    """The values as Python has them (see `bamquery.python_values.python_rows`), None for null."""
     values = [value for chunk in column.chunks for value in python_values(name, chunk)]
     array = np.empty(len(values), object)
     array[:] = values

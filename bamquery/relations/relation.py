@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
-from bamquery.plan.nodes import Limit
-from bamquery.relations.base import PREVIEW_ROWS
+from bamquery.relations.combining import RelationPairs
+from bamquery.relations.duckdb_aggregates import RelationAggregates
+from bamquery.relations.duckdb_names import RelationDuckdbNames
 from bamquery.relations.explanation import Explanation
 from bamquery.relations.frames import RelationFrames
+from bamquery.relations.looking import RelationLooks
 from bamquery.relations.notebook_display import RelationNotebookDisplay
+from bamquery.relations.pickling import RelationPickling
 from bamquery.relations.rows import RelationRows
 from bamquery.relations.verbs import RelationVerbs
+from bamquery.relations.writing import RelationWrites
 
 
-class Relation(RelationVerbs, RelationFrames, RelationRows, RelationNotebookDisplay):
+class Relation(
+    RelationVerbs,
+    RelationPairs,
+    RelationLooks,
+    RelationFrames,
+    RelationRows,
+    RelationWrites,
+    RelationAggregates,
+    RelationDuckdbNames,
+    RelationPickling,
+    RelationNotebookDisplay,
+):
     """What a SELECT answers, over the table versions of the moment it was written.
 
     It runs each time its rows are asked for, and holds on to those versions until it is garbage
@@ -48,20 +63,14 @@ class Relation(RelationVerbs, RelationFrames, RelationRows, RelationNotebookDisp
         if not analyze:
             result = self._session.run(self._plan, self._optimized)
             return Explanation(explain_plan(result.operator, result.profile.device, result.profile.notes))
-        with self.execute() as result, result.running.call():
+        with self.run() as result, result.running.call():
             for _ in result:
                 pass
         return Explanation(explain_profile(result.profile), result.profile)
 
     def __repr__(self) -> str:
         """The first rows as a table; only these are computed, as far as the query allows."""
-        from bamquery.output.tables import preview  # noqa: PLC0415 (programs rarely look)
-
-        if self.message:
-            return self.message
         try:
-            with self._session.run(Limit(self._plan, PREVIEW_ROWS + 1)) as result:
-                rows = result.table()
+            return self.preview()
         except BamQueryError as error:
             return f"<Relation ({', '.join(self.columns)}): {error}>"
-        return preview(rows, PREVIEW_ROWS)

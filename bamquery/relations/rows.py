@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from bamquery.python_values import python_rows, whole_number
 from bamquery.relations.base import RelationBase
 from bamquery.result import Result
-from bamquery.values import python_rows, whole_number
 
 
 class RelationRows(RelationBase):
@@ -28,7 +28,7 @@ class RelationRows(RelationBase):
             cursor, self._cursor = self._cursor, None
             if cursor is not None:
                 return list(cursor)
-            result = self.execute()
+            result = self.run()
             with result.running.call():
                 return list(_rows(result))
 
@@ -43,7 +43,7 @@ class RelationRows(RelationBase):
         most = whole_number(size, "size")
         with self._lock:
             if self._cursor is None:
-                self._cursor = _rows(self.execute())
+                self._cursor = _rows(self.run())
             try:
                 return list(islice(self._cursor, most))
             except BaseException:

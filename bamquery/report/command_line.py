@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bamquery.connection import connect
+from bamquery.connection import open_connection
 from bamquery.engine.units import human_seconds, plural
 from bamquery.errors import BamQueryError
 from bamquery.relations.relation import Relation
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     text = sys.stdin.read() if options.sql == _STANDARD else options.sql
     if not Path(options.database).expanduser().exists():
         parser.error(f"there is no database {options.database}")
-    with connect(options.database, **settings) as connection:
+    with open_connection(options.database, None, settings) as connection:
         connection.set("profile_vectors", True)
         relation: Relation | None = None
         for relation in connection.statements(text):  # noqa: B007 (the last one is the query)

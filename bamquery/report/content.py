@@ -53,7 +53,7 @@ def run_for_report(relation: Relation, sql: str, settings: Settings) -> ReportCo
     """
     first: list[pa.RecordBatch] = []
     rows = 0
-    with relation.execute() as result:
+    with relation.run() as result:
         for batch in result:
             if rows < ROWS:
                 first.append(batch.slice(0, ROWS - rows))

@@ -20,7 +20,7 @@ from bamquery.sql_frontend.binder_defaults import Defaults
 from bamquery.sql_frontend.binder_files import bind_files
 from bamquery.sql_frontend.binder_insert import arranged, check_count, target_positions
 from bamquery.sql_frontend.binder_query import bind_query
-from bamquery.sql_frontend.binder_sources import bind_table
+from bamquery.sql_frontend.binder_sources import bind_table, catalog_of
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.failures import Faults, each, placed
 from bamquery.sql_frontend.file_options import (
@@ -215,7 +215,7 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
     target = bind_table(table.name, table, sql, catalog)
     with placed(sql, table):
         try:
-            defaults = Defaults(target, catalog.rules(table.name), sql)
+            defaults = Defaults(target, catalog_of(table, catalog).rules(table.name), sql)
         except CatalogError as error:
             raise ValueError(str(error)) from error
     path, place = copy_path(tree.args["path"], sql), tree.args["path"]

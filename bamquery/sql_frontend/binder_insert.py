@@ -15,7 +15,7 @@ from bamquery.plan.nodes import Plan, Project, SingleRow, Source
 from bamquery.plan.statements import Insert
 from bamquery.sql_frontend.binder_defaults import Defaults
 from bamquery.sql_frontend.binder_query import bind_query
-from bamquery.sql_frontend.binder_sources import bind_table, bind_values
+from bamquery.sql_frontend.binder_sources import bind_table, bind_values, catalog_of
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.operators import explicit_cast
@@ -39,7 +39,7 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
     source = bind_table(table.name, table, sql, catalog)
     with placed(sql, table):
         try:
-            defaults = Defaults(source, catalog.rules(table.name), sql)
+            defaults = Defaults(source, catalog_of(table, catalog).rules(table.name), sql)
         except CatalogError as error:
             raise ValueError(str(error)) from error
     by_name = bool(tree.args.get("by_name"))

@@ -45,7 +45,13 @@ def settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:
     Raises:
         SqlError: arguments that are no constants, settings that there are not; all of them.
     """
-    each(lambda node: _settle(node, sql, catalog), list(tree.find_all(exp.Anonymous, exp.Column)), sql)
+    # A default is kept as text, and means what it says whoever inserts.
+    nodes = [
+        node
+        for node in tree.find_all(exp.Anonymous, exp.Column)
+        if node.find_ancestor(exp.DefaultColumnConstraint) is None
+    ]
+    each(lambda node: _settle(node, sql, catalog), nodes, sql)
 
 
 def _settle(node: exp.Expr, sql: str, catalog: Catalog) -> None:

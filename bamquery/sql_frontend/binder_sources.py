@@ -120,12 +120,22 @@ def _only_name(scope: Scope) -> str:
     return scope.tables[0].name if len(scope.tables) == 1 else ""
 
 
+def catalog_of(node: exp.Expr, catalog: Catalog) -> Catalog:
+    """Where a table's name is looked up: where its schema stands before it, among what is stored."""
+    return catalog.stored() if node.args.get("db") is not None else catalog
+
+
 def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Source:
     """The table of that name; `others` are names that could have been meant too.
 
     Raises:
         SqlError: there is none; with the nearest name.
     """
+    if node.text("db") == INFORMATION_SCHEMA:
+        from bamquery.sql_frontend.binder_system import bind_information_table
+
+        return bind_information_table(node, sql, catalog)
+    catalog = catalog_of(node, catalog)
     try:
         return catalog.table(name)
     except CatalogError as error:
@@ -183,9 +193,8 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
 
 def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
     name = node.this
-    schema = node.text("db")  # main.t: a table or view, whatever else has its name
-    catalog = catalog.stored() if schema else catalog
-    if isinstance(name, exp.Identifier) and not schema and not _is_single_quoted(name, sql):
+    in_schema = node.args.get("db") is not None  # main.t: a table or view, whatever else has its name
+    if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
         with placed(sql, node):
             named = named_query(name.this, environment)
         if named is not None:
@@ -195,12 +204,7 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
             from bamquery.sql_frontend.binder_files import bind_files
 
             return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
-        if schema == INFORMATION_SCHEMA:
-            from bamquery.sql_frontend.binder_system import bind_information_table
-
-            source, called = bind_information_table(node, sql, catalog), name.this
-        else:
-            source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
+        source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     elif name.name.lower() in SERIES_FUNCTIONS:
         from bamquery.sql_frontend.binder_series import bind_series
 

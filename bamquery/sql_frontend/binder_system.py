@@ -17,7 +17,7 @@ from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, INFORMATION_T
 _ABOUT_ONE: Final = "table_info"
 
 
-def bind_information_table(node: exp.Table, sql: str, catalog: Catalog) -> Source:
+def bind_information_table(node: exp.Expr, sql: str, catalog: Catalog) -> Source:
     """A table of information_schema.
 
     Raises:

@@ -24,7 +24,7 @@ from bamquery.plan.statements import (
 from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.binder_defaults import bind_default, parse_default
 from bamquery.sql_frontend.binder_query import bind_query
-from bamquery.sql_frontend.binder_sources import bind_table
+from bamquery.sql_frontend.binder_sources import bind_table, catalog_of
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.parameters import mark
@@ -181,7 +181,7 @@ def _target(tree: syntax.AlterTable, sql: str, catalog: Catalog) -> Source | Non
         if kind != "TABLE":
             raise ValueError("of a view only the name could be changed: replace it (CREATE OR REPLACE VIEW)")
         try:
-            catalog.rules(table.name)
+            catalog_of(table, catalog).rules(table.name)
         except CatalogError as error:
             raise ValueError(str(error)) from error
     return source

@@ -22,6 +22,7 @@ from bamquery.sql_frontend.text import require_whole
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 _MARK: Final = "parameter"
+_TYPE: Final = "type"
 _NAMED: Final = (exp.Table, exp.TableAlias, exp.Column, exp.Dot, exp.Schema, exp.Drop, exp.ColumnDef)
 """What has names only below it, and"""
 _NAMES: Final = frozenset(
@@ -84,6 +85,31 @@ def mark(node: exp.Expr) -> str | None:
     """How the parameter was written that the value stands for; None for what is no parameter's value."""
     found: str | None = node.meta.get(_MARK)
     return found
+
+
+def literal_text(value: Any) -> str:
+    """A Python value as SQL: the constant that it is as a parameter.
+
+    Raises:
+        ValueError: no type of SQL holds it.
+    """
+    match _literal(value):
+        case exp.Cast(this=text) as cast:
+            return f"CAST({_quoted(text.this)} AS {cast.meta[_TYPE]})"
+        case exp.Neg(this=number):
+            return f"-{number.this}"
+        case exp.Literal(is_string=True) as text:
+            return _quoted(text.this)
+        case exp.Literal() as number:
+            return str(number.this)
+        case exp.Boolean(this=truth):
+            return "TRUE" if truth else "FALSE"
+        case _:
+            return "NULL"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _names(found: Sequence[exp.Expr], sql: str) -> list[str]:
@@ -214,7 +240,9 @@ def _text(value: str) -> exp.Expr:
 
 
 def _typed(text: str, kind: str) -> exp.Expr:
-    return exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind, dialect="duckdb"))
+    node = exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind, dialect="duckdb"))
+    node.meta[_TYPE] = kind
+    return node
 
 
 _CONVERT: Final[Mapping[type[Any], Callable[[Any], exp.Expr]]] = MappingProxyType(

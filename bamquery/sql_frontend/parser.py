@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlglot.parser
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
 
 from bamquery.errors import BamQueryError, Reason, SqlError
 from bamquery.sql_frontend.dialect import BamQueryDialect
@@ -45,6 +46,14 @@ def parse(sql: str) -> list[exp.Expr]:
         raise SqlError("syntax error: this cannot be made sense of", sql) from error
     except RecursionError:
         raise SqlError("the statement is nested too deeply", sql) from None
+
+
+def without_end(sql: str) -> str:
+    """A statement that was parsed before, without the semicolons behind it and what stands behind them."""
+    tokens = BamQueryDialect().tokenize(sql)
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    return sql[: tokens[-1].end + 1] if tokens else sql
 
 
 def _is_compiled(file: str | None) -> bool:

@@ -31,7 +31,7 @@ from bamquery.plan.statements import (
 )
 from bamquery.sql_frontend import support, syntax
 from bamquery.sql_frontend.binder_query import bind_query
-from bamquery.sql_frontend.binder_sources import bind_table
+from bamquery.sql_frontend.binder_sources import bind_table, catalog_of
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.coercion import coerce
 from bamquery.sql_frontend.failures import each, placed
@@ -143,16 +143,16 @@ def _show_named(tree: syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe 
 def _describe(tree: exp.Describe | syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
         plan = bind_query(tree.this, sql, catalog)
-        return Describe(_settled(plan).fields, tuple(_column_notes(tree.this.name, catalog)))
+        return Describe(_settled(plan).fields, tuple(_column_notes(tree.this, catalog)))
     if not isinstance(tree.this, (exp.Query, exp.Values)):
         with placed(sql, tree.this):
             raise ValueError("DESCRIBE is for tables and queries")
     return Describe(_query(tree.this, sql, catalog).plan.fields)
 
 
-def _column_notes(name: str, catalog: Catalog) -> Sequence[tuple[bool, str | None]]:
+def _column_notes(table: exp.Table, catalog: Catalog) -> Sequence[tuple[bool, str | None]]:
     try:
-        rules = catalog.rules(name)
+        rules = catalog_of(table, catalog).rules(table.name)
     except CatalogError:  # no table of the database's own
         rules = ()
     return [(rule.not_null, rule.default) for rule in rules]

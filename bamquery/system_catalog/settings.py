@@ -19,7 +19,7 @@ from bamquery.system_catalog.facts import CatalogFacts
 from bamquery.system_catalog.rows import BIGINT, BOOLEAN, VARCHAR, SystemTable, columns, list_text
 from bamquery.type_names import type_name
 
-_KINDS: Final[Mapping[str, pa.DataType]] = {"bool": BOOLEAN, "int": BIGINT}
+_KINDS: Final[Mapping[str, pa.DataType]] = {"bool": BOOLEAN, "int": BIGINT, "float": pa.float64()}
 
 
 def setting_value(settings: Settings, name: str) -> pa.Scalar[Any]:
@@ -28,12 +28,14 @@ def setting_value(settings: Settings, name: str) -> pa.Scalar[Any]:
     Raises:
         SettingError: there is no such setting.
     """
-    settings.with_value(name, None)  # says so where there is none
+    Settings().with_value(name, None)  # says so where there is none; these may be locked
     folded = fold(name)
     value = getattr(settings, f"effective_{folded}", getattr(settings, folded))
     kind = _kind(folded)
     if value is not None and _is_size(folded):
         value = _size(value)
+    elif isinstance(value, tuple):
+        value = list_text(value)
     elif value is not None and kind == VARCHAR:
         value = str(value).lower() if isinstance(value, bool) else str(value)
     return pa.scalar(value, kind)

@@ -106,7 +106,7 @@ def test_cancelled_by_another_thread(
 ) -> None:
     connection.sql(f"SET memory_limit = '{LIMIT} B'")
     written = spill.BatchFile.write_batch
-    result = connection.sql(MANY).execute()
+    result = connection.sql(MANY).run()
     steps: list[int] = []
 
     def counted(file: Any, batch: pa.RecordBatch) -> None:

@@ -371,7 +371,7 @@ def test_cancelled_by_another_thread(
     step = 0 if late else 2
     relation = connection.sql(QUERIES[name])
     try:
-        result = relation.execute()
+        result = relation.run()
     except UnsupportedError as reason:
         pytest.skip(str(reason))
 
@@ -394,7 +394,7 @@ def test_cancelled_by_another_thread(
         step = len(steps) // 2
         assert step > 2
         steps.clear()
-        result = relation.execute()
+        result = relation.run()
     with pytest.raises(CancelledError):
         list(result)
     assert step <= len(steps) <= step + STOPPED[name]
@@ -418,7 +418,7 @@ def test_two_at_once(
 ) -> None:
     """Two connections to one database spill into the same folder, and do not meet."""
     with bamquery.connect(tmp_path / "db", device=device_name, memory_limit=f"{LIMIT} B", threads=2) as other:
-        first, second = (iter(found.sql(QUERIES[name]).execute()) for found in (connection, other))
+        first, second = (iter(found.sql(QUERIES[name]).run()) for found in (connection, other))
         batches: tuple[list[pa.RecordBatch], ...] = ([], [])
         for pair in zip_longest(first, second):
             for kept, batch in zip(batches, pair, strict=True):

@@ -40,7 +40,7 @@ def test_a_file_is_not_a_database(tmp_path: Path) -> None:
         bamquery.connect(file)
 
 
-@pytest.mark.parametrize("use", ["sql", "table", "tables", "load", "fetch", "vacuum", "execute"])
+@pytest.mark.parametrize("use", ["sql", "table", "tables", "load", "fetch", "vacuum", "run"])
 def test_a_closed_connection_says_so(use: str) -> None:
     con = bamquery.connect()
     con.sql("CREATE TABLE t AS SELECT 1 AS a")
@@ -54,7 +54,7 @@ def test_a_closed_connection_says_so(use: str) -> None:
         "load": lambda: con.load("u", pa.table({"a": [1]})),
         "fetch": relation.fetchall,
         "vacuum": con.vacuum,
-        "execute": relation.execute,
+        "run": relation.run,
     }
     with pytest.raises(bamquery.BamQueryError, match="the connection is closed"):
         uses[use]()
@@ -202,7 +202,7 @@ def test_optimize_vacuum_and_check(con: bamquery.Connection) -> None:
 def test_interrupt_from_another_thread(con: bamquery.Connection) -> None:
     con.load("t", pa.table({"a": np.arange(1_000_000)}))
     relation = con.sql("SELECT a FROM t WHERE a % 2 = 0")
-    result = relation.execute()
+    result = relation.run()
     next(result)
     thread = threading.Thread(target=con.interrupt)
     thread.start()
@@ -217,7 +217,7 @@ def test_interrupt_from_another_thread(con: bamquery.Connection) -> None:
 def test_closing_stops_what_runs() -> None:
     con = bamquery.connect()
     con.load("t", pa.table({"a": np.arange(1_000_000)}))
-    result = con.table("t").execute()
+    result = con.table("t").run()
     next(result)
     con.close()
     with pytest.raises(bamquery.CancelledError):

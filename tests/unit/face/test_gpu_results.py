@@ -41,30 +41,30 @@ def _device_frame(result: Result) -> pa.RecordBatch:
 
 
 def test_all_rows_as_one_frame_of_the_device(relation: bamquery.Relation) -> None:
-    with relation.execute() as result:
+    with relation.run() as result:
         assert _device_frame(result).column(0).to_pylist() == list(range(10, 3000))
         assert result.profile.seconds > 0
         assert list(result) == []
 
 
 def test_no_frame_after_batches(relation: bamquery.Relation) -> None:
-    with relation.execute() as result:
+    with relation.run() as result:
         next(result)
         with pytest.raises(BamQueryError, match="have been taken"):
             result.device_frame()
-    with relation.execute() as result:
+    with relation.run() as result:
         _device_frame(result)
         with pytest.raises(BamQueryError, match="have been taken"):
             result.device_frame()
 
 
 def test_no_rows_are_a_frame_too(relation: bamquery.Relation) -> None:
-    with relation.filter("x < 0").execute() as result:
+    with relation.filter("x < 0").run() as result:
         assert _device_frame(result).num_rows == 0
 
 
 def test_a_cancelled_result_gives_no_frame(relation: bamquery.Relation) -> None:
-    with relation.execute() as result:
+    with relation.run() as result:
         result.cancel()
         with pytest.raises(bamquery.CancelledError):
             result.device_frame()

@@ -29,7 +29,7 @@ def test_limit_stops_it() -> None:
 
 def test_cancel() -> None:
     with bamquery.connect(device="cpu") as con:
-        result = con.sql(f"SELECT count(*) FROM ({ENDLESS})").execute()
+        result = con.sql(f"SELECT count(*) FROM ({ENDLESS})").run()
         threading.Timer(0.2, result.cancel).start()
         with pytest.raises(bamquery.CancelledError):
             list(result)

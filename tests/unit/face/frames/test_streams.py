@@ -38,7 +38,7 @@ def test_narwhals_takes_it(relation, backend):
 
 
 def test_the_schema_runs_nothing(relation, monkeypatch):
-    monkeypatch.setattr(relation, "execute", lambda: pytest.fail("it was run"))
+    monkeypatch.setattr(relation, "run", lambda: pytest.fail("it was run"))
     assert pa.schema(relation) == relation.schema
 
 

@@ -42,7 +42,7 @@ def test_a_bar_is_renewed_and_emptied(cells, con, impatient, monkeypatch):
 
     monkeypatch.setattr("IPython.display.display", display)
     gate = Gate(con)
-    result = con.sql("SELECT x FROM gated").execute()
+    result = con.sql("SELECT x FROM gated").run()
     impatient.begin(result.running)
     result.running.observer = Watched((impatient,), Ticker())
     taking = Taking(result)
@@ -55,7 +55,7 @@ def test_a_bar_is_renewed_and_emptied(cells, con, impatient, monkeypatch):
 
 
 def test_a_bar_is_no_markup(con):
-    query = con.sql("SELECT 1").execute().running
+    query = con.sql("SELECT 1").run().running
     query.description = "Writing <b>"
     assert "Writing &lt;b&gt;" in bar_html(query)
     assert 'value="0.000"' not in bar_html(query)  # nothing to scan: nobody knows

@@ -60,7 +60,7 @@ def test_how_many_rows_as_far_as_known(filled):
         assert "the first 20 of 30,000 rows" in con.table("numbers")._repr_html_()
         filtered = con.sql("SELECT position FROM numbers WHERE noise < 0.5")
         assert "the first 20 rows; there are more" in filtered._repr_html_()
-        with filtered.execute() as result:
+        with filtered.run() as result:
             next(result)
         assert "the first 20 rows; there are more" in filtered._repr_html_()
         rows = filtered.to_arrow().num_rows

@@ -153,7 +153,7 @@ def test_csv_is_copys(con: bamquery.Connection, tmp_path: Path) -> None:
     con.load("t", TABLE)
     con.sql(f"COPY t TO '{tmp_path}/t.csv'")
     con.sql(f"COPY t TO '{tmp_path}/t.tsv' (FORMAT csv, DELIMITER '\t', NULL 'n/a', HEADER false)")
-    with con.table("t").execute() as result:
+    with con.table("t").run() as result:
         assert written("csv", result.table()) == (tmp_path / "t.csv").read_bytes()
     options = DisplayOptions(headers=False, null_value="n/a")
     assert written("tsv", con.table("t").to_arrow(), options) == (tmp_path / "t.tsv").read_bytes()

@@ -17,7 +17,7 @@ def test_it_hears_of_a_query_until_its_end(con):
         heard.set()
 
     callback_of = con.on_progress(callback, interval=0.01)
-    result = con.sql("SELECT x FROM gated").execute()
+    result = con.sql("SELECT x FROM gated").run()
     taking = Taking(result)
     for _ in range(3):
         heard.clear()
@@ -40,7 +40,7 @@ def test_removed_it_hears_nothing(con):
     gate = Gate(con)
     with con.on_progress(lambda progress: pytest.fail("it was called"), interval=0.01):
         pass
-    taking = Taking(con.sql("SELECT x FROM gated").execute())
+    taking = Taking(con.sql("SELECT x FROM gated").run())
     gate.open()
     taking.finish()
     assert taking.error is None
@@ -56,7 +56,7 @@ def test_what_it_raises_stops_the_query_and_is_raised_there(con, error):
         raise error("from the callback")
 
     with con.on_progress(callback, interval=0.01):
-        taking = Taking(con.sql("SELECT x FROM gated").execute())
+        taking = Taking(con.sql("SELECT x FROM gated").run())
         assert raised.wait(60)
         gate.open()
         taking.finish()
@@ -73,7 +73,7 @@ def test_it_may_interrupt(con):
         interrupted.set()
 
     with con.on_progress(callback, interval=0.01):
-        taking = Taking(con.sql("SELECT x FROM gated").execute())
+        taking = Taking(con.sql("SELECT x FROM gated").run())
         assert interrupted.wait(60)
         gate.open()
         taking.finish()
@@ -92,7 +92,7 @@ def test_concurrent_queries_have_numbers(con):
     with con.on_progress(callback, interval=0.01):
         for _ in range(2):
             gates.append(Gate(con))
-            takings.append(Taking(con.sql("SELECT x FROM gated").execute()))
+            takings.append(Taking(con.sql("SELECT x FROM gated").run()))
         assert both.wait(60)
         for gate, taking in zip(gates, takings, strict=True):
             gate.open()

@@ -27,7 +27,7 @@ def in_order(seen):
 
 def test_a_scan_from_nothing_to_all(filled):
     with bamquery.connect(filled, threads=1, device="cpu") as con:
-        result = con.sql("SELECT * FROM numbers WHERE position % 3 = 0").execute()
+        result = con.sql("SELECT * FROM numbers WHERE position % 3 = 0").run()
         seen = steps(result)
     assert seen[0] == QueryProgress(seen[0].query, 0.0, 0, 30_000, 0.0, 0, "cpu")
     assert seen[0].bytes_per_second is None
@@ -41,7 +41,7 @@ def test_a_scan_from_nothing_to_all(filled):
 
 def test_both_sides_of_a_join(filled):
     with bamquery.connect(filled, threads=1, device="cpu") as con:
-        result = con.sql("SELECT * FROM numbers a JOIN numbers b ON a.position = b.position").execute()
+        result = con.sql("SELECT * FROM numbers a JOIN numbers b ON a.position = b.position").run()
         first = next(result)
         assert first.num_rows
         held = result.progress()
@@ -53,7 +53,7 @@ def test_both_sides_of_a_join(filled):
 
 
 def test_work_after_the_last_row_was_read(con):
-    result = con.sql("SELECT x FROM range(100000) r(x) ORDER BY x % 1000").execute()
+    result = con.sql("SELECT x FROM range(100000) r(x) ORDER BY x % 1000").run()
     next(result)
     progress = result.progress()
     assert progress.all_read
@@ -66,7 +66,7 @@ def test_work_after_the_last_row_was_read(con):
 
 def test_series(con):
     con.set("threads", 1)
-    result = con.sql("SELECT x + 1 FROM range(3000000) r(x)").execute()
+    result = con.sql("SELECT x + 1 FROM range(3000000) r(x)").run()
     seen = steps(result)
     in_order(seen)
     assert len({one.fraction for one in seen}) > 3
@@ -79,11 +79,11 @@ def test_files_tell_rows_or_bytes(con, tmp_path):
     with pa.ipc.new_stream(tmp_path / "x.arrow", table.schema) as writer:
         writer.write_table(table, max_chunksize=50_000)
     con.set("threads", 1)
-    rows = con.sql(f"SELECT x FROM '{tmp_path}/x.parquet'").execute()
+    rows = con.sql(f"SELECT x FROM '{tmp_path}/x.parquet'").run()
     seen = steps(rows)
     assert seen[0].total_rows == 400_000
     in_order(seen)
-    text = con.sql(f"SELECT x FROM '{tmp_path}/x.arrow'").execute()
+    text = con.sql(f"SELECT x FROM '{tmp_path}/x.arrow'").run()
     seen = steps(text)
     assert seen[0].total_rows is None
     in_order(seen)
@@ -92,7 +92,7 @@ def test_files_tell_rows_or_bytes(con, tmp_path):
 
 def test_what_cannot_be_known(con):
     gate = Gate(con)
-    stream = con.sql("SELECT x FROM gated").execute()
+    stream = con.sql("SELECT x FROM gated").run()
     taking = Taking(stream)
     gate.wait()
     gate.open(1)
@@ -110,13 +110,13 @@ def test_what_cannot_be_known(con):
     assert stream.progress().fraction == 1
     recursive = con.sql(
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT * FROM t"
-    ).execute()
+    ).run()
     assert recursive.progress().fraction is None
     assert steps(recursive)[-1].fraction == 1
 
 
 def test_a_failed_query_is_not_finished(con):
-    result = con.sql("SELECT CAST(x::VARCHAR || 'a' AS INTEGER) FROM range(10) r(x)").execute()
+    result = con.sql("SELECT CAST(x::VARCHAR || 'a' AS INTEGER) FROM range(10) r(x)").run()
     with pytest.raises(bamquery.ExecutionError):
         next(result)
     progress = result.progress()

@@ -78,7 +78,7 @@ def test_the_thread_goes_with_the_last_query(con):
     called = threading.Event()
     gate = Gate(con)
     with con.on_progress(lambda progress: called.set(), interval=0.01):
-        taking = Taking(con.sql("SELECT x FROM gated").execute())
+        taking = Taking(con.sql("SELECT x FROM gated").run())
         assert called.wait(60)
         (thread,) = [one for one in threading.enumerate() if one.name == "bamquery-progress"]
         assert thread.daemon
@@ -91,7 +91,7 @@ def test_the_thread_goes_with_the_last_query(con):
 
 def test_an_abandoned_query_is_not_watched(con):
     with con.on_progress(lambda progress: None):
-        result = con.sql("SELECT x FROM range(1000000) r(x)").execute()
+        result = con.sql("SELECT x FROM range(1000000) r(x)").run()
         next(result)
         assert TICKER._watches
         del result
@@ -104,7 +104,7 @@ def test_a_forked_process_has_a_ticker_of_its_own(con):
     gate = Gate(con)
     called = threading.Event()
     with con.on_progress(lambda progress: called.set(), interval=0.01):
-        taking = Taking(con.sql("SELECT x FROM gated").execute())
+        taking = Taking(con.sql("SELECT x FROM gated").run())
         assert called.wait(60)
         with TICKER._lock, TERMINAL._lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, from 3.12 on

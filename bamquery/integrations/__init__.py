@@ -1,0 +1,1 @@
+"""What other libraries need to speak to BamQuery: SQLAlchemy's dialect, Ibis's backend."""

@@ -1,0 +1,3 @@
+"""All of SQLAlchemy's tests of dialects."""
+
+from sqlalchemy.testing.suite import *  # noqa: F403

@@ -12,6 +12,7 @@ from sqlglot import exp
 from bamquery.connection import Connection, connect
 from bamquery.errors import BamQueryError
 from bamquery.markup import safe
+from bamquery.module_functions import default_connection
 from bamquery.naming import suggestion
 from bamquery.notebook.cell_options import parse_options
 from bamquery.relations.relation import Relation
@@ -96,8 +97,8 @@ class BamqueryMagic(Magics):
         return {name: self._variables[name] for name in names} or None
 
     def _connection(self) -> Connection:
-        if self._current is None or self._current._session.closed:
-            self._current = self._only_variable() or self._named(":memory:")
+        if self._current is None or self._current.closed:
+            self._current = self._only_variable() or default_connection()
         return self._current
 
     def _only_variable(self) -> Connection | None:
@@ -105,7 +106,7 @@ class BamqueryMagic(Magics):
         found = {
             id(value): value
             for name, value in self._variables.items()
-            if isinstance(value, Connection) and not name.startswith("_") and not value._session.closed
+            if isinstance(value, Connection) and not name.startswith("_") and not value.closed
         }
         if len(found) > 1:
             raise BamQueryError("there are several connections: say which by --connection NAME")
@@ -124,6 +125,6 @@ class BamqueryMagic(Magics):
                 f"{suggestion(name, connections)} A database that is to be made is ./{name}"
             )
         key = name if name == ":memory:" else str(path.resolve())
-        if key not in self._opened or self._opened[key]._session.closed:
+        if key not in self._opened or self._opened[key].closed:
             self._opened[key] = connect(name if name == ":memory:" else path)
         return self._opened[key]

@@ -45,9 +45,9 @@ def cells() -> Iterator[Cells]:
     shell.history_manager.enabled = False
     try:
         made = Cells(shell)
-        made.run("%load_ext bamquery.notebook")
+        made.run("%load_ext bamquery")
         yield made
-        made.run("%unload_ext bamquery.notebook")
+        made.run("%unload_ext bamquery")
     finally:
         shell.history_manager.end_session()
         InteractiveShell.clear_instance()

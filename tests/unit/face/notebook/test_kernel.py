@@ -52,7 +52,7 @@ class Kernel:
 @pytest.fixture(scope="module")
 def kernel() -> Iterator[Kernel]:
     running = Kernel()
-    running.run("import bamquery, time, pyarrow as pa\n%load_ext bamquery.notebook")
+    running.run("import bamquery, time, pyarrow as pa\n%load_ext bamquery")
     yield running
     running.stop()
 

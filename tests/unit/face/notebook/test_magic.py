@@ -115,8 +115,15 @@ def test_options_that_are_none(line, message):
 
 
 def test_unloading_closes_what_was_opened(cells):
-    opened = cells.run("%bamquery -o kept SELECT 1\nkept")
-    cells.run("%unload_ext bamquery.notebook")
+    opened = cells.run("%bamquery -c :memory: -o kept SELECT 1\nkept")
+    cells.run("%unload_ext bamquery")
     with pytest.raises(BamQueryError, match="closed"):
         opened.fetchall()
-    cells.run("%load_ext bamquery.notebook")
+    cells.run("%load_ext bamquery")
+    assert cells.run("%bamquery SELECT 2").fetchall() == [(2,)]
+
+
+def test_without_a_connection_it_is_the_modules(cells):
+    cells.run("import bamquery\nbamquery.sql('CREATE OR REPLACE TABLE of_cells AS SELECT 3 AS x')")
+    assert cells.run("%bamquery FROM of_cells").fetchall() == [(3,)]
+    cells.run("%bamquery DROP TABLE of_cells")

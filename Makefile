@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu)
 
-.PHONY: demo test test-slow random-queries lint format build check-tools clean
+.PHONY: demo test test-slow test-torch random-queries lint format build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -22,6 +22,11 @@ test: $(VENV)/.installed-test lint ## everything CI runs on every change
 
 test-slow: $(VENV)/.installed-test ## the long proofs
 	$(BIN)/python -m pytest -m slow --timeout 3600
+
+TORCH ?= torch==2.13.0
+test-torch: $(VENV)/.installed-test ## tensors; torch is large, so it is no part of `make test`
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)'
+	$(BIN)/python -m pytest tests/unit/face/frames/test_torch.py
 
 N ?= 100000
 SEED ?= 1000

@@ -59,6 +59,11 @@ class Opening:
         """Where queries run, as the banner says it; empty until that is known."""
         return self._device
 
+    @property
+    def created(self) -> bool:
+        """Whether the database was made when it was opened; False as long as that is not known."""
+        return self._connection is not None and self._connection.created
+
     def connection(self) -> Connection:
         """The connection, waited for.
 

@@ -115,7 +115,11 @@ class Prompt:
     def _toolbar(self) -> StyleAndTextTuples:
         opening = self._shell.opening
         state = opening.device if opening.ready else "opening ..."
-        parts = [opening.database, state, self._shell.options.display.format]
+        parts = [
+            opening.database + " (made new)" * opening.created,
+            state,
+            self._shell.options.display.format,
+        ]
         if self._shell.options.editing == "vi":
             mode = get_app().vi_state.input_mode.value.rpartition("-")[2]
             parts.append(f"vi {mode}")

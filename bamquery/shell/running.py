@@ -25,11 +25,14 @@ def run_statements(shell: Shell, text: str, *, by_command: bool = False) -> bool
     try:
         connection = shell.connection
         answers = shell.answers
+        profile = answers.profile
         for relation in connection.statements(text):
             if not by_command:
                 shell.latest = listed[done] if done < len(listed) else text
             changed = changed or not relation.is_answer
             answers.write(relation, started)
+            if by_command:
+                answers.profile = profile
             done += 1
             started = time.perf_counter()
         return True

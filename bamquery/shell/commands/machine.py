@@ -14,7 +14,8 @@ def _open(shell: Shell, words: Words) -> None:
     name = words.optional("a database's folder")
     database = ":memory:" if name in (None, ":memory:") else str(expanded(str(name)))
     shell.open(database)
-    shell.console.dim(f"opened {database}: {shell.opening.device}")
+    made = "made" if shell.opening.created and database != ":memory:" else "opened"
+    shell.console.dim(f"{made} {database}: {shell.opening.device}")
 
 
 def _device(shell: Shell, words: Words) -> None:
@@ -31,15 +32,11 @@ def _device(shell: Shell, words: Words) -> None:
         shell.console.dim(note)
 
 
-def _settings(shell: Shell, words: Words) -> None:
+def _settings(shell: Shell, words: Words) -> bool:
     words.none()
-    from dataclasses import fields  # noqa: PLC0415 (with the engine's settings)
+    from bamquery.shell.running import run_statements  # noqa: PLC0415 (it imports the engine)
 
-    settings = shell.connection.settings
-    for setting in fields(settings):
-        value = getattr(settings, setting.name)
-        said = "default" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        shell.console.out(f"{setting.name:<18} {said}")
+    return run_statements(shell, "SHOW SETTINGS", by_command=True)
 
 
 def _cache(shell: Shell, words: Words) -> None:

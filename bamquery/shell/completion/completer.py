@@ -18,7 +18,8 @@ from bamquery.shell.input_text import statement_at
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell
 
-_ENDS: Final = frozenset(" \t\n(),;=<>+-*/%|[]")
+_PATIENCE: Final = 2.0
+"""Seconds that Tab waits for names right after the start, so as not to be for nothing."""
 
 
 class ShellCompleter(Completer):
@@ -32,6 +33,8 @@ class ShellCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """See prompt_toolkit."""
+        if complete_event.completion_requested:
+            self._names.wait_first(_PATIENCE)
         before = document.text_before_cursor
         line = before.rpartition("\n")[2]
         if before[:1] in (".", "\\"):

@@ -36,11 +36,13 @@ class Catalogue:
         tables: names as they were written, each with `table` or `view`.
         columns: by folded name of the table; not of all tables while they are being read.
         all_columns: each name once, with the table that has it or how many have.
+        is_read: whether tables have been looked at.
     """
 
     tables: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, Sequence[Column]] = field(default_factory=dict)
     all_columns: Mapping[str, str] = field(default_factory=dict)
+    is_read: bool = False
 
 
 class Names:
@@ -85,6 +87,13 @@ class Names:
         self._seen[key] = (now, found)
         return found
 
+    def wait_first(self, seconds: float) -> None:
+        """Wait for names where there is a connection and they have never been read."""
+        if not self._catalogue.is_read and self._opening().ready:
+            if self._thread is None:
+                self.refresh()
+            self.wait(seconds)
+
     def wait(self, seconds: float) -> bool:
         """Wait until everything has been read; returns whether it has."""
         thread = self._thread
@@ -108,7 +117,7 @@ class Names:
         tables = dict.fromkeys(connection.tables, "table") | dict.fromkeys(connection.views, "view")
         before = self._catalogue
         # Tables can be completed before all of their columns have been read.
-        self._catalogue = Catalogue(tables, before.columns, before.all_columns)
+        self._catalogue = Catalogue(tables, before.columns, before.all_columns, is_read=True)
         columns: dict[str, Sequence[Column]] = {}
         owners: dict[str, list[str]] = {}
         for table in tables:
@@ -118,7 +127,7 @@ class Names:
             for column in listed:
                 owners.setdefault(column.name, []).append(table)
         where = {name: of[0] if len(of) == 1 else f"{len(of)} tables" for name, of in owners.items()}
-        self._catalogue = Catalogue(tables, columns, where)
+        self._catalogue = Catalogue(tables, columns, where, is_read=True)
 
 
 def read_columns(connection: Connection, table: str) -> Sequence[Column]:

@@ -175,12 +175,10 @@ def _settings(words: Sequence[str]) -> list[Candidate]:
     from bamquery.engine.settings import Settings  # noqa: PLC0415 (not before somebody sets one)
 
     if len(words) == 1:
-        return [
-            Candidate(f.name, f.name, f"{f.default}" if f.default is not None else "")
-            for f in fields(Settings)
-        ]
-    values = SETTING_VALUES.get(words[1].lower(), ())
-    return [Candidate(f" {value}" if words[-1] == "" else value, value) for value in values]
+        defaults = Settings()
+        named = {field.name: getattr(defaults, field.name) for field in fields(Settings)}
+        return [Candidate(name, name, "" if value is None else str(value)) for name, value in named.items()]
+    return [Candidate(value, value) for value in SETTING_VALUES.get(words[1].lower(), ())]
 
 
 SETTING_VALUES: Final = {
@@ -188,7 +186,9 @@ SETTING_VALUES: Final = {
     "reader": ("'auto'", "'mapped'", "'direct'"),
     "strategy": ("'auto'", "'stream'", "'vectors'", "'blocks'"),
     "verify_checksums": ("true", "false", "'all'"),
-    **dict.fromkeys(("zone_maps", "dynamic_filters", "allow_cpu", "progress"), ("true", "false")),
+    **dict.fromkeys(
+        ("zone_maps", "dynamic_filters", "allow_cpu", "progress", "profile_vectors"), ("true", "false")
+    ),
 }
 """What settings can be where that is not a number."""
 

@@ -150,9 +150,7 @@ def test_beginnings_come_before_parts_and_these_before_what_is_inside() -> None:
 
 
 def test_what_is_typed_need_not_be_right(completer: ShellCompleter) -> None:
-    text = (
-        "WITH a AS (SELECT * FROM trips t JOIN (zones z, 'f') ON t.x = (z.y) UNION ALL FROM x) , ) SELECT"
-    )
+    text = "WITH a AS (SELECT * FROM trips t JOIN (zones z, 'f') ON t.x = (z.y) UNION ALL FROM x) , ) SELECT"
     for place in range(len(text) + 1):
         offered(completer, f"{text[:place]}¦{text[place:]}")
         offered(completer, f"{text[:place]}¦")

@@ -95,7 +95,7 @@ def test_what_a_newcomer_tries(start: Start, columns: int) -> None:
     assert "first 40" not in shell.text
     # Stop a long query.
     shell.send(_ENDLESS + ENTER)
-    shell.wait(r"Running .*rows, cpu,")
+    shell.wait(r"Running .*rows, cpu")
     shell.send(CTRL_C)
     shell.wait(r"^cancelled after")
     shell.prompt()

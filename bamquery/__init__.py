@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         unregister,
         values,
     )
+    from bamquery.query_progress import QueryProgress
     from bamquery.relations.relation import Relation
     from bamquery.result import Result
 
@@ -79,6 +80,7 @@ __all__ = [
     "MemoryLimitError",
     "NvmeError",
     "QueryProfile",
+    "QueryProgress",
     "Relation",
     "Result",
     "SettingError",
@@ -146,6 +148,7 @@ _HOMES: Final = {
     "lit": "bamquery.expressions.expression",
     "when": "bamquery.expressions.expression",
     "fn": "bamquery.expressions.function_names",
+    "QueryProgress": "bamquery.query_progress",
     "Relation": "bamquery.relations.relation",
     "Result": "bamquery.result",
 }
@@ -170,3 +173,13 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """What users need; the rooms of the package are imported by their names."""
     return sorted(__all__)
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext bamquery` calls: `%bamquery` and `%%bamquery`, see `bamquery.notebook`."""
+    importlib.import_module("bamquery.notebook").load_ipython_extension(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What `%unload_ext bamquery` calls."""
+    importlib.import_module("bamquery.notebook").unload_ipython_extension(shell)

@@ -18,6 +18,7 @@ from bamquery.errors import BamQueryError, SqlError, within_depth
 from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold
 from bamquery.plan.nodes import Source
+from bamquery.progress.callbacks import Callback, ProgressCallback
 from bamquery.python_tables import caller_tables, python_source
 from bamquery.relations.relation import Relation
 from bamquery.session import Cancellation, Session
@@ -229,7 +230,7 @@ class Connection(ConnectionDuckdbNames):
             ConflictError: another writer changed the table meanwhile.
         """
         # Not before rows are loaded: a program that only asks would pay for it.
-        from bamquery.progress import progress_bar  # noqa: PLC0415
+        from bamquery.progress.bars import progress_bar  # noqa: PLC0415
         from bamquery.sql_frontend.binder_defaults import default_values  # noqa: PLC0415
         from bamquery.storage.ingest import ingest, open_source  # noqa: PLC0415
         from bamquery.storage.types import settle_nulls  # noqa: PLC0415
@@ -306,6 +307,28 @@ class Connection(ConnectionDuckdbNames):
         if self._ended:
             raise BamQueryError("the connection is closed: bamquery.connect() makes a new one")
         self._session.require_open()
+
+    # What runs.
+
+    def on_progress(self, callback: Callback, *, interval: float = 0.5) -> ProgressCallback:
+        """Call a function with the `QueryProgress` of each query that begins from now on, while it runs.
+
+        It is called from a background thread, one call at a time, first when the query has run for one
+        interval; not for one that is over by then, and not for `load`. It should be quick: other queries'
+        calls and bars wait for it. What it raises cancels the query, and is what the query raises.
+
+        Args:
+            callback: takes a `QueryProgress`.
+            interval: seconds between two calls for one query, 0.01 at least.
+
+        Returns:
+            What undoes it by its `remove()`, or as a context manager.
+
+        Raises:
+            TypeError: it is no function. ValueError: the interval is too short.
+        """
+        self._session.require_open()
+        return self._session.callbacks.add(callback, interval)
 
     # Its end.
 

@@ -19,6 +19,7 @@ from bamquery.output.csv_text import Punctuation, csv_lines
 from bamquery.output.json_text import json_values
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
+from bamquery.progress.watching import watched
 from bamquery.session import Session
 from bamquery.sql_frontend.file_options import CSV_MARKS
 from bamquery.whole_file import whole_file
@@ -45,7 +46,8 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
         session.run(plan) as result,
         whole_file(target, path) as file,
     ):
-        rows = _WRITERS[statement.format](result, result.schema, file, {"path": path, **options})
+        batches = watched(result, f"Writing {path}")
+        rows = _WRITERS[statement.format](batches, result.schema, file, {"path": path, **options})
     return rows, result.profile
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -30,7 +29,7 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         ExecutionError: an interval that is longer than Python's can be.
     """
     columns = [
-        _python_column(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)
+        python_values(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)
     ]
     return zip(*columns, strict=True)
 
@@ -39,7 +38,7 @@ def require_polars_types(fields: Sequence[Field]) -> None:
     """Refuse, before anything is read, what no polars frame can hold.
 
     Raises:
-        BamQueryError: an INTERVAL, or two columns of one name; says which.
+        BamQueryError: an INTERVAL; says which.
     """
     for field in fields:
         if pa.types.is_interval(field.type):
@@ -47,17 +46,17 @@ def require_polars_types(fields: Sequence[Field]) -> None:
                 f'column "{field.name}" is an INTERVAL, which polars has no type for: '
                 "cast it to VARCHAR, or take to_arrow()"
             )
-    for name, times in Counter(field.name for field in fields).items():
-        if times > 1:
-            raise BamQueryError(
-                f'{times} columns are called "{name}", and polars takes a name once: name them with AS'
-            )
 
 
-def _python_column(name: str, column: pa.Array[Any]) -> list[Any]:
+def python_values(name: str, column: pa.Array[Any]) -> list[Any]:
+    """One column's values; see `python_rows`.
+
+    Raises:
+        ExecutionError: as `python_rows`.
+    """
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _python_column(name, column.dictionary_decode())  # type: ignore[attr-defined]
+        return python_values(name, column.dictionary_decode())  # type: ignore[attr-defined]
     if pa.types.is_interval(kind):
         return _intervals(name, column)
     if kind == pa.decimal128(38, 0):

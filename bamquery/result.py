@@ -20,9 +20,10 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError, MemoryLimitError, within_depth
+from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, within_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
+from bamquery.query_progress import QueryProgress, RunningQuery
 
 
 class Result:
@@ -33,6 +34,7 @@ class Result:
     Attributes:
         schema: of every batch.
         profile: filled while batches are taken; final once there are no more.
+        running: the run as those see it who watch it.
     """
 
     def __init__(
@@ -62,10 +64,11 @@ class Result:
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
         self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
+        self.running = RunningQuery(self.operator, self.profile, self._context.cancelled)
         self._lock = threading.Lock()
         self._begun = False
         self._fields = plan.fields
-        self._start = partial(_run, self.operator, self._context, self.profile)
+        self._start = partial(_run, self.operator, self._context, self.profile, self.running)
         self._batches = self._start(partial(_to_arrow, device, plan.fields))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -79,7 +82,13 @@ class Result:
 
     def table(self) -> pa.Table:
         """All batches that have not been taken yet."""
-        return pa.Table.from_batches(list(self), self.schema)
+        with self.running.call():
+            batches = list(self)
+        return pa.Table.from_batches(batches, self.schema)
+
+    def progress(self) -> QueryProgress:
+        """How far it is, from any thread: before it begins, while it runs, or once it is over."""
+        return self.running.progress()
 
     def device_frame(self) -> tuple[Device[Any], Any]:
         """The device, and all rows as one frame in its memory; instead of batches, not after some.
@@ -94,7 +103,8 @@ class Result:
             self._begun = True
             self._batches.close()
             self._batches = self._start(_same)
-            frames = list(self._batches)
+            with self.running.call():
+                frames = list(self._batches)
         return device, device.concatenate([device.empty(self._fields), *frames])
 
     def cancel(self) -> None:
@@ -119,19 +129,26 @@ def _run(
     operator: Operator[Any],
     context: ExecutionContext[Any],
     profile: QueryProfile,
+    running: RunningQuery,
     convert: Callable[[Any], Any],
 ) -> Generator[Any, None, None]:
     # Not a method: a generator that knew its result would keep it, and the tables it reads, from being freed.
-    with within_depth(), context, closing(operator.frames(context)) as frames:
+    with within_depth(), running, context, closing(operator.frames(context)) as frames:
         while True:
             started = time.perf_counter()
             try:
-                with context.current():
-                    frame = next(frames, None)
-                if frame is None:
-                    return
-                rows = context.device.row_count(frame)
-                answer = convert(frame) if rows else None
+                with running.call():
+                    with context.current():
+                        frame = next(frames, None)
+                    running.raise_failure()
+                    if frame is None:
+                        running.finish()
+                        return
+                    rows = context.device.row_count(frame)
+                    answer = convert(frame) if rows else None
+            except CancelledError:
+                running.raise_failure()
+                raise
             except MemoryError as error:
                 raise _out_of_memory(error, context) from error
             finally:

@@ -16,6 +16,8 @@ from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, UnsupportedError, within_depth
 from bamquery.plan.nodes import Plan, Source
 from bamquery.plan.statements import Statement
+from bamquery.progress.callbacks import Callbacks
+from bamquery.progress.watching import watch
 from bamquery.result import Result
 from bamquery.statement_cache import StatementCache
 
@@ -89,6 +91,7 @@ class Session:
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
         self._closed = False
         self.statements: Final = StatementCache()
+        self.callbacks: Final = Callbacks()
 
     @property
     def settings(self) -> Settings:
@@ -189,6 +192,7 @@ class Session:
             why = [reason.message.partition("; SET ")[0] for reason in refusal.reasons]
             other, _ = open_device(_CPU)
             result = on(other, [*notes, *(f"device cpu, as allow_cpu is on: {reason}" for reason in why)])
+        watch(result, settings, self.callbacks)
         self.register(result)
         return result
 

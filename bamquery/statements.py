@@ -13,6 +13,7 @@ from bamquery.engine.units import human_bytes, plural
 from bamquery.errors import ConflictError
 from bamquery.naming import fold
 from bamquery.plan import nodes, statements
+from bamquery.progress.watching import watched
 from bamquery.relations.relation import Relation
 from bamquery.session import Session
 from bamquery.type_names import type_name
@@ -129,11 +130,8 @@ def _insert(session: Session, statement: statements.Insert) -> Relation:
 
 
 def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
-    from bamquery.progress import progress_bar, watched
-
-    bar = progress_bar(session.settings)
     with session.run(plan) as result:
-        for batch in watched(result, plan, f"Writing {writer.table}", bar):
+        for batch in watched(result, f"Writing {writer.table}"):
             columns = [
                 column if column.type == kind else column.cast(kind)
                 for column, kind in zip(batch.columns, writer.schema.types, strict=True)

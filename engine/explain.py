@@ -38,14 +38,18 @@ def explain_plan(root: Operator[Any], device: str, notes: Sequence[str] = ()) ->
     return "\n".join(lines)
 
 
-def explain_profile(profile: QueryProfile) -> str:
-    """The tree with what was measured."""
+def profile_lines(profile: QueryProfile) -> list[str]:
+    """The run as a whole: what it took, what it read, and what did not go as asked."""
     head = f"device {profile.device}, {human_seconds(profile.seconds)}, {plural(profile.rows, 'row')}"
     if profile.peak_memory:
         head += f", operators held {human_bytes(profile.peak_memory)}"
     if profile.spilled:
         head += f", wrote {human_bytes(profile.spilled)} to files that did not fit"
-    lines = [head, *io_lines(profile.io), *(f"note: {note}" for note in profile.notes)]
+    return [head, *io_lines(profile.io), *(f"note: {note}" for note in profile.notes)]
+
+
+def explain_profile(profile: QueryProfile) -> str:
+    """The tree with what was measured."""
 
     def details(one: OperatorProfile, operator: Operator[Any] | None) -> list[str]:
         if isinstance(one, ScanProfile):
@@ -54,8 +58,7 @@ def explain_profile(profile: QueryProfile) -> str:
             return [*scan_lines(one, one.verified), scanned, *table, *_queue_lines(one.queues)]
         return detail_lines(one)
 
-    lines += _tree(profile.root, None, _measured, details)
-    return "\n".join(lines)
+    return "\n".join([*profile_lines(profile), *_tree(profile.root, None, _measured, details)])
 
 
 def _measured(profile: OperatorProfile) -> str:

@@ -19,6 +19,8 @@ from bamquery.engine.units import ratio
 from bamquery.storage.block_reader import ReadCounters
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from bamquery.engine.queue_profile import QueueProfile
     from bamquery.engine.vector_map import VectorMap
 
@@ -116,6 +118,8 @@ class ColumnProfile:
     bytes_needed: int = 0
     """`rows_needed` in plain Arrow: values, null bits where there are any, offsets and bytes of strings."""
     counters: ReadCounters = field(default_factory=ReadCounters)
+    bytes_fetched: int = 0
+    """Of the bytes in `counters`, those of vectors and blocks that were fetched; the others streamed."""
     clock: ReadClock = field(default_factory=ReadClock)
     paths: Counter[str] = field(default_factory=Counter)
     """How bytes came to a GPU (`copy engine`, `zero-copy`, `queue pairs`), by reads; empty on the CPU."""
@@ -146,6 +150,7 @@ class ColumnProfile:
             "rows_needed": self.rows_needed,
             "bytes_needed": self.bytes_needed,
             "bytes_read": self.counters.bytes,
+            "bytes_fetched": self.bytes_fetched,
             "blocks_requested": self.counters.blocks,
             "commands": self.counters.commands,
             "amplification": self.amplification,
@@ -240,10 +245,27 @@ class FileScanProfile(OperatorProfile):
     """A scan of files that are not BamQuery's: their readers do not say what they read."""
 
     source: str = ""
+    rows_total: int | None = None
+    """Rows of the files; None where only reading them tells."""
+    rows_scanned: int = 0
+    """Rows that came from the reader, before conditions."""
+    bytes_total: int | None = None
+    """Size of the files as they are stored; None where there is none, as of a stream."""
+    bytes_scanned: int = 0
+    """How much of that size the rows stand for: not what was read of it."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
         return super().to_dict() | {"source": self.source, "io": "not counted"}
+
+
+@dataclass
+class SeriesProfile(OperatorProfile):
+    """The values of range() and generate_series()."""
+
+    rows_total: int = 0
+    rows_scanned: int = 0
+    """Values of the chunks that whoever wants rows is done with."""
 
 
 @dataclass(frozen=True)
@@ -334,6 +356,30 @@ class QueryProfile:
             readers=tuple(dict.fromkeys(scan.reader_path for scan in self.scans)),
             uncounted=tuple(p.source for p in self.root.walk() if isinstance(p, FileScanProfile)),
         )
+
+    def plot(self) -> Figure:
+        """Bytes by column (pruned, streamed, fetched) and time by operator, as a figure of matplotlib.
+
+        Raises:
+            BamQueryError: matplotlib is not installed.
+        """
+        from bamquery.engine.profile_plot import plot_profile  # noqa: PLC0415 (which needs this module)
+
+        return plot_profile(self)
+
+    def __str__(self) -> str:
+        """As EXPLAIN ANALYZE shows it."""
+        from bamquery.engine.explain import explain_profile  # noqa: PLC0415 (which needs this module)
+
+        return explain_profile(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        from bamquery.engine.explain_html import profile_html  # noqa: PLC0415 (which needs this module)
+
+        return profile_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able: what `bamquery taxi run` and others record."""

@@ -101,7 +101,7 @@ class Settings:
     statement_timeout: float | None = None
     """Seconds after which a running statement is cancelled; None: never."""
     progress: bool | None = None
-    """Whether long statements show a progress bar; None: on a terminal."""
+    """Whether long statements show a progress bar; None: on a terminal and in notebooks."""
 
     def with_value(self, name: str, value: object) -> Settings:
         """These settings with one changed; None restores the default.

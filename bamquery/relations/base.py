@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from bamquery.expressions.statement_builder import StatementBuilder, told_once
 from bamquery.naming import fold, suggestion, unique_names
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import Query, Statement
+from bamquery.query_progress import RunningQuery
 from bamquery.relations.definition import OTHER, SELF, Definition
 from bamquery.result import Result
 from bamquery.session import Session
@@ -23,6 +24,9 @@ from bamquery.views import View, inline
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
+
+PREVIEW_ROWS: Final = 20
+"""As many are shown of a relation, where nobody says how many."""
 
 
 class RelationBase:
@@ -56,6 +60,7 @@ class RelationBase:
         self._plan = plan
         self._optimized = optimized
         self._profile = profile
+        self._latest: RunningQuery | None = None
         self._cursor: Iterator[tuple[Any, ...]] | None = None
         self._lock = threading.Lock()
         self._name = name
@@ -95,6 +100,7 @@ class RelationBase:
         result = self._session.run(self._plan, self._optimized)
         if self.is_answer:  # otherwise what counts is the run that did the work
             self._profile = result.profile
+            self._latest = result.running
         return result
 
     @property

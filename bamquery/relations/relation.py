@@ -7,8 +7,10 @@ from bamquery.errors import BamQueryError, within_depth
 from bamquery.relations.combining import RelationPairs
 from bamquery.relations.duckdb_api.aggregates import RelationAggregates
 from bamquery.relations.duckdb_api.names import RelationDuckdbNames
+from bamquery.relations.explanation import Explanation
 from bamquery.relations.frames import RelationFrames
 from bamquery.relations.looking import RelationLooks
+from bamquery.relations.notebook_display import RelationNotebookDisplay
 from bamquery.relations.pickling import RelationPickling
 from bamquery.relations.rows import RelationRows
 from bamquery.relations.verbs import RelationVerbs
@@ -25,6 +27,7 @@ class Relation(
     RelationAggregates,
     RelationDuckdbNames,
     RelationPickling,
+    RelationNotebookDisplay,
 ):
     """What a SELECT answers, over the table versions of the moment it was written.
 
@@ -50,17 +53,20 @@ class Relation(
         return self._profile
 
     @within_depth()
-    def explain(self, *, analyze: bool = False) -> str:
-        """The physical plan with what each scan is expected to do; with `analyze` run, and as measured."""
+    def explain(self, *, analyze: bool = False) -> Explanation:
+        """The physical plan with what each scan is expected to do; with `analyze` run, and as measured.
+
+        A text, which notebooks show as a tree that folds.
+        """
         from bamquery.engine.explain import explain_plan, explain_profile  # noqa: PLC0415 (rarely asked for)
 
         if not analyze:
             result = self._session.run(self._plan, self._optimized)
-            return explain_plan(result.operator, result.profile.device, result.profile.notes)
-        with self.run() as result:
+            return Explanation(explain_plan(result.operator, result.profile.device, result.profile.notes))
+        with self.run() as result, result.running.call():
             for _ in result:
                 pass
-        return explain_profile(result.profile)
+        return Explanation(explain_profile(result.profile), result.profile)
 
     def __repr__(self) -> str:
         """The first rows as a table; only these are computed, as far as the query allows."""

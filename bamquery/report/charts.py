@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from bamquery.report.markup import element
+from bamquery.markup import element
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,22 +10,11 @@ import pyarrow as pa
 from bamquery import __version__
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.output.cells import is_number, texts
+from bamquery.output.row_table import ShownColumn, shown_columns
 from bamquery.relations.relation import Relation
-from bamquery.type_names import type_name
 
 ROWS: int = 20
 """Most rows of the answer that a page shows."""
-
-
-@dataclass(frozen=True)
-class ReportColumn:
-    """A column of the answer: its name, SQL type, whether numbers, and its first values as text."""
-
-    name: str
-    type: str
-    numeric: bool
-    values: tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -45,7 +33,7 @@ class ReportContent:
 
     sql: str
     profile: QueryProfile
-    answer: tuple[ReportColumn, ...]
+    answer: tuple[ShownColumn, ...]
     rows: int
     settings: Settings
     made: datetime
@@ -71,16 +59,4 @@ def run_for_report(relation: Relation, sql: str, settings: Settings) -> ReportCo
                 first.append(batch.slice(0, ROWS - rows))
             rows += batch.num_rows
     made = datetime.now(UTC).replace(microsecond=0)
-    return ReportContent(sql, result.profile, _columns(result.schema, first), rows, settings, made)
-
-
-def _columns(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> tuple[ReportColumn, ...]:
-    return tuple(
-        ReportColumn(
-            field.name,
-            type_name(field.type),
-            is_number(field.type),
-            tuple(value for batch in batches for value in texts(batch.column(place)).to_pylist()),
-        )
-        for place, field in enumerate(schema)
-    )
+    return ReportContent(sql, result.profile, shown_columns(result.schema, first), rows, settings, made)

@@ -9,18 +9,18 @@ from xml.etree import ElementTree as ET
 import pygments
 from pygments.lexers import SqlLexer
 
-from bamquery.engine.explain import detail_lines, scan_lines
-from bamquery.engine.profile import ColumnProfile, FileScanProfile, OperatorProfile, QueryProfile, ScanProfile
+from bamquery.engine.explain_html import operator_title, plan_tree
+from bamquery.engine.profile import ColumnProfile, QueryProfile, ScanProfile
 from bamquery.engine.units import human_bytes, human_count, human_rate, human_seconds, plural
 from bamquery.engine.vector_map import VectorMap
+from bamquery.markup import append, element
+from bamquery.output.row_table import row_table
 from bamquery.report.charts import Bar, bars
 from bamquery.report.content import ReportContent
-from bamquery.report.markup import append, element
 from bamquery.report.vector_strip import CELLS, LABELS, css_class, spoken, strip
 
 _UNKNOWN: Final = "–"
 _KINDS: Final = {"Keyword": "k", "Literal.String": "s", "Literal.Number": "n", "Comment": "c"}
-_LONGEST_VALUE: Final = 200
 
 
 def statement(content: ReportContent) -> ET.Element:
@@ -72,28 +72,19 @@ def notes(content: ReportContent) -> ET.Element | None:
 
 def answer(content: ReportContent) -> ET.Element:
     """The first rows."""
-    head = element("tr")
-    for column in content.answer:
-        name = element("th", column.name, element("small", column.type), class_=_alignment(column.numeric))
-        head.append(name)
-    body = element("tbody")
-    for row in range(content.shown):
-        line = element("tr")
-        for column in content.answer:
-            value = column.values[row]
-            text = element("em", "NULL") if value is None else _cut(value)
-            line.append(element("td", text, class_=_alignment(column.numeric)))
-        body.append(line)
     more = f"the first {content.shown} of {plural(content.rows, 'row')}"
     caption = plural(content.rows, "row") if content.shown == content.rows else more
-    table = element("table", element("thead", head), body, class_="answer")
-    return element("div", element("div", table, class_="scroll"), element("p", caption, class_="caption"))
+    return element("div", row_table(content.answer), element("p", caption, class_="caption"))
 
 
 def operator_times(profile: QueryProfile) -> ET.Element:
     """Seconds spent in each operator without its children, in the order of the plan."""
     lines = [
-        Bar(_title(one), (("time", one.seconds),), f"{human_seconds(one.seconds)}, {plural(one.rows, 'row')}")
+        Bar(
+            operator_title(one),
+            (("time", one.seconds),),
+            f"{human_seconds(one.seconds)}, {plural(one.rows, 'row')}",
+        )
         for one in profile.root.walk()
     ]
     return bars(lines)
@@ -101,7 +92,7 @@ def operator_times(profile: QueryProfile) -> ET.Element:
 
 def plan(profile: QueryProfile) -> ET.Element:
     """The tree of operators, each with what it says of itself."""
-    return element("ul", _branch(profile.root), class_="plan")
+    return plan_tree(profile)
 
 
 def column_bytes(profile: QueryProfile) -> ET.Element | None:
@@ -166,53 +157,6 @@ def _vector_map(scan: ScanProfile, found: VectorMap) -> ET.Element:
     return section
 
 
-def _branch(profile: OperatorProfile) -> ET.Element:
-    figures = f"{plural(profile.rows, 'row')}, {human_seconds(profile.seconds)}"
-    summary = element("summary", element("b", _title(profile)), element("span", figures, class_="figure"))
-    details = element("details", summary, open="")
-    for line in _details(profile):
-        details.append(element("p", line))
-    if isinstance(profile, ScanProfile) and profile.columns:
-        details.append(_column_table(profile))
-    item = element("li", details)
-    if profile.children:
-        item.append(element("ul", *(_branch(child) for child in profile.children)))
-    return item
-
-
-def _details(profile: OperatorProfile) -> list[str]:
-    if isinstance(profile, ScanProfile):
-        scanned = f"scanned {profile.rows_scanned:,} of {plural(profile.rows_total, 'row')}"
-        return [*scan_lines(profile, profile.verified), scanned]
-    return detail_lines(profile)
-
-
-def _column_table(scan: ScanProfile) -> ET.Element:
-    titles = (
-        *("column", "role", "strategy", "pruned", "read", "of vectors", "needed", "bytes read"),
-        *("amplification", "commands", "paths"),
-    )
-    head = element("tr", *(element("th", title) for title in titles))
-    body = element("tbody")
-    for column in scan.columns.values():
-        amplification = column.amplification
-        cells = (
-            *(column.name, column.role, column.strategy or _UNKNOWN),
-            *(f"{column.vectors_pruned:,}", f"{column.vectors_read:,}", f"{column.vectors_total:,}"),
-            *(human_bytes(column.bytes_needed), human_bytes(column.counters.bytes)),
-            _UNKNOWN if amplification is None else f"{amplification:.2f}",
-            *(f"{column.counters.commands:,}", ", ".join(column.paths) or _UNKNOWN),
-        )
-        body.append(element("tr", *(element("td", cell) for cell in cells)))
-    return element("div", element("table", element("thead", head), body), class_="scroll")
-
-
-def _title(profile: OperatorProfile) -> str:
-    if isinstance(profile, ScanProfile | FileScanProfile):
-        return f"{profile.name} {profile.source}"
-    return profile.name
-
-
 def _way(column: ColumnProfile) -> str:
     """The class of the way that most reads took."""
     ways = {
@@ -227,11 +171,3 @@ def _read_figure(column: ColumnProfile) -> str:
     strategy = f" by {column.strategy}" if column.strategy else ""
     ratio = "" if column.amplification is None else f", {column.amplification:.2f} ×"
     return f"{human_bytes(column.counters.bytes)} read{strategy}{ratio}"
-
-
-def _alignment(numeric: bool) -> str | None:
-    return "number" if numeric else None
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

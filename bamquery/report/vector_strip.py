@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.units import plural
 from bamquery.engine.vector_map import FragmentVectors, VectorState
-from bamquery.report.markup import element
+from bamquery.markup import element
 
 CELLS: Final = 480
 """Most cells of a strip."""

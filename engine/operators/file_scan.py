@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Generic
 
 import pyarrow as pa
@@ -26,8 +26,15 @@ class FileScan(Operator[Frame], Generic[Frame]):
         shown = {"columns": ", ".join(files.schema.field(column).name for column in scan.columns)}
         if scan.predicates:
             shown["filter"] = " AND ".join(map(format_expression, scan.predicates))
-        super().__init__(scan.fields, (), FileScanProfile("File scan", shown, source=files.name))
         self._source = files.source
+        self._position = FileScanProfile(
+            "File scan",
+            shown,
+            source=files.name,
+            rows_total=files.source.total_rows,
+            bytes_total=files.source.total_bytes,
+        )
+        super().__init__(scan.fields, (), self._position)
         self._wanted = sorted({*scan.columns, *referenced_columns(*scan.predicates)})
         self._outputs = [self._wanted.index(column) for column in scan.columns]
         self._predicate = rebase(conjunction(scan.predicates), self._wanted) if scan.predicates else None
@@ -42,11 +49,22 @@ class FileScan(Operator[Frame], Generic[Frame]):
             return context.device.select(frame, self._outputs)
 
         names = [self._source.schema.field(column).name for column in self._wanted]
-        batches = self._source.batches(names)
+        batches = self._counted(names)
         frames = ordered_map(context, read, batches, threads=context.settings.effective_threads)
         try:
             yield from frames
         finally:
             frames.close()
+            batches.close()
+
+    def _counted(self, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+        """The source's batches; the profile says how many rows and bytes they are."""
+        batches = self._source.batches(names)
+        try:
+            for batch in batches:
+                self._position.rows_scanned += batch.num_rows
+                self._position.bytes_scanned = self._source.bytes_read
+                yield batch
+        finally:
             if isinstance(batches, Generator):
                 batches.close()

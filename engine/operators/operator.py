@@ -24,11 +24,13 @@ class Operator(ABC, Generic[Frame]):
         fields: columns of its frames, in order.
         children: where its rows come from.
         reservations: parts of `memory_limit` that it asks for.
+        repeats: whether what is below it runs any number of times.
         profile: filled while it runs; `seconds` is the time spent here, children left out, waiting for
             its own worker threads included.
     """
 
     reservations = 0
+    repeats = False
 
     def __init__(
         self, fields: tuple[Field, ...], children: tuple[Operator[Frame], ...], profile: OperatorProfile

@@ -38,6 +38,8 @@ class Recursion(Operator[Frame], Generic[Frame]):
         fields: of both parts.
     """
 
+    repeats = True
+
     def __init__(
         self,
         first: Operator[Frame],

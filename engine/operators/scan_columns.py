@@ -113,6 +113,8 @@ class ColumnReads(Generic[Frame]):
                 _count_strategy(figures, strategy)
                 figures.vectors_read += len(vectors)
                 figures.counters += counters
+                if strategy is not Strategy.STREAM:
+                    figures.bytes_fetched += counters.bytes
                 if selected:
                     figures.rows_needed += looked_at
                     figures.bytes_needed += needed

@@ -13,7 +13,7 @@ from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.scan_chunks import ChunkLimits
 from bamquery.engine.operators.scan_selection import rows_without_columns
 from bamquery.engine.parallel import ordered_map
-from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.profile import SeriesProfile
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 from bamquery.plan.series import Series
@@ -30,7 +30,8 @@ class SeriesScan(Operator[Frame], Generic[Frame]):
         details: dict[str, object] = {"function": series.name, "values": series.rows}
         if scan.predicates:
             details["where"] = " AND ".join(map(format_expression, scan.predicates))
-        super().__init__(scan.fields, (), OperatorProfile("Series", details))
+        self._position = SeriesProfile("Series", details, rows_total=series.rows)
+        super().__init__(scan.fields, (), self._position)
         self._series = series
         self._columns = scan.columns
         self._predicates = scan.predicates
@@ -38,10 +39,10 @@ class SeriesScan(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a chunk."""
 
-        def compute(chunk: tuple[int, int]) -> Frame:
+        def compute(chunk: tuple[int, int]) -> tuple[int, Frame]:
             start, stop = chunk
             if not self._columns and not self._predicates:
-                return context.device.from_arrow(rows_without_columns(stop - start))
+                return stop, context.device.from_arrow(rows_without_columns(stop - start))
             numbers: Any = self._series.values(start, stop)
             values: Any = pa.Array.from_buffers(
                 self._series.type, len(numbers), [None, pa.py_buffer(numbers)]
@@ -49,11 +50,14 @@ class SeriesScan(Operator[Frame], Generic[Frame]):
             frame = context.device.from_arrow(pa.record_batch([values], [self._series.name]))
             for predicate in self._predicates:
                 frame = context.device.filter(frame, predicate)
-            return context.device.select(frame, self._columns)
+            return stop, context.device.select(frame, self._columns)
 
         frames = ordered_map(context, compute, self._chunks(ChunkLimits.of_threads(context.memory.share)))
         try:
-            yield from frames
+            for stop, frame in frames:
+                yield frame
+                del frame  # not held while the next one is computed
+                self._position.rows_scanned = stop
         finally:
             frames.close()
 

@@ -125,6 +125,8 @@ def _add_tallies(
 def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: Board) -> None:
     pieces = len(rows.pieces)
     figures.counters += read.counters
+    if read.strategy is not Strategy.STREAM:
+        figures.bytes_fetched += read.counters.bytes
     figures.paths[read.path] += 1
     if read.in_parts:
         parts = sum(-(-piece.rows // PART_ROWS) for piece in rows.pieces)

@@ -19,7 +19,7 @@ def relation() -> bamquery.Relation:
     return connection.sql("SELECT x FROM t WHERE x >= 10 ORDER BY x")
 
 
-@pytest.mark.parametrize("method", ["to_cudf", "to_cupy", "to_torch"])
+@pytest.mark.parametrize("method", ["to_cudf", "to_cupy"])
 def test_on_the_cpu_it_says_what_to_take_instead(relation: bamquery.Relation, method: str) -> None:
     message = rf"{method}\(\) needs a query that runs on a GPU, and this one runs on cpu.*to_arrow\(\)"
     with pytest.raises(BamQueryError, match=message):

@@ -151,9 +151,19 @@ def test_fetching(con: bamquery.Connection) -> None:
     assert relation.fetchall() == [(i,) for i in range(4, 10)]
     assert relation.fetchall() == [(i,) for i in range(10)]
     assert relation.fetchmany(20) == [(i,) for i in range(10)]
-    assert relation.fetchone() is None
-    assert relation.fetchone() == (0,)
+    for _ in range(2):
+        assert relation.fetchone() is None
+        assert relation.fetchmany(3) == []
+    assert relation.fetchall() == []
     assert relation.fetchmany(0) == []
+    assert relation.fetchone() == (0,)
+
+
+def test_fetching_what_fails_is_no_end(con: bamquery.Connection) -> None:
+    relation = con.sql("SELECT CAST(x::VARCHAR || 'a' AS INTEGER) FROM range(3) r(x)")
+    for _ in range(2):
+        with pytest.raises(bamquery.ExecutionError):
+            relation.fetchone()
 
 
 def test_python_values(con: bamquery.Connection) -> None:
@@ -267,7 +277,8 @@ def test_a_preview_of_what_fails_is_the_error(con: bamquery.Connection) -> None:
         (lambda r: r.aggregate("sum(i)", by="i HAVING true"), SqlError, "syntax error"),
         (lambda r: r.aggregate("sum(i)", by=5), TypeError, "by is SQL in a str or a list"),
         (lambda r: r.project("INTERVAL 1 DAY AS d").to_polars(), BamQueryError, 'column "d" is an INTERVAL'),
-        (lambda r: r.project("i", "i").to_polars(), BamQueryError, '2 columns are called "i"'),
+        (lambda r: r.to_batches(rows=0), ValueError, "rows is 1 or more"),
+        (lambda r: r.to_batches(rows="2"), TypeError, "rows is a whole number"),
     ],
 )
 def test_arguments_that_make_no_sense(call, kind, message):

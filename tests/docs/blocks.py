@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RUN = {"python", "sql", "sh"}
+RUN = {"python", "ipython", "sql", "sh"}
 SHOWN = {"text", "json", "html", "csv"}
 """Drawings and outputs, which nobody could run."""
 

@@ -10,10 +10,12 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import bamquery
 from bamquery.command_line import main
@@ -88,6 +90,11 @@ def run(block: Block, namespace: dict[str, Any]) -> None:
         # Errors show the page and its line.
         code = compile("\n" * block.line + block.text, str(REPOSITORY / block.page), "exec")
         exec(code, namespace)
+    elif block.language == "ipython":
+        shell = InteractiveShell(user_ns=namespace)
+        with ExitStack() as ends:
+            ends.callback(shell.history_manager.end_session)
+            shell.run_cell(block.text).raise_error()
     elif block.language == "sql":
         with bamquery.connect("taxi.bq") as connection:
             for relation in connection.statements(block.text):

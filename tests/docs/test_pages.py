@@ -39,5 +39,5 @@ def test_every_setting_is_there_with_its_default() -> None:
         shown = said[field.name]
         if field.default is None:
             continue  # what it stands for depends on the machine: said in words
-        expected = {True: "on", False: "off"}.get(field.default, str(field.default))  # type: ignore[call-overload]
+        expected = {True: "on", False: "off", (): "none"}.get(field.default, str(field.default))  # type: ignore[call-overload]
         assert shown.strip("`") == expected, field.name

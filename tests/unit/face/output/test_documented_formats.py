@@ -17,7 +17,7 @@ QUERY = "SELECT 1 AS n, NULL AS nothing, 'a|b' AS word"
 @pytest.mark.parametrize("kind", ["table", "box", "line", "csv", "jsonl", "markdown", "insert"])
 def test_an_example(run: Run, kind: str) -> None:
     written = re.sub(r"\(\d.*s\)", "(3.2 ms)", run("--format", kind, "-c", QUERY).stdout)
-    assert f"```\n{written}```" in PAGE
+    assert f"```text\n{written}```" in PAGE
 
 
 def test_the_error(run: Run, tmp_path: Path) -> None:

@@ -41,10 +41,9 @@ def run() -> None:
     sys.unraisablehook = _raise_again
     status = main(sys.argv[1:])
     if status == INTERRUPTED:
-        from bamquery.engine.cancellation import calls_left  # noqa: PLC0415
-
-        if calls_left():  # for which the interpreter would wait; all files are closed, and output is flushed
-            _leave(status)
+        # All files are closed. Python's own end would wait for calls that the query has left behind, and
+        # where Ctrl-C came in the middle of an import it ends by a signal instead of this status.
+        _leave(status)
     sys.exit(status)
 
 

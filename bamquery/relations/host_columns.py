@@ -12,8 +12,8 @@ from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.cpu.casts.to_text import from_date
 from bamquery.engine.time_units import units_per_day
 from bamquery.errors import ExecutionError
-from bamquery.relations.frame_choices import Decimals, HugeInts
 from bamquery.python_values import python_values
+from bamquery.relations.frame_choices import Decimals, HugeInts
 
 HUGEINT: Final = pa.decimal128(38, 0)
 _INSTANT: Final = pa.timestamp("us")

@@ -9,6 +9,8 @@ import pytest
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
+import bamquery
+
 
 class Cells:
     """Runs cells; `shown` are the bundles they displayed, `result` what the last one answered."""
@@ -40,7 +42,8 @@ class Cells:
 
 @pytest.fixture
 def cells() -> Iterator[Cells]:
-    """A shell with the extension."""
+    """A shell with the extension; the module's connection is the test's own."""
+    bamquery.default_connection().close()
     shell = InteractiveShell.instance(display_pub_class=CapturingDisplayPublisher)
     shell.history_manager.enabled = False
     try:
@@ -49,5 +52,6 @@ def cells() -> Iterator[Cells]:
         yield made
         made.run("%unload_ext bamquery")
     finally:
+        bamquery.default_connection().close()
         shell.history_manager.end_session()
         InteractiveShell.clear_instance()

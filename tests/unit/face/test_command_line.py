@@ -323,7 +323,9 @@ def test_a_full_disk_behind_standard_output(filled: Path) -> None:
 def test_an_output_for_a_shell_is_told_what_to_do() -> None:
     leader, follower = os.openpty()
     try:
-        done = subprocess.run(command(["db", "--output", "x"]), stdin=follower, capture_output=True, text=True)
+        done = subprocess.run(
+            command(["db", "--output", "x"]), stdin=follower, capture_output=True, text=True
+        )
     finally:
         os.close(leader)
         os.close(follower)

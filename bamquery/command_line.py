@@ -87,7 +87,9 @@ def query(arguments: Sequence[str]) -> int:
     if not asked.scripts and sys.stdin is None:
         parser_error('standard input is closed: pass SQL with -c "..."')
     settings: dict[str, Any] = dict(asked.settings)
-    if not asked.scripts and asked.output is None and sys.stdin.isatty():
+    if not asked.scripts and sys.stdin.isatty():
+        if asked.output is not None:
+            parser_error("--output needs -c, -f or standard input; in the shell, .output FILE does it")
         from bamquery.shell.start import run_shell  # noqa: PLC0415 (not for scripts)
 
         collect_garbage()

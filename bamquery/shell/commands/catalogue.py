@@ -67,7 +67,7 @@ def _existing(shell: Shell, name: str) -> str:
 
 def _schema(shell: Shell, words: Words) -> None:
     shell.opening.connection()
-    from bamquery.shell.dumped import dumped  # noqa: PLC0415 (it imports the engine)
+    from bamquery.shell.commands.dumped import dumped  # noqa: PLC0415 (it imports the engine)
 
     text = dumped(shell.connection, words.listed, rows=False).decode()
     shell.show(text.rstrip("\n") or "there is no table or view: CREATE TABLE or .import makes one")

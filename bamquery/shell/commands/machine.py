@@ -42,7 +42,7 @@ def _settings(shell: Shell, words: Words) -> bool:
 def _cache(shell: Shell, words: Words) -> None:
     words.none()
     profile = shell.answers.profile
-    from bamquery.shell.cache_report import cache_lines  # noqa: PLC0415 (it imports the engine)
+    from bamquery.shell.commands.cache_report import cache_lines  # noqa: PLC0415 (it imports the engine)
 
     for line in cache_lines(profile):
         shell.console.out(line)

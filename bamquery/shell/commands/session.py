@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from bamquery.errors import BamQueryError
 from bamquery.naming import suggestion
 from bamquery.shell.commands.command import SWITCH, Command, UsageError, Words, choice, switch
-from bamquery.shell.help import command_help, function_help, overview
+from bamquery.shell.commands.help import command_help, function_help, overview
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell

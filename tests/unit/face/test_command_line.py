@@ -320,15 +320,17 @@ def test_a_full_disk_behind_standard_output(filled: Path) -> None:
     assert done.stderr == "bamquery: cannot write the output: No space left on device\n"
 
 
-def test_a_terminal_without_sql_is_told_what_to_do() -> None:
+def test_an_output_for_a_shell_is_told_what_to_do() -> None:
     leader, follower = os.openpty()
     try:
-        done = subprocess.run(command(["db"]), stdin=follower, capture_output=True, text=True)
+        done = subprocess.run(
+            command(["db", "--output", "x"]), stdin=follower, capture_output=True, text=True
+        )
     finally:
         os.close(leader)
         os.close(follower)
     assert done.returncode == 2
-    assert "-c" in done.stderr
+    assert "in the shell, .output FILE" in done.stderr
 
 
 @pytest.fixture(scope="module")

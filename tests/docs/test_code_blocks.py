@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import bamquery
 from bamquery.command_line import main
 from tests.docs.blocks import REPOSITORY, RUN, SHOWN, Block, blocks, pages
 
+_SHELL = "__shell__"
 PAGES = [page for page in pages() if blocks(page)]
 
 
@@ -73,6 +73,8 @@ def test_blocks_run(page: Path, folder: Path, device_name: str) -> None:
             else:
                 run(block, namespace)
     finally:
+        if _SHELL in namespace:
+            namespace.pop(_SHELL).history_manager.end_session()
         for value in list(namespace.values()):
             if isinstance(value, bamquery.Connection):
                 value.close()
@@ -91,10 +93,10 @@ def run(block: Block, namespace: dict[str, Any]) -> None:
         code = compile("\n" * block.line + block.text, str(REPOSITORY / block.page), "exec")
         exec(code, namespace)
     elif block.language == "ipython":
-        shell = InteractiveShell(user_ns=namespace)
-        with ExitStack() as ends:
-            ends.callback(shell.history_manager.end_session)
-            shell.run_cell(block.text).raise_error()
+        if _SHELL not in namespace:
+            namespace[_SHELL] = InteractiveShell(user_ns=namespace)
+        shell = namespace[_SHELL]
+        shell.run_cell(block.text).raise_error()
     elif block.language == "sql":
         with bamquery.connect("taxi.bq") as connection:
             for relation in connection.statements(block.text):

@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu)
 
-.PHONY: demo test test-slow test-torch random-queries lint format build check-tools clean
+.PHONY: demo test test-slow test-torch random-queries lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -46,6 +46,10 @@ format: $(VENV)/.installed-test ## apply what lint checks
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(FORMATTED)
 
+docs: $(VENV)/.installed-docs ## the site, in build/site; then that its pages ask for nothing from outside
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python -m pytest -q tests/docs/test_site.py --site build/site
+
 build: $(VENV)/.installed-test ## the extension, rebuilt where its sources changed
 
 check-tools:
@@ -61,6 +65,10 @@ $(BIN)/python: | check-tools
 $(VENV)/.installed-test: $(NATIVE) | $(BIN)/python
 	CXX=$(CXX) $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test,lint,bench]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $(VENV)/stubs $(STUBS)
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 $(VENV)/.installed-demo: $(NATIVE) | $(BIN)/python

@@ -65,6 +65,7 @@ class Arguments:
         display: how to show answers.
         output: the file to write them to, or None.
         settings: by name, as text.
+        keep_history: whether the shell writes down what is typed.
     """
 
     database: str
@@ -72,6 +73,7 @@ class Arguments:
     display: DisplayOptions
     output: str | None
     settings: dict[str, str]
+    keep_history: bool
 
 
 class Parser(argparse.ArgumentParser):
@@ -110,7 +112,8 @@ def parse_arguments(arguments: Sequence[str], subcommands: Sequence[str]) -> Arg
     scripts = tuple(options.scripts or ())
     if sum(script.path == STANDARD_INPUT for script in scripts) > 1:
         parser.error("-f - is standard input, which can be read once")
-    return Arguments(options.database, scripts, _display(parser, options), options.output, settings)
+    display = _display(parser, options)
+    return Arguments(options.database, scripts, display, options.output, settings, options.keep_history)
 
 
 def parser_error(message: str) -> NoReturn:
@@ -174,7 +177,7 @@ def _parser() -> Parser:
         default=":memory:",
         help="the database's folder; without it a temporary one",
     )
-    run = parser.add_argument_group("what to run (standard input where nothing is said)")
+    run = parser.add_argument_group("what to run (where nothing is said: a shell, or standard input)")
     run.add_argument(
         "-c",
         metavar="SQL",
@@ -227,6 +230,12 @@ def _parser() -> Parser:
         action="append",
         default=[],
         help="a setting, such as memory_limit=2GiB; may be given again",
+    )
+    others.add_argument(
+        "--no-history",
+        dest="keep_history",
+        action="store_false",
+        help="do not write down what is typed into the shell",
     )
     others.add_argument("--version", action="version", version=f"bamquery {__version__}")
     return parser

@@ -41,10 +41,9 @@ def run() -> None:
     sys.unraisablehook = _raise_again
     status = main(sys.argv[1:])
     if status == INTERRUPTED:
-        from bamquery.engine.cancellation import calls_left  # noqa: PLC0415
-
-        if calls_left():  # for which the interpreter would wait; all files are closed, and output is flushed
-            _leave(status)
+        # All files are closed. Python's own end would wait for calls that the query has left behind, and
+        # where Ctrl-C came in the middle of an import it ends by a signal instead of this status.
+        _leave(status)
     sys.exit(status)
 
 
@@ -87,8 +86,12 @@ def query(arguments: Sequence[str]) -> int:
     asked = parse_arguments(arguments, list(_SUBCOMMANDS))
     if not asked.scripts and sys.stdin is None:
         parser_error('standard input is closed: pass SQL with -c "..."')
-    if not asked.scripts and sys.stdin.isatty():
-        parser_error('there is no interactive shell yet: pass SQL with -c "..." or on standard input')
+    settings: dict[str, Any] = dict(asked.settings)
+    if not asked.scripts and asked.output is None and sys.stdin.isatty():
+        from bamquery.shell.start import run_shell  # noqa: PLC0415 (not for scripts)
+
+        collect_garbage()
+        return run_shell(asked.database, settings, asked.display, keep_history=asked.keep_history)
     # All of them before the first is run: a file that is not there should not stop work halfway.
     texts = [_text(script) for script in asked.scripts or [Script(path=STANDARD_INPUT)]]
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
@@ -100,7 +103,6 @@ def query(arguments: Sequence[str]) -> int:
     collect_garbage()
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
-    settings: dict[str, Any] = dict(asked.settings)
     with (
         open_connection(asked.database, None, settings) as connection,
         open_output(asked.display, asked.output) as output,

@@ -96,7 +96,7 @@ class Connection(ConnectionDuckdbNames):
     A context manager.
 
     Attributes:
-        created: whether the database was made when it was opened.
+        created: whether the database was made when it was opened; False of `:memory:`.
     """
 
     def __init__(self, session: Session, *, created: bool = False, is_cursor: bool = False) -> None:

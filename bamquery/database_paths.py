@@ -18,7 +18,7 @@ _SHORTEST: Final = 4
 
 
 def resolved(path: str | os.PathLike[str], create: bool | None) -> tuple[str | Path, bool]:
-    """The folder to open, `~` expanded, and whether a database is to be made there.
+    """The folder to open, `~` expanded, and whether a database that stays is to be made there.
 
     Args:
         path: as the user names it, or `:memory:`.
@@ -33,7 +33,7 @@ def resolved(path: str | os.PathLike[str], create: bool | None) -> tuple[str | P
     if not isinstance(text, str):
         raise TypeError(f"path is a str or a pathlib.Path, not {type(path).__name__}")
     if text == MEMORY:
-        return text, True
+        return text, False  # made anew each time, which nobody need be told
     if not text:
         raise StorageError("the path is empty: name the database's folder, or . for this one")
     folder = Path(os.path.expanduser(text)).absolute()

@@ -43,7 +43,7 @@ def dump_database(path: str, names: Sequence[str], output: str | None) -> None:
         session.close()
 
 
-def write_dump(session: Session, names: Sequence[str], out: BinaryIO) -> None:
+def write_dump(session: Session, names: Sequence[str], out: BinaryIO, *, rows: bool = True) -> None:
     """Write statements that make these tables and views again, in an order in which they can be run.
 
     The tables are those of one moment, and no rows but those of one statement are in memory. A view that
@@ -53,6 +53,7 @@ def write_dump(session: Session, names: Sequence[str], out: BinaryIO) -> None:
         session: of the database.
         names: tables and views; all of them where there is none.
         out: gets UTF-8.
+        rows: whether tables are filled, too.
 
     Raises:
         CatalogError: nothing has one of the names; suggests the nearest.
@@ -61,6 +62,8 @@ def write_dump(session: Session, names: Sequence[str], out: BinaryIO) -> None:
     sources = {name: _held(session, name) for name in tables}
     for name, (table, plan) in sources.items():
         out.write(f"{_create_table(name, table)}\n".encode())
+        if not rows:
+            continue
         with session.run(plan) as result:
             write_inserts(small_batches(result), result.schema, out, DisplayOptions(table_name=name))
     for name, view in _by_dependency(views):

@@ -79,8 +79,3 @@ def interruptible(function: Callable[..., Answer], *arguments: Any) -> Answer:
     while not wait([outcome], _PATIENCE).done:
         check_cancelled()
     return outcome.result()
-
-
-def calls_left() -> bool:
-    """Whether a call of a cancelled query has not come to its end; that of the process would wait for it."""
-    return any(isinstance(thread, _Call) for thread in threading.enumerate())

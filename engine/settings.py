@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict
@@ -55,6 +55,11 @@ class SettingValues(TypedDict, total=False):
     allow_cpu: bool | None
     progress: bool | None
     profile_vectors: bool | None
+    enable_external_access: bool | None
+    allowed_directories: str | Sequence[str] | None
+    allowed_paths: str | Sequence[str] | None
+    lock_configuration: bool | None
+    statement_timeout: float | str | None
 
 
 @dataclass(frozen=True, slots=True)

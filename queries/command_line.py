@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from bamquery.errors import IngestError
 from bamquery.queries import arguments
 from bamquery.queries.baselines import BASELINES
 from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
@@ -53,7 +54,10 @@ def _parser() -> argparse.ArgumentParser:
 def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.description = "Load Parquet, Arrow and CSV files of the TLC, all of them in one commit."
     parser.add_argument("database", metavar="DB", type=Path, help="the database's folder, made if missing")
-    parser.add_argument("files", metavar="FILE", nargs="+", help="paths or patterns")
+    parser.add_argument("files", metavar="FILE", nargs="*", help="paths or patterns")
+    parser.add_argument(
+        "--sample", action="store_true", help="load the 212,000 real trips that ship with the package"
+    )
     parser.add_argument("--table", default="trips", help="table to add to (trips)")
     parser.add_argument("--replace", action="store_true", help="begin the table anew")
     parser.add_argument("--rejects", metavar="CSV", type=Path, help="write rows to it that cannot be read")
@@ -66,6 +70,7 @@ def _load(options: argparse.Namespace) -> int:
     from rich.text import Text  # noqa: PLC0415
 
     from bamquery.queries.loader import FileReport, load  # noqa: PLC0415
+    from bamquery.queries.sample import trip_files  # noqa: PLC0415
     from bamquery.queries.zones import load_zones  # noqa: PLC0415
     from bamquery.storage.database import Database  # noqa: PLC0415
     from bamquery.storage.ingest.paths import expand  # noqa: PLC0415
@@ -85,13 +90,16 @@ def _load(options: argparse.Namespace) -> int:
             rest = "are in the file of rejects" if options.rejects else "--rejects FILE writes them all"
             console.print(Text(f"  … {rest}", style="dim"))
 
+    files = [*options.files, *(map(str, trip_files()) if options.sample else ())]
+    if not files:
+        raise IngestError("name the TLC's files, or pass --sample for those that ship with the package")
     # Before the database: a path that is wrong leaves no new, empty one behind.
-    expand(options.files)
+    expand(files)
     if options.zones is not None:
         expand(options.zones)
     with Database.open(options.database) as database:
         report = load(
-            database, options.files, table=options.table, replace=options.replace, rejects=options.rejects
+            database, files, table=options.table, replace=options.replace, rejects=options.rejects
         )
         load_zones(database, options.zones)
     for file in report.files:

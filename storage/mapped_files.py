@@ -99,6 +99,11 @@ class MappedFiles:
                 mapped.file.close()
             self._shrink()
 
+    def usage(self) -> tuple[int, int]:
+        """How many files are mapped, and about how many bytes of them were read."""
+        with self._lock:
+            return len(self._maps), sum(mapped.bytes for mapped in self._maps.values())
+
     def forget(self, folder: Path) -> None:
         """Keep no maps of the files below a folder."""
         with self._lock:

@@ -207,6 +207,11 @@ class ConnectionSources(ConnectionBase):
 
     def _object(self, what: Any) -> Relation:
         self._session.require_open()
+        if isinstance(what, (str, os.PathLike, list, tuple)):
+            raise TypeError(
+                f"this takes an object that has rows, not {type(what).__name__}: read_parquet() and its like "
+                "take paths, values() and from_dicts() rows"
+            )
         return self._scan(python_source(self._session, type(what).__name__, what))
 
 

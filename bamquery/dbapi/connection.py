@@ -23,11 +23,19 @@ if TYPE_CHECKING:
 _NO_TABLES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: object) -> Connection:
+def connect(
+    path: str | Path = ":memory:",
+    *,
+    create: bool | None = None,
+    device: str = "auto",
+    **settings: object,
+) -> Connection:
     """Open a database folder, made if there is none; as `bamquery.connect`.
 
     Args:
         path: the folder; `:memory:` is a temporary one that goes with the connection.
+        create: True makes a database where there is none, False never does; None does unless the name looks
+            like a slip for that of a database beside it.
         device: `auto`, `cpu` or `cuda:<n>`.
         settings: others by name; docs/python.md lists them.
 
@@ -36,7 +44,7 @@ def connect(path: str | Path = ":memory:", *, device: str = "auto", **settings: 
         OperationalError: the path is something else, or cannot be made a database.
     """
     with pep_errors():
-        return Connection(open_connection(path, None, {"device": device, **settings}))
+        return Connection(open_connection(path, create, {"device": device, **settings}))
 
 
 class Connection:

@@ -51,8 +51,8 @@ _SCHEMAS: Final[Mapping[str, pa.Schema]] = MappingProxyType(
 
 
 def catalog_name(statements: Statements) -> str:
-    """What the database is called: as its folder, without a suffix."""
-    return statements.database.path.stem
+    """What the database is called, as `current_database()` has it."""
+    return statements.session().catalog(with_variables=False).database
 
 
 def is_metadata(name: str) -> bool:

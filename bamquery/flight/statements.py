@@ -34,7 +34,10 @@ _OWN: Final = MappingProxyType(
     }
 )
 """Settings that the server makes itself, and what to say of them."""
-_READING: Final = (statements.Query, statements.Describe, statements.ShowTables, statements.Summarize)
+_READING: Final = (
+    *(statements.Query, statements.Describe, statements.ShowTables, statements.Summarize),
+    statements.Nothing,
+)
 _LONGEST_TEXT: Final = 4 << 20
 _MESSAGE_BYTES: Final = 4 << 20
 """Of a batch on its way: clients refuse messages of more than 4 to 16 MiB."""

@@ -15,7 +15,7 @@ from bamquery.naming import fold, suggestion
 from bamquery.plan.nodes import Limit
 from bamquery.python_values import python_rows, whole_number
 from bamquery.relations.base import RelationBase
-from bamquery.relations.missing_methods import MISSING
+from bamquery.relations.duckdb_api.missing_methods import MISSING
 from bamquery.result import Result
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
 from bamquery.relations.combining import RelationPairs
-from bamquery.relations.duckdb_aggregates import RelationAggregates
-from bamquery.relations.duckdb_names import RelationDuckdbNames
+from bamquery.relations.duckdb_api.aggregates import RelationAggregates
+from bamquery.relations.duckdb_api.names import RelationDuckdbNames
 from bamquery.relations.explanation import Explanation
 from bamquery.relations.frames import RelationFrames
 from bamquery.relations.looking import RelationLooks

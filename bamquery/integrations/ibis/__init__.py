@@ -13,9 +13,15 @@ from bamquery.integrations.ibis.backend import Backend
 __all__ = ["Backend", "connect"]
 
 
-def connect(database: str | Path = ":memory:", *, device: str = "auto", **settings: object) -> Backend:
+def connect(
+    database: str | Path = ":memory:",
+    *,
+    create: bool | None = None,
+    device: str = "auto",
+    **settings: object,
+) -> Backend:
     """Open a database folder, made if there is none; see `Backend.do_connect`."""
     backend = Backend()
     backend.register_options()
-    connected: Backend = backend.connect(database, device=device, **settings)
+    connected: Backend = backend.connect(database, create=create, device=device, **settings)
     return connected

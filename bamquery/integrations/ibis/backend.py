@@ -37,16 +37,22 @@ class Backend(Tables, CanListDatabase, HasCurrentDatabase, UrlFromPath, DirectEx
     # Connections.
 
     def do_connect(
-        self, database: str | Path = ":memory:", *, device: str = "auto", **settings: object
+        self,
+        database: str | Path = ":memory:",
+        *,
+        create: bool | None = None,
+        device: str = "auto",
+        **settings: object,
     ) -> None:
         """Open a database folder, made if there is none.
 
         Args:
             database: the folder; `:memory:` is a temporary one that goes with the connection.
+            create: False makes no database where there is none.
             device: `auto`, `cpu` or `cuda:<n>`.
             settings: others by name; docs/python.md lists them.
         """
-        self.con = dbapi.connect(database, device=device, **settings)
+        self.con = dbapi.connect(database, create=create, device=device, **settings)
 
     @util.experimental
     @classmethod

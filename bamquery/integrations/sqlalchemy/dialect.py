@@ -83,13 +83,16 @@ class BamQueryDialect(Reflection):
         return pool.QueuePool if _path(url) != _MEMORY else pool.StaticPool
 
     def create_connect_args(self, url: URL) -> Any:
-        """The folder, and settings by name."""
+        """The folder, and settings by name; `create=false` makes no database where there is none."""
         if url.host or url.username or url.port:
             raise exc.ArgumentError(
                 f"{url!r} names a host: a folder comes after three slashes (bamquery:///taxi.bq), "
                 "four where its path begins with one"
             )
-        return [_path(url)], dict(url.query)
+        named: dict[str, Any] = dict(url.query)
+        if "create" in named:
+            named["create"] = util.asbool(named["create"])
+        return [_path(url)], named
 
     def _get_default_schema_name(self, connection: Any) -> str:
         return SCHEMA

@@ -189,6 +189,22 @@ def test_other_files_cannot_be_written(place: Path, target: str) -> None:
         assert before == (sorted(os.listdir(place / "out")), (place / "out" / "s.csv").read_text())
 
 
+def test_methods_are_as_statements(place: Path) -> None:
+    with restricted(place) as con:
+        for read in (con.read_csv, con.read_parquet, con.read_json):
+            with pytest.raises(SqlError, match="enable_external_access"):
+                read(f"{place}/out/s.csv")
+        assert con.read_csv(f"{place}/in/x.csv").fetchall() == [(1,)]
+        relation = con.sql("SELECT 1 AS a")
+        for write in (relation.to_csv, relation.to_parquet, relation.to_json, relation.write_csv):
+            with pytest.raises(AccessError, match="enable_external_access"):
+                write(f"{place}/out/o.csv")
+            write(f"{place}/in/o.csv")
+        with pytest.raises(SqlError, match="enable_external_access"):
+            relation.filter(f"a IN (SELECT a FROM '{place}/out/s.csv')")
+    assert os.listdir(place / "out") == ["s.csv"]
+
+
 def test_nothing_runs_before_a_target_is_refused(place: Path) -> None:
     with restricted(place) as con, pytest.raises(AccessError):
         con.sql(f"COPY (SELECT CAST('x' AS INTEGER) AS a) TO '{place}/out/o.csv'")

@@ -149,3 +149,18 @@ def test_an_empty_table_has_no_answers_but_right_ones(
     assert main(["generate", database, "--rows", "0", "--table", "trips"]) == 0
     assert main(["run", database, "--against", "duckdb,pyarrow,polars", "--repeat", "1"]) == 0
     assert capsys.readouterr().out.count("none") == 5
+
+
+def test_the_sample_that_ships(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    database = tmp_path / "taxi.bq"
+    assert main(["load", str(database), "--sample"]) == 0
+    with Database.open(database) as opened, opened.table("trips").snapshot() as snapshot:
+        rows = snapshot.rows
+    assert f"{rows:,} rows into trips, 0 could not be read" in capsys.readouterr().out
+    assert rows == 212_197
+
+
+def test_no_files_to_load(tmp_path: Path) -> None:
+    with pytest.raises(BamQueryError, match="or pass --sample"):
+        main(["load", str(tmp_path / "taxi.bq")])
+    assert not (tmp_path / "taxi.bq").exists()

@@ -34,6 +34,12 @@ def test_home_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert con.tables == ["t"]
 
 
+def test_memory_is_not_said_to_be_new() -> None:
+    with bamquery.connect() as con:
+        assert not con.created
+        assert "made new" not in repr(con)
+
+
 def test_a_missing_parent(tmp_path: Path) -> None:
     (tmp_path / "stored_things").mkdir()
     with pytest.raises(StorageError, match=r'no folder .*stored_thing .*"stored_things".*mkdir -p') as caught:

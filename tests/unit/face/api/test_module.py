@@ -63,6 +63,11 @@ def test_objects_of_python() -> None:
         bamquery.from_pandas(table)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes rows"):
         bamquery.values([1], 2)
+    for wrong in ("x.parquet", [1, 2]):
+        with pytest.raises(TypeError, match="an object that has rows"):
+            bamquery.from_df(wrong)
+    with pytest.raises(bamquery.IngestError, match="object"):
+        bamquery.from_arrow(5)
     with pytest.raises(bamquery.IngestError, match="columns of one length"):
         bamquery.from_dict({"a": [1], "b": [1, 2]})
 

@@ -188,6 +188,8 @@ def test_metadata(serve: Any) -> None:
     assert tables(db_schema_filter="ma%") == everything
     assert tables(db_schema_filter="other") == {}
     assert tables(catalog_filter="db") == everything
+    cursor.execute("SELECT current_database()")
+    assert cursor.fetchall() == [("db",)]
     columns = connection.adbc_get_objects(depth="all", table_name_filter="one").read_all().to_pylist()
     (table,) = columns[0]["catalog_db_schemas"][0]["db_schema_tables"]
     assert [column["xdbc_type_name"] for column in table["table_columns"]] == ["INTEGER", "DECIMAL(9,2)"]

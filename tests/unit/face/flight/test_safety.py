@@ -233,6 +233,7 @@ def test_a_read_only_server_changes_nothing(serve: Any, tmp_path: Path) -> None:
     for text in ("FROM t", "FROM v", "DESCRIBE t", "SHOW TABLES", "SUMMARIZE t", "EXPLAIN ANALYZE FROM t"):
         cursor.execute(text)
         assert cursor.fetchall()
+    cursor.execute("USE main")
     cursor.execute("EXPLAIN INSERT INTO t VALUES (2, 3)")
     assert cursor.fetchall()
     assert before == sorted(path for path in tmp_path.rglob("*"))

@@ -64,6 +64,8 @@ def test_an_error_of_a_query_comes_with_the_rows(cur: dbapi.Cursor) -> None:
 def test_what_connect_refuses(tmp_path: Path) -> None:
     with pytest.raises(dbapi.ProgrammingError, match="memory_limit"):
         dbapi.connect(memory_limt="1GB")
+    with pytest.raises(dbapi.OperationalError, match="absent"):
+        dbapi.connect(tmp_path / "absent", create=False)
     (tmp_path / "file").write_text("no database")
     with pytest.raises(dbapi.OperationalError):
         dbapi.connect(tmp_path / "file")
@@ -215,8 +217,9 @@ def test_threads_share_a_connection(con: dbapi.Connection) -> None:
 
 
 def test_repr(tmp_path: Path) -> None:
+    dbapi.connect(tmp_path / "db").close()
     con = dbapi.connect(tmp_path / "db")
-    assert repr(con) == f"<bamquery.dbapi.Connection to {tmp_path / 'db'}>"
+    assert repr(con).startswith(f"<bamquery.dbapi.Connection to {tmp_path / 'db'}")
     con.close()
     assert repr(con) == f"<bamquery.dbapi.Connection to {tmp_path / 'db'} (closed)>"
     with pytest.raises(dbapi.InterfaceError, match="closed"), con:

@@ -52,6 +52,8 @@ def test_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "here.bq").is_dir()
     with pytest.raises(sa.exc.ProgrammingError, match="memory_limit"):
         sa.create_engine("bamquery://?memory_limt=1GB").connect()
+    with pytest.raises(sa.exc.OperationalError, match="absent"):
+        sa.create_engine("bamquery:///absent.bq?create=false").connect()
     with pytest.raises(sa.exc.ArgumentError, match="three slashes"):
         sa.create_engine("bamquery://taxi.bq").connect()
 

@@ -1,0 +1,1 @@
+"""Dot-commands: one table of them (`registry`), their functions in groups."""

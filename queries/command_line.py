@@ -98,9 +98,7 @@ def _load(options: argparse.Namespace) -> int:
     if options.zones is not None:
         expand(options.zones)
     with Database.open(options.database) as database:
-        report = load(
-            database, files, table=options.table, replace=options.replace, rejects=options.rejects
-        )
+        report = load(database, files, table=options.table, replace=options.replace, rejects=options.rejects)
         load_zones(database, options.zones)
     for file in report.files:
         show(file)

@@ -28,9 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--device", default="cpu", help="where what is tested on every device runs: cpu (the default), cuda:0"
     )
-    parser.addoption(
-        "--site", help="the folder of the built site, for tests that look at its pages"
-    )
+    parser.addoption("--site", help="the folder of the built site, for tests that look at its pages")
     parser.addoption(
         "--pictures", help="a folder for the pictures that docs show, made by tests that look at them"
     )

@@ -1,7 +1,7 @@
 """Every block of code in README and docs runs as it stands, or says why it does not.
 
-A page's blocks run one after the other, in a folder of their own with the sample of real trips as `taxi.bq` (tables
-`trips` and `zones`): Python in one namespace, SQL over that database, shell lines by bash.
+A page's blocks run one after the other, in a folder of their own with the sample of real trips as `taxi.bq`
+(tables `trips` and `zones`): Python in one namespace, SQL over that database, shell lines by bash.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
         for reason in device.type_refusals(field.type):
             yield f"{reason} (column {field.name})"
     if isinstance(plan, nodes.Scan) and reads_row_number(plan) and _scans_itself(device):
-        yield f"the {device.name} device has no rowid: its scans do not number rows; {_INSTEAD}"
+        kind = device.name.partition(":")[0]
+        yield f"the {kind} device has no rowid: its scans do not number rows; {_INSTEAD}"
     if isinstance(plan, nodes.Window):
         for call in plan.calls:
             yield from device.window_refusals(call)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 
 import bamquery
 from bamquery.command_line import main
@@ -93,6 +92,8 @@ def run(block: Block, namespace: dict[str, Any]) -> None:
         code = compile("\n" * block.line + block.text, str(REPOSITORY / block.page), "exec")
         exec(code, namespace)
     elif block.language == "ipython":
+        from IPython.core.interactiveshell import InteractiveShell
+
         if _SHELL not in namespace:
             namespace[_SHELL] = InteractiveShell(user_ns=namespace)
         shell = namespace[_SHELL]

@@ -3,7 +3,6 @@ import os
 import pytest
 
 from bamquery.errors import ConflictError, CorruptionError, StorageError
-from bamquery.storage import database as database_module
 from bamquery.storage import table_folder, table_writer
 from bamquery.storage.database import Database
 from bamquery.storage.locks import VACUUM, LockFile
@@ -169,13 +168,13 @@ def test_a_dropped_tables_folder_stays_while_a_table_is_being_created(database):
 
 
 def test_folders_that_were_just_made_stay_until_the_table_is_locked(database, monkeypatch):
-    real = database_module.pin_latest
+    real = table_folder.pin_latest
 
     def pin_latest(folder):
         assert database.vacuum().in_use == ["n"]
         return real(folder)
 
-    monkeypatch.setattr(database_module, "pin_latest", pin_latest)
+    monkeypatch.setattr(table_folder, "pin_latest", pin_latest)
     create(database, "n", [1])
     assert values_of(database, "n") == [1]
 

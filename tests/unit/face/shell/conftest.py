@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,10 +17,23 @@ from bamquery.shell.shell import Shell
 from bamquery.shell.themes import theme
 
 
+@pytest.fixture(scope="session")
+def short_folder() -> Iterator[Path]:
+    """Screens show where databases are: a name of the same few letters wherever tests run."""
+    with tempfile.TemporaryDirectory(prefix="bq", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def tmp_path(short_folder: Path) -> Path:
+    """As pytest's own, under a short name."""
+    return Path(tempfile.mkdtemp(dir=short_folder))
+
+
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def database(short_folder: Path) -> Path:
     """A database with tables and a view; not to be changed."""
-    path = tmp_path_factory.mktemp("shell") / "db"
+    path = Path(tempfile.mkdtemp(dir=short_folder)) / "db"
     with bamquery.connect(path) as connection:
         connection.sql(
             "CREATE TABLE trips AS SELECT i AS trip_id, i * 0.5 AS trip_distance, "

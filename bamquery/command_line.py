@@ -109,6 +109,8 @@ def query(arguments: Sequence[str]) -> int:
         open_connection(asked.database, None, settings) as connection,
         open_output(asked.display, asked.output) as output,
     ):
+        if connection.created and sys.stderr is not None and sys.stderr.isatty():
+            _complain(f"made a new database: {asked.database}")
         for text in texts:
             started = time.perf_counter()
             for relation in connection.statements(text):

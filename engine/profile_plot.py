@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from bamquery.engine.explain_html import operator_title
@@ -48,12 +50,20 @@ def plot_profile(profile: QueryProfile) -> Figure:
     operators = list(profile.root.walk())
     heights = [len(columns) + 2, len(operators) + 1] if columns else [len(operators) + 1]
     figure = Figure(figsize=(8, 1.2 + _INCHES * sum(heights)), layout="constrained")
+    # Notebooks ask for it; matplotlib's own answer comes with pyplot only.
+    figure._repr_png_ = partial(_png, figure)  # type: ignore[attr-defined]
     axes = figure.subplots(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     if columns:
         _plot_columns(axes[0], columns)
     titles = [operator_title(one) for one in operators]
     _plot_times(axes[-1], titles, [one.seconds for one in operators])
     return figure
+
+
+def _png(figure: Figure) -> bytes:
+    picture = io.BytesIO()
+    figure.savefig(picture, format="png")
+    return picture.getvalue()
 
 
 def _plot_columns(axes: Axes, columns: list[tuple[str, ColumnProfile]]) -> None:

@@ -110,8 +110,10 @@ def _draw_times(axis: Any, run: Measurements) -> None:
     _draw_bars(axis, medians)
     _name_queries(axis, run)
     caches = "cold caches" if run["cold"] else "warm caches"
+    maps = "with" if run["settings"].get("zone_maps", True) else "without"
+    table = f"{run['table']}, {rows_label(run['table_rows'])}"
     axis.set_title(
-        f"{run['table']}, {rows_label(run['table_rows'])}: time, {caches}", loc="left", fontsize=10
+        f"{table}: time, less is better\n({caches}, BamQuery {maps} zone maps)", loc="left", fontsize=10
     )
     axis.set_ylabel("median, ms")
     if len(systems) > 1:
@@ -129,7 +131,11 @@ def _draw_amplification(axis: Any, run: Measurements) -> None:
     axis.axhline(1.0, color="#999999", linewidth=0.8, linestyle="--")
     _name_queries(axis, run)
     maps = "with" if run["settings"].get("zone_maps", True) else "without"
-    axis.set_title(f"bytes read ÷ needed (BamQuery {maps} zone maps)", loc="left", fontsize=10)
+    axis.set_title(
+        f"bytes read ÷ needed, less is better\n(BamQuery {maps} zone maps; dashed: as many as needed)",
+        loc="left",
+        fontsize=10,
+    )
     if axis.get_yscale() == "linear":
         axis.set_ylim(0, max(1.2, *(value for values in ratios.values() for value in values)) * 1.2)
 
@@ -146,14 +152,15 @@ def _draw_bars(axis: Any, values: Mapping[str, Sequence[float]]) -> None:
     for place, (system, heights) in enumerate(values.items()):
         at = [number + (place - (len(values) - 1) / 2) * width for number in range(len(heights))]
         bars = axis.bar(at, heights, width * 0.92, label=system, color=_COLOURS.get(system, "#888888"))
-        labels = [f"{value:.3g}" for value in heights]
-        axis.bar_label(bars, labels=labels, fontsize=6.5, padding=1, rotation=90 if len(values) > 3 else 0)
+        several = len(values) > 1  # then each says whose it is, upright: figures side by side run together
+        labels = [f" {value:.3g} {system}" if several else f"{value:.3g}" for value in heights]
+        axis.bar_label(bars, labels=labels, fontsize=6.5, padding=1, rotation=90 if several else 0)
     shown = [value for heights in values.values() for value in heights if value > 0]
     if shown and max(shown) > _WIDE * min(shown):
         axis.set_yscale("log")
         axis.set_ylim(min(shown) / 2, max(shown) * 20)  # with room for the legend
     else:
-        axis.margins(y=0.25)
+        axis.margins(y=0.45)
 
 
 def _name_queries(axis: Any, run: Measurements) -> None:

@@ -18,6 +18,7 @@ from pyarrow import csv, ipc, parquet
 
 import bamquery
 from tests.unit.face.conftest import ROWS, Run
+from tests.unit.face.shell.terminal import Terminal
 
 
 def command(arguments: Sequence[str | Path]) -> list[str]:
@@ -380,3 +381,10 @@ def test_ctrl_c_in_the_middle(large: Path, sql: str, tmp_path: Path) -> None:
         assert con.check().errors == []
         con.sql("DROP TABLE IF EXISTS u; VACUUM")
         assert con.check().litter == []
+
+
+def test_a_terminal_is_told_that_a_database_was_made(tmp_path: Path) -> None:
+    for said in (True, False):
+        with Terminal(["-m", "bamquery", tmp_path / "new.bq", "-c", "SELECT 1"], columns=200) as terminal:
+            assert terminal.end() == 0
+            assert ("made a new database: " in terminal.text) is said

@@ -41,7 +41,7 @@ def test_the_picture_says_what_it_shows(tmp_path: Path) -> None:
         draw([measurements(4), measurements(4, zone_maps=False)], tmp_path / "run.svg")
     text = (tmp_path / "run.svg").read_text()
     for wanted in (
-        "trips, 20 M rows: time, warm caches",
+        "trips, 20 M rows: time, less is better",
         "with zone maps",
         "without zone maps",
         "Polars",

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
+import bamquery
 from tests.unit.face.frames.cases import EXPRESSIONS, query
 from tests.unit.face.frames.test_types import TYPES
 
 torch = pytest.importorskip("torch")
 TENSORS = [kind for kind in EXPRESSIONS if TYPES[kind][3] != "-"]
+
+
+@pytest.fixture
+def con() -> Iterator[bamquery.Connection]:
+    """On the CPU, also where there is a GPU."""
+    with bamquery.connect(device="cpu") as connection:
+        yield connection
 
 
 @pytest.mark.parametrize("state", ["values", "no rows"])

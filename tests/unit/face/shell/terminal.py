@@ -179,10 +179,17 @@ class Terminal:
 
     def run(self, statement: str, pattern: str) -> str:
         """Type a line, wait for what it should bring, and for the next prompt; returns the screen."""
+        before = self._prompts()
         self.send(statement + ENTER)
         self.wait(pattern)
+        # What was on the screen before may look like an answer, and the prompt typed at like the next one.
+        self._wait(lambda: self._prompts() > before, "another prompt", DEADLINE)
         self.prompt()
         return self.text
+
+    def _prompts(self) -> int:
+        """How many prompts were shown so far."""
+        return len(re.findall("^bamquery>", self.scrolled, re.MULTILINE))
 
     def signal(self, number: int) -> None:
         """Send the program a signal."""

@@ -343,7 +343,7 @@ def test_an_editor(start: Start, tmp_path: Path) -> None:
     shell.wait(r"│ +42 │")
     shell.prompt()
     shell.send(".edit" + ENTER)
-    shell.wait(r"> SELECT 1$|> SELECT 1\n")
+    shell.wait(r"> \.edit\s+bamquery> SELECT 1")
     shell.send(CTRL_C)
     os.unlink(editor)
     shell.prompt()

@@ -142,7 +142,10 @@ def test_nothing_in_names_and_messages_steers_the_terminal(tmp_path: Path) -> No
     path = tmp_path / f"{evil}.bq"
     made = on_terminal([path, "-c", f'CREATE TABLE "{evil}" AS SELECT 1 AS a'], 200, NO_COLOR="1")
     assert made.status == 0
-    assert 'created table "\\x1b[31m\\u202ename"' in made.lines[0]
+    assert visible(made.data.decode().replace("\r\n", "")) == made.data.decode().replace("\r\n", "")
+    shown = "".join(made.lines)
+    assert "\\x1b[31m\\u202ename.bq" in shown  # the database was made, which is said
+    assert 'created table "\\x1b[31m\\u202ename"' in shown
     for sql in (f'SELECT "{evil}2" FROM "{evil}"', f"SELECT '{evil}'::INTEGER", f'FROM "{evil}x"', evil):
         screen = on_terminal([path, "-c", sql], 200, NO_COLOR="1")
         assert screen.status == 1

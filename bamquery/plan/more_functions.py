@@ -118,7 +118,7 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         "to_count": "a time's or timestamp's units, int64",
         "date_diff": "date_diff(a, b, unit literal): how often it begins from a to b, int64; they are"
         " of one type (date, time(us), timestamp(us)); weeks are whole ones",
-        "date_sub": "date_sub(a, b, unit literal): whole units from a to b, types as of date_diff",
+        "date_sub": "date_sub(a, b, unit literal): whole units from a to b, both time(us) or timestamp(us)",
         "strftime": "strftime(date or timestamp, pattern); ExecutionError for an unknown part",
         "strptime": "strptime(a, pattern) to timestamp(us[, UTC]); ExecutionError where it does not fit",
         "try_strptime": "as strptime, null where it does not fit",
@@ -133,7 +133,7 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         "interval_negate": "every part",
         "interval_times": "an interval and an int64",
         "interval_scale": "an interval and a double; fractions of a part go to the next smaller one",
-        "interval_divide": "an interval and a double; null where it is 0",
+        "interval_divide": "an interval and a double; ExecutionError where it is 0",
         "interval_normalize": "30 days as a month, 24 hours as a day; the rest is not negative",
         "interval_part": "interval_part(a, unit literal), int64",
         "interval_seconds": "double; a year has 365.25 days, a month 30",

@@ -42,14 +42,16 @@ def _dirpath(path: str) -> str:
 
 def _bar(value: float, least: float, most: float, width: float = 80.0) -> str:
     """A bar whose length is the value's share of the way."""
-    if not (math.isfinite(least) and math.isfinite(most)):
-        raise ValueError("bar() needs limits that are numbers")
     if not 1 <= width <= _WIDEST:
         raise ValueError(f"bar() needs a width from 1 to {_WIDEST}, not {width}")
-    share = 0.0
-    if value > least < most:
-        share = min((value - least) / (most - least), 1.0)
-    eighths = int(share * width * 8)
+    length = 0.0
+    if value > least:  # which nothing is that is no number
+        length = width if value >= most else width * (value - least) / (most - least)
+    if math.isnan(most):
+        length = 0.0
+    if not math.isfinite(length):
+        raise ValueError("bar() needs limits whose distance is a number")
+    eighths = int(length * 8)
     text = "█" * (eighths // 8)
     if eighths % 8 and len(text) < width:
         text += _EIGHTHS[eighths % 8]

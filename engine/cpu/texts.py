@@ -20,7 +20,7 @@ from bamquery.engine.cpu.kernels import (
     convert,
 )
 from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
-from bamquery.engine.cpu.strings import LONGEST, SPACES, substring
+from bamquery.engine.cpu.strings import LONGEST, SPACES, check_place, substring
 from bamquery.engine.cpu.text_sizes import (
     concatenated_size,
     joined_size,
@@ -49,6 +49,8 @@ def _trimmed(kernel: str, *, spaces: bool) -> Implementation:
 def _left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The first n characters, all but the last -n where n is negative."""
     count = value_of(arguments[1])
+    if count > 0:
+        check_place("left", arguments[0], count)
     return _sliced(arguments[0], 0, count)
 
 

@@ -146,8 +146,6 @@ def _epoch(name: str, arguments: Arguments) -> Expression:
         count = Call("to_count", (coerce(value, pa.time64("us")),), BIGINT)
         return Call("divide", (Cast(count, DOUBLE), literal(1e6, DOUBLE)), DOUBLE)
     _require_date(name, value)
-    if pa.types.is_date(value.type):
-        value = Cast(value, _MICROSECONDS)
     return Call("epoch", (value,), DOUBLE)
 
 
@@ -227,7 +225,9 @@ def _difference(function: str) -> Build:
             kind = pa.time64("us")
         elif pa.types.is_timestamp(kind):
             kind = pa.timestamp("us", kind.tz)
-        elif not pa.types.is_date(kind):
+        elif pa.types.is_date(kind):
+            kind = kind if function == "date_diff" else _MICROSECONDS
+        else:
             hint = ": write DATE '...' or TIMESTAMP '...'" if types.is_string(kind) else ""
             raise ValueError(f"{name}() needs dates, times or timestamps, not {type_name(kind)}{hint}")
         values = [coerce(argument, kind) for argument in both]

@@ -120,7 +120,7 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         " of one type (date, time(us), timestamp(us)); weeks are whole ones",
         "date_sub": "date_sub(a, b, unit literal): whole units from a to b, both time(us) or timestamp(us)",
         "strftime": "strftime(date or timestamp, pattern); ExecutionError for an unknown part",
-        "strptime": "strptime(a, pattern) to timestamp(us[, UTC]); ExecutionError where it does not fit",
+        "strptime": "strptime(a, pattern) to timestamp(us[, UTC]) or (ns); ExecutionError if unfit",
         "try_strptime": "as strptime, null where it does not fit",
         "to_interval": "to_interval(n int64, unit literal); of seconds and milliseconds a double",
         "add_interval": "time(us) or timestamp(us) and an interval, to the same",

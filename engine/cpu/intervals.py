@@ -26,7 +26,6 @@ from bamquery.engine.cpu.kernels import (
     booleans_of,
     column_of,
     compute,
-    flags_of,
     from_values,
     operand,
     valid,

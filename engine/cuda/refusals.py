@@ -77,8 +77,8 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
         reasons.append(f"the cuda device has no {call.function}(): {why}; {_INSTEAD}")
     if call.order and adds_in_order(call):
         reasons.append(
-            f"the cuda device has no {call.function}() of floats with ORDER BY: libcudf adds rows in any order;"
-            f" {_INSTEAD}"
+            f"the cuda device has no {call.function}() of floats with ORDER BY: libcudf adds rows in any"
+            f" order; {_INSTEAD}"
         )
     for expression in call.inputs:
         reasons += expression_refusals(expression)

@@ -154,18 +154,18 @@ def _regexp_extract(name: str, arguments: Arguments) -> Expression:
     if len(arguments) == 2:
         return Call("regexp_extract", (value, pattern), STRING)
     group = arguments[2]
+    options = [text(name, argument) for argument in arguments[3:]]
+    check_options(name, options)
     if is_null(group):  # DuckDB's answer
+        keeps = any(isinstance(given, Literal) and "k" in given.value.as_py() for given in options)
+        found = value if keeps else literal("", STRING)
         return Call(
-            "case",
-            (operators.is_null_test(value, negate=False), literal(None, STRING), literal("", STRING)),
-            STRING,
+            "case", (operators.is_null_test(value, negate=False), literal(None, STRING), found), STRING
         )
     if not isinstance(group, Literal) or not types.is_integral(group.type):
         raise ValueError(f"{name}() needs the group's number as an integer in the statement")
     if not 0 <= int(group.value.as_py()) <= _MOST_GROUPS:
         raise ValueError(f"a group's number must be from 0 to {_MOST_GROUPS}, not {group.value.as_py()}")
-    options = [text(name, argument) for argument in arguments[3:]]
-    check_options(name, options)
     return Call("regexp_extract", (value, pattern, coerce(group, INTEGER), *options), STRING)
 
 

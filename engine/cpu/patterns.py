@@ -23,7 +23,7 @@ from bamquery.engine.cpu.kernels import (
     convert,
     where,
 )
-from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
+from bamquery.engine.cpu.rows import per_value, pieces, row_count, value_of, with_constants
 from bamquery.engine.cpu.text_sizes import occurrences, sizes, text_bytes, total, within_room
 from bamquery.engine.text_bounds import text_bounds
 from bamquery.errors import ExecutionError
@@ -266,11 +266,16 @@ def _glob_class(pattern: bytes, place: int) -> tuple[str | None, int]:
     return None, place
 
 
+_ESCAPES: Final = {
+    code: "\\x00" if not code else f"\\{chr(code)}"
+    for code in range(128)
+    if chr(code) != "_" and not chr(code).isalnum()
+}
+
+
 def _regexp_escape(text: str) -> str:
     """Every character but letters, digits, `_` and what is not ASCII with a backslash."""
-    return "".join(
-        "\\x00" if c == "\0" else c if c == "_" or not c.isascii() or c.isalnum() else f"\\{c}" for c in text
-    )
+    return "".join(piece.translate(_ESCAPES) for piece in pieces(text))
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.kernels import Implementation
-from bamquery.engine.cpu.rows import per_value
+from bamquery.engine.cpu.rows import per_value, pieces
+from bamquery.engine.text_bounds import require_room
 
 _BOOST_ABOVE: Final = 0.7
 _PREFIX_WEIGHT: Final = 0.1
@@ -127,7 +128,7 @@ def _damerau_by_cells(a: bytes, b: bytes) -> int:
             row.append(min(above[j] + cost, row[j] + 1, above[j + 1] + 1, swapped))
         before_last[one] = i + 1, above
         above = row
-    return above[-1]
+    return int(above[-1])
 
 
 def _damerau_by_rows(a: bytes, b: bytes) -> int:
@@ -136,8 +137,9 @@ def _damerau_by_rows(a: bytes, b: bytes) -> int:
     numbers = np.arange(width + 1, dtype=np.int32)
     bytes_of_b = np.frombuffer(b, np.uint8)
     kinds, kind_of = np.unique(bytes_of_b, return_inverse=True)
+    require_room("damerau_levenshtein()", 8 * len(kinds) * width, 1)
     number_of = {int(byte): number for number, byte in enumerate(kinds)}
-    # Of each different byte of b: the row above the last one in which a had it, moved by one place, and its number.
+    # Of each different byte of b: what was above its last row in a, moved by one place, and which row.
     last_row = np.zeros(len(kinds), np.int32)
     before = np.full((len(kinds), width + 2), far, np.int32)
     matches: dict[int, NDArray[np.int32]] = {}
@@ -148,12 +150,15 @@ def _damerau_by_rows(a: bytes, b: bytes) -> int:
             matches[one] = np.concatenate([[0], np.maximum.accumulate(stands)[:-1]]).astype(np.int32)
         column_before = matches[one]
         swapped = before[kind_of, column_before]
+        check_cancelled()
         swapped += i - last_row[kind_of]
         swapped += numbers[1:] - column_before
+        check_cancelled()
         row = np.empty(width + 1, np.int32)
         row[0] = i + 1
         np.minimum(above[:-1] + (bytes_of_b != one), above[1:] + 1, out=row[1:])
         np.minimum(row[1:], swapped, out=row[1:])
+        check_cancelled()
         row = np.minimum.accumulate(row - numbers) + numbers
         number = number_of.get(one)
         if number is not None:
@@ -173,7 +178,8 @@ def _jaccard(a: bytes, b: bytes) -> float:
     """Bytes in both among bytes in either."""
     if not a or not b:
         raise ValueError("jaccard() needs texts that are not empty")
-    return len(set(a) & set(b)) / len(set(a) | set(b))
+    ones, others = (set[int]().union(*pieces(text)) for text in (a, b))
+    return len(ones & others) / len(ones | others)
 
 
 def _jaro(a: bytes, b: bytes) -> float:

@@ -122,7 +122,10 @@ def check_place(name: str, column: Datum, place: int) -> None:
     Raises:
         ExecutionError: it is so.
     """
-    if -FURTHEST_PLACE <= place < FURTHEST_PLACE or column.null_count == len(column):
+    if -FURTHEST_PLACE <= place < FURTHEST_PLACE:
+        return
+    assert isinstance(column, pa.Array)
+    if column.null_count == len(column):
         return
     raise ExecutionError(f"{name}(): {place} is beyond any place in a text, 2^32")
 

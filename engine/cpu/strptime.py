@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Final
 
@@ -19,6 +20,7 @@ from bamquery.engine.time_units import UNITS_PER_SECOND
 from bamquery.errors import ExecutionError
 
 _DAY_NANOSECONDS: Final = 86_400 * 10**9
+_MOST_PIECES: Final = 1000
 _BLANKS: Final = r"[ \t\n\v\f\r]"
 _ONE_OR_TWO: Final = r"\d{1,2}+"
 
@@ -97,7 +99,9 @@ def _day_by(letters: Sequence[str]) -> str | None:
 
 def _reader(pattern: str) -> Callable[[str], int | None]:
     """What reads texts of a pattern as nanoseconds since 1970; None where one does not fit it."""
-    pieces = list(pieces_of(pattern, _READERS))
+    pieces = list(islice(pieces_of(pattern, _READERS), _MOST_PIECES + 1))
+    if len(pieces) > _MOST_PIECES:
+        raise ExecutionError(f"a pattern of dates and times has more than {_MOST_PIECES} parts")
     letters = [text.lstrip("-") for text, is_letter in pieces if is_letter]
     day_by = _day_by(letters)
 
@@ -179,7 +183,7 @@ def _days(found: Mapping[str, str], day_by: str) -> int | None:
 
 def _last(found: Mapping[str, str], letters: str) -> tuple[str, str]:
     """Of letters that say the same, the one that comes last in the pattern, and what it read."""
-    return next((pair for pair in reversed(found.items()) if pair[0] in letters), ("", ""))
+    return next((pair for pair in reversed(list(found.items())) if pair[0] in letters), ("", ""))
 
 
 def _month(found: Mapping[str, str]) -> int:

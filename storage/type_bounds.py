@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DAY_SECONDS: Final = 86_400
+from bamquery.type_limits import stored_limits
+
 _LARGEST: Final = {32: 2**31 - 1, 64: 2**63 - 1}
 
 
@@ -23,7 +24,7 @@ def first_outside(array: Any) -> tuple[int, str] | None:
         return None if first_outside(array.dictionary) is None else first_outside(array.dictionary_decode())
     if pa.types.is_decimal128(kind):
         return _first_long(array)
-    limits = _limits(kind)
+    limits = stored_limits(kind)
     if limits is None:
         return None
     low, high = limits
@@ -31,22 +32,9 @@ def first_outside(array: Any) -> tuple[int, str] | None:
     ends = pc.min_max(numbers)
     if ends["min"].as_py() is None or (ends["min"].as_py() >= low and ends["max"].as_py() <= high):
         return None
-    outside: Any = pc.or_(pc.less(numbers, low), pc.greater(numbers, high))
-    row = pc.index(outside, True).as_py()
-    return row, _fault(numbers[row].as_py(), kind)
-
-
-def _limits(kind: Any) -> tuple[int, int] | None:
-    """Smallest and largest number that a value of the type is stored as."""
-    if pa.types.is_date32(kind):
-        return -_LARGEST[32] + 1, _LARGEST[32] - 1
-    if pa.types.is_time64(kind):
-        return 0, _DAY_SECONDS * _PER_SECOND[kind.unit]
-    if pa.types.is_timestamp(kind):
-        # Seconds and milliseconds reach as far as microseconds do, to which many casts lead.
-        most = (_LARGEST[64] - 1) * min(_PER_SECOND[kind.unit], 10**6) // 10**6
-        return -most, most
-    return None
+    values = numbers.fill_null(low).to_numpy(zero_copy_only=False)
+    row = int(np.argmax((values < low) | (values > high)))
+    return row, _fault(int(values[row]), kind)
 
 
 def _fault(number: int, kind: Any) -> str:

@@ -37,11 +37,13 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero
 from bamquery.engine.cpu.rows import row_count, value_of
-from bamquery.engine.time_units import DAY_SECONDS, LEAST_MICROSECONDS, units_per_day
+from bamquery.engine.time_units import DAY_SECONDS, units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
+from bamquery.type_limits import FIRST_SECOND
 from bamquery.type_names import type_name
 
+_FIRST_MICROSECOND: Final = FIRST_SECOND * 10**6
 _DAY_MICROSECONDS: Final = DAY_SECONDS * 10**6
 _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
     {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
@@ -172,7 +174,7 @@ def _make_timestamp(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     with np.errstate(over="ignore"):
         moments = moments + micros
     # The sum of a day and a time of it is below neither, or it wrapped.
-    far |= (moments < LEAST_MICROSECONDS) | (moments == integer_range(pa.int64())[1])
+    far |= (moments < _FIRST_MICROSECOND) | (moments == integer_range(pa.int64())[1])
     _fail_where((no_date | no_time | far) & known, "make_timestamp", parts)
     return from_values(np.where(known, moments, 0), kind, validity)
 
@@ -188,7 +190,7 @@ def _from_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     limit = np.iinfo(np.int64).max  # DuckDB keeps it, and its negative, for itself
     failed = (values == limit) | (values == -limit)
     if kind == pa.timestamp("us"):
-        failed |= values < LEAST_MICROSECONDS
+        failed |= values < _FIRST_MICROSECOND
     if known is not None:
         failed &= booleans_of(known)
     if failed.any():
@@ -203,7 +205,7 @@ def _from_seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values, known = values_of(column), valid(column)
     with np.errstate(all="ignore"):
         micros = half_away_from_zero(values * 1e6)
-        fine = (micros >= LEAST_MICROSECONDS) & (micros < 2.0**63)
+        fine = (micros >= _FIRST_MICROSECOND) & (micros < 2.0**63)
     failed = ~fine if known is None else ~fine & booleans_of(known)
     if failed.any():
         raise ExecutionError(

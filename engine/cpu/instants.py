@@ -52,6 +52,10 @@ _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
 _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
 )
+OF_MICROSECONDS: Final = frozenset({"microsecond", "millisecond"})
+"""Units of dates that date_diff() counts by way of microseconds, of which a date may have too many."""
+MOST_WHOLE_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS
+"""Days from 1970 whose microseconds fit 64 bits."""
 _EPOCH_JULIAN_DAY: Final = 2_440_588
 _FURTHEST_YEAR: Final = 6_000_000
 """Beyond any date; spares the calendar what it could not hold."""
@@ -257,11 +261,10 @@ def _at_unit(values: Integers, unit: str, per_day: int, known: NDArray[np.bool_]
     size = _MICROSECONDS[unit]
     if per_day != 1:
         return values // size
-    of_day = _DAY_MICROSECONDS // size
-    if ((np.abs(values) > integer_range(pa.int64())[1] // of_day) & known).any():
-        raise ExecutionError(f"BIGINT overflow in date_diff(): a date has too many {unit}s")
+    if unit in OF_MICROSECONDS and ((np.abs(values) > MOST_WHOLE_DAYS) & known).any():
+        raise ExecutionError("BIGINT overflow in date_diff(): a date has too many microseconds")
     with np.errstate(over="ignore"):
-        return values * of_day
+        return values * (_DAY_MICROSECONDS // size)
 
 
 def _at_month(days: Integers, unit: str) -> Integers:
@@ -275,7 +278,13 @@ def _date_sub(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """How many whole units lie between two moments."""
     start, end, unit, known, per_day = _spans(arguments)
     fixed = {**_MICROSECONDS, "day": _DAY_MICROSECONDS, "week": 7 * _DAY_MICROSECONDS}
-    if unit in fixed:
+    if unit in ("day", "week") and getattr(arguments[0].type, "tz", None) is not None:
+        # By the calendar, which reaches further than a number of microseconds.
+        (from_day, from_rest), (to_day, to_rest) = (np.divmod(v, per_day) for v in (start, end))
+        days = to_day - from_day
+        days = days - ((days > 0) & (to_rest < from_rest)) + ((days < 0) & (to_rest > from_rest))
+        count = truncated(days, fixed[unit] // _DAY_MICROSECONDS)
+    elif unit in fixed:
         mask = _mask(known, row_count(arguments))
         count = truncated(subtracted(end, start, mask, "date_sub()"), fixed[unit])
     else:

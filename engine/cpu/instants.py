@@ -193,8 +193,6 @@ def _from_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values, known = values_of(column), valid(column)
     limit = np.iinfo(np.int64).max  # DuckDB keeps it, and its negative, for itself
     failed = (values == limit) | (values == -limit)
-    if kind == pa.timestamp("us"):
-        failed |= values < _FIRST_MICROSECOND
     if known is not None:
         failed &= booleans_of(known)
     if failed.any():
@@ -209,7 +207,7 @@ def _from_seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values, known = values_of(column), valid(column)
     with np.errstate(all="ignore"):
         micros = half_away_from_zero(values * 1e6)
-        fine = (micros >= _FIRST_MICROSECOND) & (micros < 2.0**63)
+        fine = np.abs(micros) < 2.0**63
     failed = ~fine if known is None else ~fine & booleans_of(known)
     if failed.any():
         raise ExecutionError(

@@ -20,6 +20,7 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
+from bamquery.engine.steps_apart import StepsApart
 from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, within_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
@@ -68,7 +69,7 @@ class Result:
         self._lock = threading.Lock()
         self._begun = False
         self._fields = plan.fields
-        self._start = partial(_run, self.operator, self._context, self.profile, self.running)
+        self._start = partial(_started, self.operator, self._context, self.profile, self.running)
         self._batches = self._start(partial(_to_arrow, device, plan.fields))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -123,6 +124,19 @@ class Result:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _started(
+    operator: Operator[Any],
+    context: ExecutionContext[Any],
+    profile: QueryProfile,
+    running: RunningQuery,
+    convert: Callable[[Any], Any],
+) -> Generator[Any, None, None] | StepsApart[Any]:
+    steps = _run(operator, context, profile, running, convert)
+    if context.device.name == "cpu":  # whose operators ask often enough
+        return steps
+    return StepsApart(steps, context.raise_if_cancelled, context.cancelled.set, lambda: context.last_check)
 
 
 def _run(

@@ -44,6 +44,9 @@ class ExecutionContext(Generic[Frame]):
     pool: ThreadPoolExecutor = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
+    last_check: float = field(init=False, default=0.0)
+    """`time.monotonic()` of when a thread last asked whether to go on."""
+
     _deadline: float = field(init=False, default=math.inf)
     _error: CancelledError = field(init=False, default=CancelledError("the query was cancelled"))
 
@@ -79,6 +82,11 @@ class ExecutionContext(Generic[Frame]):
         Raises:
             CancelledError: it was, or its time is up.
         """
+        self.last_check = time.monotonic()
+        self.raise_if_cancelled()
+
+    def raise_if_cancelled(self) -> None:
+        """As `check_cancelled`, by who does not work for the query but waits for it."""
         if not self.cancelled.is_set() and time.monotonic() > self._deadline:
             self._error = StatementTimeoutError(
                 f"the statement ran longer than statement_timeout, {self.settings.statement_timeout:g} "

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict
 
+from bamquery.driver.control_groups import usable_memory
 from bamquery.errors import SettingError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.file_access import FileAccess
@@ -30,8 +31,8 @@ _UNITS: Final[Mapping[str, int]] = MappingProxyType(
 
 
 def _default_memory_limit() -> int:
-    """Half of the machine's memory: the other half is for frames in flight and for everybody else."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    """Half of the memory there is: the other half is for frames in flight and for everybody else."""
+    return usable_memory() // 2
 
 
 def available_cores() -> int:

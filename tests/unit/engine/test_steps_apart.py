@@ -133,7 +133,13 @@ def test_what_was_left_is_waited_for_at_exit_but_not_for_ever(
     with pytest.raises(CancelledError):
         next(steps)
     steps_apart._wait_at_exit()
-    assert steps_apart._left[0].is_alive()
+    assert not steps_apart._left[0].ended.is_set()
     query.release.set()
-    steps_apart._left[0].join(30)
-    assert not steps_apart._left[0].is_alive()
+    steps_apart._wait_at_exit()
+    assert steps_apart._left[0].ended.wait(30)
+
+
+def test_threads_are_used_again(query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps_apart, "_idle", [])
+    assert list(query.apart()) == list(query.apart()) == [0, 1, 2]
+    assert len(set(query.threads)) <= 2  # the next step may come before a thread is idle again

@@ -9,8 +9,6 @@ from typing import Final
 import pyarrow as pa
 
 DAY_SECONDS: Final = 86_400
-LARGEST_DAY: Final = 2**31 - 2
-"""Of a date, before and after 1970: the number beyond it is DuckDB's infinity, and no date."""
 UNITS_PER_SECOND: Final[Mapping[str, int]] = MappingProxyType({"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9})
 
 TIME_PARTS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery import _native
+from bamquery.errors import StorageError
 from bamquery.storage.buffers import view
 from bamquery.storage.dictionaries import Reindexer
 from bamquery.storage.file_region import FileRegion
@@ -23,8 +24,10 @@ from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, DictionaryLayout,
 from bamquery.storage.parts import has_parts, part_statistics
 from bamquery.storage.statistics import StatisticsBuilder
 from bamquery.storage.string_writer import StringWriter
+from bamquery.storage.type_bounds import first_outside
 from bamquery.storage.types import is_string_like, value_kind
 from bamquery.storage.validity import ValidityBuilder
+from bamquery.type_names import type_name
 
 _STAGE_BYTES: Final = 4 << 20
 _DIRECT_ROWS: Final = 64 * VECTOR_ROWS
@@ -68,7 +71,7 @@ def write_column(
     `dictionary`: for columns of that type, the values that `unify` found, and where they are written.
 
     Raises:
-        StorageError: the file cannot be written.
+        StorageError: the file cannot be written, or a value is outside of its type.
         ValueError: the chunks are not `rows` rows of `type_`.
     """
     values = None if dictionary is None else dictionary[0]
@@ -115,6 +118,11 @@ def write_column(
         None if decoded else values,
         parts=has_parts(type_),
     )
+    for bound in ("min", "max"):
+        # Nothing is committed that could not be read again; what comes from outside was looked at before.
+        outside = first_outside(rows_of_statistics.field(bound))
+        if outside is not None:
+            raise StorageError(f"a value cannot be stored: {type_name(type_)} {outside[1]}")
     return WrittenColumn(layout, statistics.null_count, rows_of_statistics, end)
 
 

@@ -10,8 +10,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.plan import interval_text, parsing, types
+from bamquery.plan import interval_text, moment_text, parsing, types
 from bamquery.plan.scalars import scalar
+from bamquery.type_limits import stored_limits
 from bamquery.type_names import type_name
 
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -53,8 +54,8 @@ def count(value: pa.Scalar[Any]) -> int:
 def from_count(units: int, kind: pa.DataType) -> pa.Scalar[Any]:
     """The date, time or timestamp so many days or units from the epoch; ValueError outside the type."""
     storage = pa.int32() if pa.types.is_date(kind) else pa.int64()
-    _, largest = types.integer_range(storage)
-    if not abs(units) < largest:  # the largest is DuckDB's infinity, before 1970 too
+    limits = stored_limits(kind)
+    if limits is not None and not limits[0] <= units <= limits[1]:
         raise ValueError(f"a time outside what {type_name(kind)} holds")
     result: pa.Scalar[Any] = scalar(units, storage).cast(kind)
     return result
@@ -97,8 +98,7 @@ def _exact(value: Any, source: pa.DataType, kind: Any, scale: int) -> Decimal:
             raise _out_of_range(value, kind)
         return parsing.rounded(Decimal(scaled), 0).scaleb(-scale, parsing.EXACT)
     if types.is_string(source):
-        unsigned = pa.types.is_unsigned_integer(kind)
-        number = parsing.unsigned_number(value) if unsigned else parsing.exact_number(value)
+        number = parsing.number_reader(kind)(value)
         if number is None:
             raise _unreadable(value, kind)
         return parsing.rounded(number, scale)
@@ -161,24 +161,25 @@ def _blob(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
 
 def _date(value: Any, source: Any, kind: pa.DataType) -> pa.Scalar[Any]:
     if types.is_string(source):
-        days = parsing.date(value)
+        days = moment_text.date(value)
         if days is None:
             raise _unreadable(value, kind)
         return from_count(days, kind)
     if pa.types.is_timestamp(source):
-        return from_count(value // (10 ** _DIGITS[source.unit] * _SECONDS_PER_DAY), kind)
+        # Nanoseconds are rounded to microseconds first.
+        digits = min(_DIGITS[source.unit], 6)
+        moment = _rescaled(value, _DIGITS[source.unit], digits)
+        return from_count(moment // (10**digits * _SECONDS_PER_DAY), kind)
     raise _not_converted(source, kind)
 
 
 def _timestamp(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     digits = _DIGITS[kind.unit]
     if types.is_string(source):
-        # Coarse units round what microseconds keep.
-        fine = max(digits, 6)
-        units = parsing.timestamp(value, fine, in_utc=kind.tz is not None)
+        units = moment_text.timestamp(value, digits, in_utc=kind.tz is not None)
         if units is None:
             raise _unreadable(value, kind)
-        return from_count(_rescaled(units, fine, digits), kind)
+        return from_count(units, kind)
     if pa.types.is_date(source):
         return from_count(value * _SECONDS_PER_DAY * 10**digits, kind)
     if pa.types.is_timestamp(source):
@@ -190,14 +191,12 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     digits = _DIGITS[kind.unit]
     per_day = _SECONDS_PER_DAY * 10**digits
     if types.is_string(source):
-        units = parsing.time(value, digits)
+        units = moment_text.time(value, digits)
         if units is None:
             raise _unreadable(value, kind)
         return from_count(units, kind)
     if pa.types.is_time64(source):
-        there = _rescaled(value, _DIGITS[source.unit], digits)
-        # Rounding does not reach the end of the day, 24:00:00, which is a time of its own.
-        return from_count(min(there, per_day - 1) if digits < _DIGITS[source.unit] else there, kind)
+        return from_count(_rescaled(value, _DIGITS[source.unit], digits), kind)
     if pa.types.is_timestamp(source):
         return from_count(_rescaled(value, _DIGITS[source.unit], digits) % per_day, kind)
     raise _not_converted(source, kind)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _BLANKS: Final = " \t\n\v\f\r"
 _AMOUNT: Final = re.compile(r"\s*(-?)(\d+)(?:\.(\d*))?\s*([A-Za-z]*)", re.ASCII)
-_CLOCK: Final = re.compile(r"\s*(-?)(\d+):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?(?=\s|$)", re.ASCII)
+_CLOCK: Final = re.compile(
+    r"\s*(-?)(\d+):(?:(\d{1,2})(?::(?:(\d{1,2})(?:\.(\d*))?|(?=\s|$))|(?=\s|$))|(?=\s|$))", re.ASCII
+)
 _AGO: Final = re.compile(r"\s*ago\s*$", re.ASCII | re.IGNORECASE)
 
 _MICROSECONDS_PER_DAY: Final = 86_400 * 10**6
@@ -64,10 +66,11 @@ def read(text: str) -> Parts | None:
             continue
         if (clock := _CLOCK.match(rest, place)) is not None:
             micros = _clock(clock)
-            if micros is None or clock.end() < len(rest):
+            # What follows seconds is passed over, as DuckDB does.
+            if micros is None or (clock.end() < len(rest) and clock[4] is None):
                 return None
             totals["microseconds"] += micros
-            seen, place = True, clock.end()
+            seen, place = True, len(rest)
             continue
         amount = _AMOUNT.match(rest, place)
         alone = not seen and amount is not None and amount.end() == len(rest)
@@ -81,7 +84,7 @@ def read(text: str) -> Parts | None:
 
 
 def _clock(match: re.Match[str]) -> int | None:
-    hours, minutes, seconds = int(match[2]), int(match[3]), int(match[4] or 0)
+    hours, minutes, seconds = int(match[2]), int(match[3] or 0), int(match[4] or 0)
     if minutes > 59 or seconds > 59:
         return None
     fraction = int(((match[5] or "") + "000000")[:6])

@@ -22,8 +22,9 @@ from bamquery.engine.cpu.kernels import (
     valid,
     values_of,
 )
-from bamquery.engine.time_units import FRACTIONS, LARGEST_DAY, TIME_PARTS, UNITS_PER_SECOND, units_per_day
+from bamquery.engine.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
 from bamquery.errors import ExecutionError
+from bamquery.type_limits import LARGEST_DAY
 from bamquery.type_names import type_name
 
 

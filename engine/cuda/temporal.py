@@ -16,8 +16,9 @@ from bamquery.engine.cuda.failures import fail_call
 from bamquery.engine.cuda.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of, viewed
 from bamquery.engine.cuda.types import device_type
-from bamquery.engine.time_units import FRACTIONS, LARGEST_DAY, TIME_PARTS, UNITS_PER_SECOND, units_per_day
+from bamquery.engine.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
 from bamquery.plan.types import integer_range
+from bamquery.type_limits import LARGEST_DAY
 
 
 def as_dates_or_times(kernels: Kernels, values: Integers, kind: pa.DataType) -> plc.Column:

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.extension_values import plain
 from bamquery.storage.ingest.failures import reason
-from bamquery.storage.ingest.infinite_moments import first_infinite
 from bamquery.storage.ingest.source import Chunk, Part
+from bamquery.storage.type_bounds import first_outside
 from bamquery.storage.types import DataType
 from bamquery.type_names import type_name
 
@@ -32,11 +32,11 @@ def convert_chunk(
     """The chunk's rows under `target`: column i is column `positions[i]` of the chunk, or nulls.
 
     Raises:
-        IngestError: a value has no equal in the target's type, is infinite as only DuckDB's dates are, or a
-            string that is not UTF-8; names part, row and column.
+        IngestError: a value has no equal in the target's type, is outside of its own, or a string that is
+            not UTF-8; names part, row and column.
     """
     try:
-        # Parquet and streams may hold strings that are not UTF-8, and infinite dates; in a CSV file they were
+        # Parquet and streams may hold strings that are not UTF-8, and infinite dates; those of CSV were
         # looked at before.
         return _convert(chunk.batch, positions, target, check=not part.is_text)
     except _MisfitError as misfit:
@@ -146,13 +146,10 @@ def _convert(
             row = _first_misfit(array, field.type)
             found = f'column "{field.name}": {_shown(array, row)} does not fit {type_name(field.type)}'
             raise _MisfitError(row, f"{found} ({reason(error)})") from error
-        infinite = first_infinite(converted) if check else None
-        if infinite is not None:
-            raise _MisfitError(
-                infinite[0],
-                f'column "{field.name}": {type_name(field.type)} has no {infinite[1]} here, as DuckDB has: '
-                "leave the column out, or write it with a far day or NULL instead",
-            )
+        outside = first_outside(converted) if check else None
+        if outside is not None:
+            row, fault = outside
+            raise _MisfitError(row, f'column "{field.name}": {type_name(field.type)} {fault}')
         arrays.append(converted)
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 
@@ -191,6 +188,6 @@ def _first_misfit(array: Array, type_: DataType) -> int:
 def _shown(array: Array, row: int) -> str:
     try:
         text = str(array[row].as_py())
-    except ValueError:  # a string that is not UTF-8, a time out of Python's range
+    except (ValueError, OverflowError):  # a string that is not UTF-8, a time out of Python's range
         return "the value"
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

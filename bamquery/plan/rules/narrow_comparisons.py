@@ -200,8 +200,10 @@ def _next_moment(moment: pa.Scalar[Any], kind: pa.DataType, *, upward: bool) -> 
         return None
 
 
-def _whole_day(function: str, value: Expression, literal: Literal) -> Expression | None:
+def _whole_day(function: str, value: Any, literal: Literal) -> Expression | None:
     """A timestamp's day compared with a date: the timestamp against the day's begin or end."""
+    if value.type.unit == "ns":  # rounded to microseconds, its day may be the next one
+        return None
     try:
         begin = Literal(convert(literal.value, value.type))
         end = Literal(convert(from_count(count(literal.value) + 1, literal.type), value.type))

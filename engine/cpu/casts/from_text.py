@@ -1,4 +1,4 @@
-"""Casts from strings: Arrow's parsers where they agree with DuckDB's, else one parse per distinct text."""
+"""Casts from strings: Arrow's parsers for texts that they read as DuckDB does, one parse of each other."""
 
 from __future__ import annotations
 
@@ -6,20 +6,69 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.engine.cpu.arithmetic import integer_range
 from bamquery.engine.cpu.casts.outcome import Outcome, failing
-from bamquery.engine.cpu.kernels import Column, Kind, booleans_of, compute, convert, take
-from bamquery.engine.time_units import LARGEST_DAY, UNITS_PER_SECOND
-from bamquery.plan import interval_text, parsing
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Kind,
+    booleans_of,
+    compute,
+    convert,
+    flags_of,
+    null_where,
+    take,
+)
+from bamquery.plan import interval_text, moment_text, parsing
 
-_ISO: Final = r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}(\.\d{1,9})?)?$"
-"""Timestamps that Arrow reads as DuckDB does."""
+_DATE: Final = r"^\d{4}-\d{2}-\d{2}$"
+_MOMENT: Final = r"-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}FRACTION)?$"
+"""What Arrow reads as DuckDB does behind a year: no more digits of a second than the unit has."""
+_YEAR: Final = r"^\d{4}"
+_YEAR_OF_NANOSECONDS: Final = r"^(1[7-9]\d{2}|2[01]\d{2})"
+"""Beyond what 64 bits of nanoseconds hold Arrow wraps around."""
+_PLAIN_FLOAT: Final = r"^-?\d{1,15}(\.\d{1,15})?$"
 
 _DECIMAL_DIGITS: Final = 38
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+def _by_text(column: Column, plain: str, parse: Callable[[str], Any], kind: Kind) -> Outcome:
+    """Arrow's parser for texts that match `plain`, one call of `parse` for each other distinct one."""
+    matched = booleans_of(compute("match_substring_regex", column, options=pc.MatchSubstringOptions(plain)))
+    others = ~matched
+    if column.null_count:
+        others &= booleans_of(compute("is_valid", column))
+        matched = ~others
+    if not matched.any():
+        return _parsed(column, parse, kind)
+    easy = null_where(flags_of(others), column)
+    try:
+        values = convert(easy, kind)
+    except pa.ArrowInvalid:  # a day that there is not
+        return _parsed(column, parse, kind)
+    if not others.any():
+        return Outcome(values)
+    rest = _parsed(take(column, np.flatnonzero(others)), parse, kind)
+    failed = None
+    if rest.failed is not None:
+        mask = np.zeros(len(column), np.bool_)
+        mask[others] = booleans_of(rest.failed)
+        failed = flags_of(mask)
+    return Outcome(compute("replace_with_mask", values, flags_of(others), rest.values), failed)
+
+
+def _holds(column: Column, *characters: str) -> bool:
+    """Whether one of these ASCII characters is in any of the texts."""
+    buffers: Any = column.buffers()
+    if buffers[2] is None or not len(column):
+        return False
+    offsets = np.frombuffer(buffers[1], np.int64)[column.offset : column.offset + len(column) + 1]
+    found = np.frombuffer(buffers[2], np.uint8)[offsets[0] : offsets[-1]]
+    return any(bool((found == ord(character)).any()) for character in characters)
 
 
 def _parsed(column: Column, parse: Callable[[str], Any], kind: Kind) -> Outcome:
@@ -29,9 +78,16 @@ def _parsed(column: Column, parse: Callable[[str], Any], kind: Kind) -> Outcome:
     texts: list[Any] = encoded.dictionary.to_pylist()
     values = [parse(text) for text in texts]
     bad: Column = pa.array([value is None for value in values], pa.bool_())
-    found = take(pa.array(values, kind), encoded.indices)
+    found = take(pa.array(values, _stored(kind)).view(kind), encoded.indices)
     failed = booleans_of(take(bad, encoded.indices))
     return Outcome(found, failing(failed, column))
+
+
+def _stored(kind: Kind) -> Kind:
+    """The type that values are counted in: integers for dates, times and timestamps."""
+    if pa.types.is_date32(kind):
+        return pa.int32()
+    return pa.int64() if pa.types.is_time64(kind) or pa.types.is_timestamp(kind) else kind
 
 
 def to_boolean(column: Column, kind: Kind) -> Outcome:
@@ -41,19 +97,23 @@ def to_boolean(column: Column, kind: Kind) -> Outcome:
 
 def to_integer(column: Column, kind: Kind) -> Outcome:
     """Fractions round half away from zero."""
-    try:
-        return Outcome(convert(column, kind))
-    except pa.ArrowInvalid:
-        low, high = integer_range(kind)
+    if not _holds(column, "x", "X"):  # Arrow reads 0xFF as a pattern of bits
+        try:
+            return Outcome(convert(column, kind))
+        except pa.ArrowInvalid:
+            pass
+    low, high = integer_range(kind)
+    read = parsing.number_reader(kind)
 
-        def parse(text: str) -> int | None:
-            number = parsing.exact_number(text) if low < 0 else parsing.unsigned_number(text)
-            if number is None:
-                return None
-            whole = int(parsing.rounded(number, 0))
-            return whole if low <= whole <= high else None
+    def parse(text: str) -> int | None:
+        number = read(text)
+        if number is None:
+            return None
+        whole = int(parsing.rounded(number, 0))
+        return whole if low <= whole <= high else None
 
-        return _parsed(column, parse, kind)
+    sign = "-?" if low < 0 else ""
+    return _by_text(column, rf"^{sign}\d{{1,{len(str(high)) - 1}}}$", parse, kind)
 
 
 def to_float(column: Column, kind: Kind) -> Outcome:
@@ -61,28 +121,34 @@ def to_float(column: Column, kind: Kind) -> Outcome:
     try:
         return Outcome(convert(column, kind))
     except pa.ArrowInvalid:
-        return _parsed(column, parsing.floating, kind)
+        return _by_text(column, _PLAIN_FLOAT, parsing.floating, kind)
 
 
 def to_decimal(column: Column, kind: Kind) -> Outcome:
     """Digits beyond the scale round half away from zero."""
     assert isinstance(kind, pa.Decimal128Type)
-    # Arrow's parser wraps around where a number has more digits than any decimal.
-    if (pc.max(compute("utf8_length", column)).as_py() or 0) <= _DECIMAL_DIGITS:
+    # Arrow's parser wraps around where a number has more digits than any decimal, written out or by exponent.
+    longest = pc.max(compute("utf8_length", column)).as_py() or 0
+    if longest <= _DECIMAL_DIGITS and not _holds(column, "e", "E"):
         try:
             return Outcome(convert(column, kind))
         except pa.ArrowInvalid:
             pass  # digits beyond the scale, another notation, no number
     bound = Decimal(10) ** (kind.precision - kind.scale)
+    read = parsing.number_reader(kind)
 
     def parse(text: str) -> Decimal | None:
-        number = parsing.exact_number(text)
+        number = read(text)
         if number is None:
             return None
         number = parsing.rounded(number, kind.scale)
         return number if number.copy_abs() < bound else None
 
-    return _parsed(column, parse, kind)
+    whole = kind.precision - kind.scale
+    if not whole:
+        return _parsed(column, parse, kind)
+    fraction = rf"(\.\d{{1,{kind.scale}}})?" if kind.scale else ""
+    return _by_text(column, rf"^-?\d{{1,{whole}}}{fraction}$", parse, kind)
 
 
 def to_date(column: Column, kind: Kind) -> Outcome:
@@ -90,49 +156,25 @@ def to_date(column: Column, kind: Kind) -> Outcome:
     try:
         return Outcome(convert(column, kind))
     except pa.ArrowInvalid:
-        return _stored(column, kind, parsing.date, (-LARGEST_DAY, LARGEST_DAY))
+        return _by_text(column, _DATE, moment_text.date, kind)
 
 
 def to_time(column: Column, kind: Kind) -> Outcome:
     """A date before the time is dropped."""
     digits = _DIGITS[kind.unit]
-    return _stored(column, kind, lambda text: parsing.time(text, digits), (0, 2**63 - 1))
+    return _parsed(column, lambda text: moment_text.time(text, digits), kind)
 
 
 def to_timestamp(column: Column, kind: Kind) -> Outcome:
     """An offset from UTC counts where the type has a zone, and is dropped where it has none."""
-    naive = pa.timestamp(kind.unit)
-    if pc.all(compute("match_substring_regex", column, options=pc.MatchSubstringOptions(_ISO))).as_py():
-        try:
-            return Outcome(convert(convert(column, naive), kind))
-        except pa.ArrowInvalid:
-            pass  # more digits than the unit, an impossible date
-    # Coarse units round what microseconds keep.
-    digits = max(_DIGITS[kind.unit], 6)
-    step = 10**digits // UNITS_PER_SECOND[kind.unit]
-    in_utc = kind.tz is not None
+    digits, in_utc = _DIGITS[kind.unit], kind.tz is not None
 
     def parse(text: str) -> int | None:
-        units = parsing.timestamp(text, digits, in_utc=in_utc)
-        if units is None:
-            return None
-        return int(parsing.rounded(Decimal(units) / step, 0))
+        return moment_text.timestamp(text, digits, in_utc=in_utc)
 
-    return _stored(column, kind, parse, (-(2**63) + 2, 2**63 - 2))
-
-
-def _stored(
-    column: Column, kind: Kind, parse: Callable[[str], int | None], limits: tuple[int, int]
-) -> Outcome:
-    """As `_parsed`, for types whose stored values are integers."""
-    low, high = limits
-
-    def within(text: str) -> int | None:
-        value = parse(text)
-        return value if value is not None and low <= value <= high else None
-
-    outcome = _parsed(column, within, pa.int32() if pa.types.is_date32(kind) else pa.int64())
-    return Outcome(outcome.values.view(kind), outcome.failed)
+    year = _YEAR_OF_NANOSECONDS if kind.unit == "ns" else _YEAR
+    fraction = rf"(\.\d{{1,{digits}}})?" if digits else ""
+    return _by_text(column, year + _MOMENT.replace("FRACTION", fraction), parse, kind)
 
 
 def to_blob(column: Column, kind: Kind) -> Outcome:

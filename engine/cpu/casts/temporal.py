@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.calendar import days_of
 from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
 from bamquery.engine.cpu.kernels import Column, Kind, from_values, valid, values_of
 from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
-
-_SHORT_DAY = 2**32
-"""Units of a day of which 64 bits may hold more days than 32 bits."""
+from bamquery.type_limits import stored_limits
 
 
 def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int64]:
@@ -24,32 +21,41 @@ def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int6
     return adjusted
 
 
-def _scaled(values: NDArray[np.int64], factor: int, column: Column) -> tuple[Any, Column | None]:
-    limit = (2**63 - 1) // factor
+def _scaled(values: NDArray[np.int64], factor: int, column: Column, kind: Kind) -> Outcome:
+    limit = _largest(kind) // factor
     failed = failing((values > limit) | (values < -limit), column)
     with np.errstate(over="ignore"):
-        return values * np.int64(factor), failed
+        stored = from_values(values * np.int64(factor), kind, valid(column))
+    return Outcome(without(failed, stored), failed)
+
+
+def _largest(kind: Kind) -> int:
+    """Of a timestamp's type, in its units; as far before 1970."""
+    limits = stored_limits(kind)
+    assert limits is not None
+    return limits[1]
 
 
 def timestamp_to_timestamp(column: Column, kind: Kind) -> Outcome:
-    """To a coarser unit half away from zero; to a finer one it fails where 64 bits do not reach."""
+    """To a coarser unit half away from zero; it fails where the type does not reach."""
     values = values_of(column)
     own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
-    if own >= wanted:
-        stored = values if own == wanted else rounded_quotient(values, own // wanted)
-        return Outcome(from_values(stored, kind, valid(column)))
-    stored, failed = _scaled(values, wanted // own, column)
+    if own == wanted:
+        return Outcome(from_values(values, kind, valid(column)))
+    if own < wanted:
+        return _scaled(values, wanted // own, column, kind)
+    stored = rounded_quotient(values, own // wanted)
+    most = _largest(kind)
+    failed = failing((stored > most) | (stored < -most), column)
     return Outcome(without(failed, from_values(stored, kind, valid(column))), failed)
 
 
 def timestamp_to_date(column: Column, kind: Kind) -> Outcome:
-    """The day it is in."""
-    days = days_of(column)
-    limits = np.iinfo(np.int32)
-    if units_per_day(column.type) > _SHORT_DAY:
-        return Outcome(from_values(days.astype(np.int32), kind, valid(column)))
-    failed = failing((days > limits.max) | (days < limits.min), column)
-    return Outcome(without(failed, from_values(days.astype(np.int32), kind, valid(column))), failed)
+    """The day it is in, of nanoseconds that of the nearest microsecond."""
+    if column.type.unit == "ns":
+        microseconds = pa.timestamp("us")
+        column = from_values(rounded_quotient(values_of(column), 1000), microseconds, valid(column))
+    return Outcome(from_values(days_of(column).astype(np.int32), kind, valid(column)))
 
 
 def timestamp_to_time(column: Column, kind: Kind) -> Outcome:
@@ -64,17 +70,13 @@ def timestamp_to_time(column: Column, kind: Kind) -> Outcome:
 
 
 def time_to_time(column: Column, kind: Kind) -> Outcome:
-    """Between units, half away from zero; what would become midnight stays just before it."""
+    """Between units, half away from zero: 24:00:00 is a time."""
     own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
     values = values_of(column)
-    if own > wanted:
-        stored = np.minimum(rounded_quotient(values, own // wanted), units_per_day(kind) - 1)
-    else:
-        stored = values * (wanted // own)
+    stored = rounded_quotient(values, own // wanted) if own > wanted else values * (wanted // own)
     return Outcome(from_values(stored, kind, valid(column)))
 
 
 def date_to_timestamp(column: Column, kind: Kind) -> Outcome:
-    """Midnight; fails where 64 bits do not reach."""
-    stored, failed = _scaled(values_of(column).astype(np.int64), units_per_day(kind), column)
-    return Outcome(without(failed, from_values(stored, kind, valid(column))), failed)
+    """Midnight; fails where the type does not reach."""
+    return _scaled(values_of(column).astype(np.int64), units_per_day(kind), column, kind)

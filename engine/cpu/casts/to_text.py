@@ -84,7 +84,7 @@ def from_date(column: Column, kind: Kind) -> Outcome:
     """ISO 8601; years before 1 as `(BC)`."""
     if _in_common_era(column):
         return Outcome(convert(column, kind))
-    days: Column = pa.array(values_of(column), pa.int32(), mask=_null_mask(column))
+    days: Column = column.view(pa.int32())
     return Outcome(_per_value(days, _date_text, kind))
 
 

@@ -4,40 +4,49 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pylibcudf as plc
-from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.casts.outcome import Outcome
 from bamquery.engine.cuda.integers import Integers, rounded_quotient
-from bamquery.engine.cuda.kernels import INT64, Kernels
+from bamquery.engine.cuda.kernels import Kernels
 from bamquery.engine.cuda.temporal import as_dates_or_times
 from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
-from bamquery.plan.types import integer_range
+from bamquery.type_limits import stored_limits
 
 
 def _scaled(kernels: Kernels, values: Integers, factor: int, kind: Any) -> Outcome:
-    limit = (2**63 - 1) // factor
+    limit = _largest(kind) // factor
     failed = kernels.filled(values.outside(-limit, limit))
     return Outcome(as_dates_or_times(kernels, values * factor, kind), failed)
 
 
+def _largest(kind: Any) -> int:
+    """Of a timestamp's type, in its units; as far before 1970."""
+    limits = stored_limits(kind)
+    assert limits is not None
+    return limits[1]
+
+
 def timestamp_to_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
-    """To a coarser unit half away from zero; to a finer one it fails where 64 bits do not reach."""
+    """To a coarser unit half away from zero; it fails where the type does not reach."""
     values = Integers.stored(kernels, column)
     before, after = UNITS_PER_SECOND[own.unit], UNITS_PER_SECOND[kind.unit]
+    if before == after:
+        return Outcome(as_dates_or_times(kernels, values, kind))
     if before < after:
         return _scaled(kernels, values, after // before, kind)
-    if before > after:
-        values = rounded_quotient(values, before // after)
-    return Outcome(as_dates_or_times(kernels, values, kind))
+    values = rounded_quotient(values, before // after)
+    most = _largest(kind)
+    failed = kernels.filled(values.outside(-most, most))
+    return Outcome(as_dates_or_times(kernels, values, kind), failed)
 
 
 def timestamp_to_date(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
-    """The day it is in."""
-    days = Integers.stored(kernels, column) // units_per_day(own)
-    failed = kernels.filled(days.outside(*integer_range(pa.int32())))
-    return Outcome(as_dates_or_times(kernels, days, kind), failed)
+    """The day it is in, of nanoseconds that of the nearest microsecond."""
+    values, per_day = Integers.stored(kernels, column), units_per_day(own)
+    if own.unit == "ns":
+        values, per_day = rounded_quotient(values, 1000), per_day // 1000
+    return Outcome(as_dates_or_times(kernels, values // per_day, kind))
 
 
 def timestamp_to_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
@@ -52,23 +61,13 @@ def timestamp_to_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any)
 
 
 def time_to_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
-    """Between units, half away from zero; what would become midnight stays just before it."""
+    """Between units, half away from zero: 24:00:00 is a time."""
     values = Integers.stored(kernels, column)
     before, after = UNITS_PER_SECOND[own.unit], UNITS_PER_SECOND[kind.unit]
-    if before <= after:
-        return Outcome(as_dates_or_times(kernels, values * (after // before), kind))
-    values = rounded_quotient(values, before // after)
-    last = kernels.number(units_per_day(kind) - 1)
-    most = kernels.where(
-        kernels.binary(BinaryOperator.LESS, values.column, last, plc.DataType(plc.TypeId.BOOL8)),
-        values.column,
-        last,
-    )
-    if column.null_count():
-        most = kernels.where(kernels.is_valid(column), most, kernels.null(pa.int64()))
-    return Outcome(as_dates_or_times(kernels, Integers(kernels, kernels.convert(most, INT64)), kind))
+    values = values * (after // before) if before <= after else rounded_quotient(values, before // after)
+    return Outcome(as_dates_or_times(kernels, values, kind))
 
 
 def date_to_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
-    """Midnight; fails where 64 bits do not reach."""
+    """Midnight; fails where the type does not reach."""
     return _scaled(kernels, Integers.stored(kernels, column), units_per_day(kind), kind)

@@ -77,10 +77,23 @@ def test_numbers_without_units(text: str) -> None:
     assert (None if ours is None else write(*ours)) == theirs
 
 
-def test_a_time_of_day_is_the_end() -> None:
-    # DuckDB passes over what follows one with seconds, and refuses what follows one without.
-    assert read("02:00:00 1 day") is None
-    assert read("1 day 02:00:00 ago") is None
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "02:00:00 1 day",
+            "1 day 02:00:00 ago",
+            "02:00:00.5x",
+            "02:00 1 day",
+            "1 day 02:00 ago",
+            "02:00x",
+            "2: x",
+        ),
+        *("11:", "11:11:", "-1:", "1 day 1:", "1 day 00:00:", "00:00:00.", ":1", "1::", "1:1:1:"),
+    ],
+)
+def test_a_time_of_day_is_the_end(text: str) -> None:
+    test_numbers_without_units(text)
 
 
 def test_nothing_is_a_time() -> None:

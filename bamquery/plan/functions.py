@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+import pyarrow as pa
+
 from bamquery.plan import more_functions
+from bamquery.plan.expressions import AggregateCall
+from bamquery.plan.types import value_type
 
 SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -107,8 +111,8 @@ AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "count_star": "rows, int64; never null",
         "count": "values that are not null, int64; never null; DISTINCT allowed",
         "sum": "integers: decimal128(38, 0), exact; float, double: double; decimal(p, s): decimal128(38, s);"
-        " DISTINCT allowed",
-        "avg": "double; DISTINCT allowed",
+        " DISTINCT allowed, and of floats ORDER BY",
+        "avg": "double; DISTINCT allowed, and of floats ORDER BY",
         "min": "argument's type; NaN is the greatest number",
         "max": "argument's type; NaN is the greatest number",
         "var_samp": "double; null below two values",
@@ -125,6 +129,8 @@ AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         "kurtosis": "double; null below four values or without spread",
         "kurtosis_pop": "double; null below two values or without spread",
         "product": "double to double",
+        "fsum": "sum of doubles that keeps what each addition rounds away; DISTINCT allowed",
+        "favg": "fsum / count; DISTINCT allowed",
         "bit_and": "integers, of their type",
         "bit_or": "integers, of their type",
         "bit_xor": "integers, of their type; DISTINCT allowed",
@@ -158,3 +164,10 @@ AGGREGATE_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
 
 HOLDS_VALUES: Final = frozenset({"quantile_cont", "quantile_disc", "mode", "entropy", "mad", "string_agg"})
 """Aggregates whose state grows with the rows."""
+
+_ROUNDED: Final = frozenset({"sum", "avg", "product"})
+
+
+def adds_in_order(call: AggregateCall) -> bool:
+    """Whether the call rounds on the way from row to row, so that their order changes its answer."""
+    return call.function in _ROUNDED and pa.types.is_floating(value_type(call.arguments[0].type))

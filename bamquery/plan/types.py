@@ -38,6 +38,10 @@ def is_interval(kind: pa.DataType) -> bool:
     return kind == INTERVAL
 
 
+FURTHEST_PLACE: Final = 1 << 32
+"""Places in a text, and lengths of its parts, are from its negative to below it; others are an error."""
+
+
 def integer_range(kind: pa.DataType) -> tuple[int, int]:
     """Smallest and largest value of an integer type or `HUGEINT`."""
     if kind == HUGEINT:

@@ -142,10 +142,13 @@ def quantile(name: str, value: Expression) -> Literal:
     return literal(float(share), pa.float64())
 
 
-def descending(name: str, value: Expression) -> Literal:
-    """The same quantile, counted from the greatest value."""
-    share = float(quantile(name, value).value.as_py())
-    return literal(-share, pa.float64())
+def percentile(name: str, value: Expression, *, descending: bool) -> Literal:
+    """Which quantile of an order that is written: from 0 to 1, negative where it counts from the greatest."""
+    constant = quantile(name, value)
+    share: Any = constant.value.as_py()
+    if share < 0:
+        raise ValueError(f"{name}() with an order needs a number from 0 to 1, not {share}")
+    return literal(-float(share), pa.float64()) if descending else constant
 
 
 def separator(name: str, value: Expression) -> Literal:
@@ -153,9 +156,10 @@ def separator(name: str, value: Expression) -> Literal:
     constant = fold(value)
     if not isinstance(constant, Literal):
         raise ValueError(f"{name}() needs a constant for its separator")
-    converted = coerce(constant, STRING)
-    if not isinstance(converted, Literal):
+    if not (is_null(constant) or types.is_string(constant.type)):
         raise ValueError(f"{name}() needs VARCHAR for its separator, not {type_name(constant.type)}")
+    converted = coerce(constant, STRING)
+    assert isinstance(converted, Literal)
     return converted
 
 

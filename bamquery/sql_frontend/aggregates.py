@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal, SortKey
+from bamquery.plan.functions import adds_in_order
 from bamquery.plan.types import HUGEINT
 from bamquery.sql_frontend import aggregate_arguments as take
 from bamquery.sql_frontend.coercion import coerce, decode
@@ -69,7 +70,7 @@ def call(
         built,
         distinct=built.distinct or (distinct and aggregate.distinct),
         filter=where,
-        order=keys if aggregate.ordered else (),
+        order=keys if aggregate.ordered or adds_in_order(built) else (),
     )
 
 
@@ -168,7 +169,7 @@ _FIRST: Final = Aggregate(_one("first", take.anything), distinct=False, ordered=
 _ARG_MIN: Final = Aggregate(_by("arg_min"), 2, 2, distinct=False, ordered=True)
 _ARG_MAX: Final = Aggregate(_by("arg_max"), 2, 2, distinct=False, ordered=True)
 _JOINED: Final = Aggregate(_joined, 1, 2, ordered=True)
-_IN_DOUBLE: Final = Aggregate(_one("sum", take.in_double))
+_COMPENSATED: Final = Aggregate(_one("fsum", take.in_double))
 _GEOMETRIC: Final = Aggregate(_geometric_mean, finish=_exponential)
 _DISCRETE: Final = Aggregate(_quantile("quantile_disc", take.anything), 2, 2)
 
@@ -220,10 +221,10 @@ AGGREGATES: Final[Mapping[str, Aggregate]] = MappingProxyType(
         "bit_xor": Aggregate(_one("bit_xor", take.bits)),
         "geomean": _GEOMETRIC,
         "geometric_mean": _GEOMETRIC,
-        "fsum": _IN_DOUBLE,
-        "sumkahan": _IN_DOUBLE,
-        "kahan_sum": _IN_DOUBLE,
-        "favg": Aggregate(_one("avg", take.in_double)),
+        "fsum": _COMPENSATED,
+        "sumkahan": _COMPENSATED,
+        "kahan_sum": _COMPENSATED,
+        "favg": Aggregate(_one("favg", take.in_double)),
         "approx_count_distinct": Aggregate(_approximate_count),
         **{name: Aggregate(_pair(name, pa.float64()), 2, 2) for name in _PAIRS},
         "regr_count": Aggregate(_pair("regr_count", pa.uint32()), 2, 2),

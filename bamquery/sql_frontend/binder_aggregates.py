@@ -21,7 +21,7 @@ from bamquery.plan.expressions import (
 )
 from bamquery.plan.nodes import Aggregate, Plan
 from bamquery.sql_frontend import aggregates, operators
-from bamquery.sql_frontend.aggregate_arguments import descending
+from bamquery.sql_frontend.aggregate_arguments import percentile
 from bamquery.sql_frontend.binder_grouping import KEY_PLACE, grouping_number, key_position
 from bamquery.sql_frontend.call_syntax import function_of, is_windowed, read_call
 from bamquery.sql_frontend.coercion import decode
@@ -92,6 +92,8 @@ def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expressi
     with faults.collected():
         bound = each(bind, arguments, sql)
     with faults.collected():
+        if not is_windowed(syntax.node):
+            each(lambda term: check_sort_term(term.this, sql), syntax.order, sql)
         order = each(lambda term: sort_key(term, syntax.node, sql, bind), syntax.order, sql)
     with faults.collected():
         condition = None if syntax.where is None else bind(syntax.where)
@@ -103,11 +105,24 @@ def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expressi
     with placed(sql, syntax.node):
         if condition is not None:
             condition = operators.as_boolean(condition, "FILTER")
-        if syntax.descending_quantile and len(bound) > 1:
-            bound = [bound[0], descending(syntax.name, bound[1]), *bound[2:]]
+        if syntax.ordered_set and len(bound) > 1:
+            share = percentile(syntax.name, bound[1], descending=syntax.descending_quantile)
+            bound = [bound[0], share, *bound[2:]]
         if syntax.distinct:
             _check_order(order, [decode(argument) for argument in bound])
         return aggregates.call(syntax.name, bound, distinct=syntax.distinct, where=condition, order=order)
+
+
+def check_sort_term(node: exp.Expr, sql: str) -> None:
+    """Refuse a constant that is no whole number: what is meant is no order, such as a separator.
+
+    Raises:
+        SqlError: it is such a constant.
+    """
+    with placed(sql, node):
+        is_constant = isinstance(node, exp.Literal | exp.Boolean | exp.Null)
+        if is_constant and not (isinstance(node, exp.Literal) and node.is_int):
+            raise ValueError("ordering by a constant has no effect")
 
 
 def sort_key(term: exp.Ordered, call: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> SortKey:

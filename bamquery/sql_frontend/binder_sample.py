@@ -11,6 +11,7 @@ from bamquery.plan.nodes import Plan, Sample
 from bamquery.sql_frontend.failures import placed
 
 _METHODS: Final = ("SYSTEM", "BERNOULLI", "RESERVOIR")
+_MOST_ROWS: Final = 1_000_000_000
 
 
 def sampled(plan: Plan, node: exp.Expr | None, sql: str) -> Plan:
@@ -38,6 +39,8 @@ def sampled(plan: Plan, node: exp.Expr | None, sql: str) -> Plan:
             assert size is not None
             if method == "BERNOULLI":
                 raise ValueError(f"bernoulli takes a share of the rows: write bernoulli({size}%)")
+            if not 0 <= size <= _MOST_ROWS:
+                raise ValueError(f"a sample has from 0 to {_MOST_ROWS} rows, not {size}")
             return Sample(plan, count=int(size), seed=whole_seed)
         if not 0 <= percent <= 100:
             raise ValueError(f"a sample of {percent} % is not between 0 and 100 %")

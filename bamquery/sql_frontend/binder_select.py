@@ -15,6 +15,7 @@ from bamquery.sql_frontend import operators
 from bamquery.sql_frontend.binder_aggregates import (
     AggregateCollector,
     Sets,
+    check_sort_term,
     has_aggregate,
     has_window,
     is_key,
@@ -259,8 +260,7 @@ class SelectBinder:
         with placed(self._sql, node):
             if position is not None:
                 return [self._at(items, position, "ORDER BY").expression]
-            if isinstance(node, exp.Literal):
-                raise ValueError("ordering by a constant has no effect")
+        check_sort_term(node, self._sql)
         if isinstance(node, exp.Column) and not node.table:
             aliased = self._aliases.find(node.name)
             named = [item for item in items if fold_name(item.name) == fold_name(node.name)]

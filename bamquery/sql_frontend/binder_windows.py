@@ -138,8 +138,9 @@ class WindowCollector:
             if function is None and not aggregates.is_aggregate(name):
                 hint = suggestion(name, [*windows.WINDOW_FUNCTIONS, *aggregates.AGGREGATES])
                 raise ValueError(f"{name}() is neither a window function nor an aggregate.{hint}")
-            if function is None and syntax.ignore_nulls:
-                raise ValueError(f"{name}() does not take IGNORE NULLS over a window")
+            if function is None and (syntax.ignore_nulls or syntax.respect_nulls):
+                words = "IGNORE NULLS" if syntax.ignore_nulls else "RESPECT NULLS"
+                raise ValueError(f"{name}() does not take {words} over a window")
             if function is not None:
                 _check_plain(syntax, nulls=function.nulls)
         if function is None:

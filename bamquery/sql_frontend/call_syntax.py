@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -13,6 +13,10 @@ _IN_GROUP: Final = MappingProxyType(
     {"percentile_cont": "quantile_cont", "percentile_disc": "quantile_disc", "mode": "mode"}
 )
 """Functions that take WITHIN GROUP, and their names without it."""
+
+
+_QUANTILES: Final = ("quantile_cont", "quantile_disc")
+"""Functions for which ORDER BY within the parentheses is as WITHIN GROUP."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,9 @@ class CallSyntax:
         order: terms of ORDER BY within the parentheses, or of WITHIN GROUP.
         where: the condition of FILTER.
         ignore_nulls: whether IGNORE NULLS is written.
-        descending_quantile: whether WITHIN GROUP counts from the greatest value.
+        respect_nulls: whether RESPECT NULLS is, which is so without it.
+        ordered_set: whether the only term of ORDER BY says of which order the function tells something.
+        descending_quantile: whether that order begins with the greatest value.
     """
 
     node: exp.Anonymous
@@ -37,6 +43,8 @@ class CallSyntax:
     order: Sequence[exp.Ordered] = ()
     where: exp.Expr | None = None
     ignore_nulls: bool = False
+    respect_nulls: bool = False
+    ordered_set: bool = False
     descending_quantile: bool = False
 
 
@@ -71,7 +79,7 @@ def read_call(node: exp.Expr) -> CallSyntax:
     """
     where: exp.Expr | None = None
     group: exp.Order | None = None
-    ignore_nulls = False
+    ignore_nulls = respect_nulls = False
     while not isinstance(node, exp.Anonymous):
         if isinstance(node, exp.Filter):
             where = node.expression.this
@@ -79,16 +87,21 @@ def read_call(node: exp.Expr) -> CallSyntax:
             group = node.expression
         elif isinstance(node, exp.IgnoreNulls):
             ignore_nulls = True
+        elif isinstance(node, exp.RespectNulls):
+            respect_nulls = True
         node = node.this
     name = node.name.lower()
     arguments: list[exp.Expr] = list(node.expressions)
     order: Sequence[exp.Ordered] = ()
     distinct = False
     if arguments and isinstance(arguments[-1], exp.Order):
-        order = arguments[-1].expressions
-        arguments[-1] = arguments[-1].this
+        last = arguments.pop()
+        order = last.expressions
+        if last.this is not None:
+            arguments.append(last.this)
     if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls):
         ignore_nulls = isinstance(arguments[-1], exp.IgnoreNulls)
+        respect_nulls = not ignore_nulls
         arguments[-1] = arguments[-1].this
     if arguments and isinstance(arguments[0], exp.Distinct):
         distinct = True
@@ -97,7 +110,18 @@ def read_call(node: exp.Expr) -> CallSyntax:
             raise ValueError("DISTINCT needs an argument")
     if group is not None:
         return _within_group(node, arguments, group, where)
-    return CallSyntax(node, name, arguments, distinct, order, where, ignore_nulls)
+    if len(order) == 1 and not is_windowed(node):
+        if name in _QUANTILES:
+            values = [] if len(arguments) > 1 else [order[0].this]
+            descending = bool(order[0].args.get("desc"))
+            return replace(
+                CallSyntax(node, name, [*values, *arguments], distinct, where=where),
+                ordered_set=True,
+                descending_quantile=descending,
+            )
+        if name == "mode" and not arguments:
+            arguments = [order[0].this]
+    return CallSyntax(node, name, arguments, distinct, order, where, ignore_nulls, respect_nulls)
 
 
 def _within_group(
@@ -112,4 +136,8 @@ def _within_group(
     if name == "mode":
         return CallSyntax(node, name, [term.this, *arguments], order=[term], where=where)
     descending = bool(term.args.get("desc"))
-    return CallSyntax(node, name, [term.this, *arguments], where=where, descending_quantile=descending)
+    return replace(
+        CallSyntax(node, name, [term.this, *arguments], where=where),
+        ordered_set=True,
+        descending_quantile=descending,
+    )

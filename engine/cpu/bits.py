@@ -24,11 +24,14 @@ from bamquery.engine.cpu.kernels import (
     valid,
     values_of,
 )
-from bamquery.engine.cpu.rows import per_value, row_count
+from bamquery.engine.cpu.rows import per_value, pieces, row_count, unknown_character
 from bamquery.errors import ExecutionError
 from bamquery.type_names import type_name
 
 _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
+_BINARY: Final = frozenset("01")
+_EIGHT_BITS: Final = tuple(f"{byte:08b}" for byte in range(256))
 _MOST_DIGITS: Final = 64
 _HUGE: Final = 10**38
 _HUGE_BITS: Final = 128
@@ -131,11 +134,17 @@ def _halves(column: Column) -> NDArray[np.uint64]:
 
 
 def _hex(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return _in_base(arguments, kind, "X", lambda content: content.hex().upper())
+    return _in_base(
+        arguments, kind, "X", lambda content: "".join(piece.hex().upper() for piece in pieces(content))
+    )
 
 
 def _bin(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return _in_base(arguments, kind, "b", lambda content: "".join(f"{byte:08b}" for byte in content))
+    return _in_base(arguments, kind, "b", _bits_of)
+
+
+def _bits_of(content: bytes) -> str:
+    return "".join(_EIGHT_BITS[byte] for piece in pieces(content) for byte in piece)
 
 
 def _in_base(arguments: Sequence[Datum], kind: pa.DataType, base: str, of_bytes: Any) -> Column:
@@ -152,17 +161,18 @@ def _in_base(arguments: Sequence[Datum], kind: pa.DataType, base: str, of_bytes:
 
 
 def _unhex(text: str) -> bytes:
-    bad = next((character for character in text if character not in "0123456789abcdefABCDEF"), None)
+    bad = unknown_character(text, _HEXADECIMAL)
     if bad is not None:
         raise ValueError(f"'{bad}' is not a hexadecimal digit")
     return bytes.fromhex(text if len(text) % 2 == 0 else f"0{text}")
 
 
 def _unbin(text: str) -> bytes:
-    bad = next((character for character in text if character not in "01"), None)
+    bad = unknown_character(text, _BINARY)
     if bad is not None:
         raise ValueError(f"'{bad}' is not a binary digit")
-    return int(text, 2).to_bytes((len(text) + 7) // 8, "big") if text else b""
+    padded = text.rjust(-(-len(text) // 8) * 8, "0")
+    return b"".join(int(piece, 2).to_bytes(len(piece) // 8, "big") for piece in pieces(padded))
 
 
 def _to_base(number: int, base: int, least: int) -> str:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bamquery.engine.calendar import Calendar
 from bamquery.engine.cpu.kernels import Column, values_of
 from bamquery.engine.time_units import units_per_day
+from bamquery.errors import ExecutionError
 
 Integers = NDArray[np.int64]
 
@@ -81,6 +82,20 @@ def truncated(values: Integers, divisor: int) -> Integers:
     quotient = values // divisor
     inexact: Integers = quotient + ((quotient < 0) & (quotient * divisor != values))
     return inexact
+
+
+def subtracted(values: Integers, others: Integers, known: NDArray[np.bool_], what: str) -> Integers:
+    """`values - others` on rows that are known.
+
+    Raises:
+        ExecutionError: it is outside of 64 bits; `what` was computed.
+    """
+    with np.errstate(over="ignore"):
+        difference = values - others
+    wrapped = ((values < 0) != (others < 0)) & ((difference < 0) != (values < 0)) & known
+    if wrapped.any():
+        raise ExecutionError(f"BIGINT overflow in {what}: the moments are too far apart")
+    return difference
 
 
 def _flags(values: Integers, condition: Any) -> Any:

@@ -6,24 +6,28 @@ import base64
 import binascii
 import hashlib
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
 
 from bamquery.engine.cpu.kernels import Implementation
-from bamquery.engine.cpu.rows import per_value
+from bamquery.engine.cpu.rows import per_value, pieces, unknown_character
 
 _BASE64: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
 _BLOCKS: Final = 10
+_BEYOND_ASCII: Final = "\x80"
 
 
 def _digest(name: str) -> Callable[[str | bytes], str]:
-    def digest(value: str | bytes) -> str:
+    def hexadecimal(value: str | bytes) -> str:
         content = value.encode() if isinstance(value, str) else value
-        return hashlib.new(name, content, usedforsecurity=False).hexdigest()
+        digest = hashlib.new(name, usedforsecurity=False)
+        for piece in pieces(content):
+            digest.update(piece)
+        return digest.hexdigest()
 
-    return digest
+    return hexadecimal
 
 
 def _to_base64(content: bytes) -> str:
@@ -33,7 +37,7 @@ def _to_base64(content: bytes) -> str:
 def _from_base64(text: str) -> bytes:
     if len(text) % 4:
         raise ValueError(f"'{text}' is not base64: its length is not a multiple of 4")
-    bad = next((character for character in text if character not in _BASE64), None)
+    bad = unknown_character(text, _BASE64)
     if bad is not None:
         raise ValueError(f"'{text}' is not base64: {bad!r} is no digit of it")
     try:
@@ -51,17 +55,56 @@ def _decode(content: bytes) -> str:
 
 def _url_decode(text: str) -> str:
     try:
-        return unquote_to_bytes(text).decode()
+        return b"".join(map(unquote_to_bytes, _whole_escapes(text))).decode()
     except UnicodeDecodeError:
         raise ValueError(f"'{text}' does not decode to UTF-8") from None
 
 
+def _whole_escapes(text: str) -> Iterator[str]:
+    """The text in pieces, no `%XX` cut in two."""
+    rest = ""
+    for piece in pieces(text):
+        given = rest + piece
+        cut = given.find("%", max(len(given) - 2, 0))
+        cut = len(given) if cut < 0 else cut
+        rest = given[cut:]
+        yield given[:cut]
+    yield rest
+
+
+def _url_encode(text: str) -> str:
+    return "".join(quote(piece, safe="-_.~") for piece in pieces(text))
+
+
+def _apart(text: str) -> Iterator[str]:
+    """The text in pieces that nothing goes together across: all but the first begin with ASCII."""
+    rest = ""
+    for piece in pieces(text):
+        cut = next((place for place in range(len(piece) - 1, -1, -1) if piece[place] < _BEYOND_ASCII), None)
+        if cut is None:
+            rest += piece
+            continue
+        yield rest + piece[:cut]
+        rest = piece[cut:]
+    yield rest
+
+
 def _strip_accents(text: str) -> str:
     """Characters without the marks that they are composed with."""
+    return "".join(map(_without_marks, _apart(text)))
+
+
+def _without_marks(text: str) -> str:
+    if text.isascii():
+        return text
     parts = (
         c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) not in ("Mn", "Mc", "Me")
     )
     return unicodedata.normalize("NFC", "".join(parts))
+
+
+def _composed(text: str) -> str:
+    return "".join(unicodedata.normalize("NFC", part) for part in _apart(text))
 
 
 def _bytes_text(step: int, units: str) -> Callable[[int], str]:
@@ -88,10 +131,10 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "from_base64": per_value(_from_base64),
         "encode": per_value(str.encode),
         "decode": per_value(_decode),
-        "url_encode": per_value(lambda text: quote(text, safe="-_.~")),
+        "url_encode": per_value(_url_encode),
         "url_decode": per_value(_url_decode),
         "strip_accents": per_value(_strip_accents),
-        "nfc_normalize": per_value(lambda text: unicodedata.normalize("NFC", text)),
+        "nfc_normalize": per_value(_composed),
         "format_bytes": per_value(_bytes_text(1024, "KiB MiB GiB TiB PiB")),
         "format_decimal_bytes": per_value(_bytes_text(1000, "kB MB GB TB PB")),
     }

@@ -21,6 +21,7 @@ from bamquery.engine.cpu import (
     rounding,
     similarity,
     strings,
+    strptime,
     temporal,
     texts,
 )
@@ -51,6 +52,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         **interpolation.FUNCTIONS,
         **intervals.FUNCTIONS,
         **formats.FUNCTIONS,
+        **strptime.FUNCTIONS,
         **paths.FUNCTIONS,
         **_NULLS,
     }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from bamquery.engine.cpu.rows import pieces
+
 _JOINER: Final = "\u200d"
 _FLAG_LETTERS: Final = range(0x1F1E6, 0x1F200)
 _SKIN_TONES: Final = range(0x1F3FB, 0x1F400)
@@ -23,11 +25,12 @@ def reversed_text(text: str) -> str:
 def graphemes(text: str) -> list[str]:
     """The text cut between characters."""
     found: list[str] = []
-    for character in text:
-        if found and _belongs(found[-1], character):
-            found[-1] += character
-        else:
-            found.append(character)
+    for piece in pieces(text):
+        for character in piece:
+            if found and _belongs(found[-1], character):
+                found[-1] += character
+            else:
+                found.append(character)
     return found
 
 

@@ -20,6 +20,7 @@ from bamquery.engine.cpu.calendar import (
     first_day_of_month,
     looked_up,
     months_of,
+    subtracted,
     truncated,
 )
 from bamquery.engine.cpu.kernels import (
@@ -36,7 +37,7 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero
 from bamquery.engine.cpu.rows import row_count, value_of
-from bamquery.engine.time_units import DAY_SECONDS, units_per_day
+from bamquery.engine.time_units import DAY_SECONDS, LEAST_MICROSECONDS, units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
 from bamquery.type_names import type_name
@@ -109,8 +110,7 @@ def _columns(arguments: Sequence[Datum]) -> tuple[list[Any], NDArray[np.bool_], 
     rows = row_count(arguments)
     columns = [column_of(argument, rows) for argument in arguments]
     known = valid(*columns)
-    mask = np.ones(rows, np.bool_) if known is None else booleans_of(known)
-    return [values_of(column) for column in columns], mask, known
+    return [values_of(column) for column in columns], _mask(known, rows), known
 
 
 def _fail_where(failed: NDArray[np.bool_], what: str, parts: Sequence[Any]) -> None:
@@ -167,9 +167,14 @@ def _make_timestamp(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     parts, known, validity = _columns(arguments)
     days, no_date = _days_of(parts[0], parts[1], parts[2], known)
     micros, no_time = _clock(parts[3:])
-    far = np.abs(days) > 2**63 // _DAY_MICROSECONDS - 1
+    far = np.abs(days) > 2**63 // _DAY_MICROSECONDS
+    moments = np.where(far, 0, days) * _DAY_MICROSECONDS
+    with np.errstate(over="ignore"):
+        moments = moments + micros
+    # The sum of a day and a time of it is below neither, or it wrapped.
+    far |= (moments < LEAST_MICROSECONDS) | (moments == integer_range(pa.int64())[1])
     _fail_where((no_date | no_time | far) & known, "make_timestamp", parts)
-    return from_values(np.where(known, days * _DAY_MICROSECONDS + micros, 0), kind, validity)
+    return from_values(np.where(known, moments, 0), kind, validity)
 
 
 # Counts since 1970.
@@ -182,6 +187,8 @@ def _from_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values, known = values_of(column), valid(column)
     limit = np.iinfo(np.int64).max  # DuckDB keeps it, and its negative, for itself
     failed = (values == limit) | (values == -limit)
+    if kind == pa.timestamp("us"):
+        failed |= values < LEAST_MICROSECONDS
     if known is not None:
         failed &= booleans_of(known)
     if failed.any():
@@ -196,7 +203,7 @@ def _from_seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values, known = values_of(column), valid(column)
     with np.errstate(all="ignore"):
         micros = half_away_from_zero(values * 1e6)
-        fine = np.abs(micros) < 2.0**63
+        fine = (micros >= LEAST_MICROSECONDS) & (micros < 2.0**63)
     failed = ~fine if known is None else ~fine & booleans_of(known)
     if failed.any():
         raise ExecutionError(
@@ -212,7 +219,7 @@ def _to_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return from_values(values_of(column), kind, valid(column))
 
 
-# Differences. Dates count days, the others microseconds.
+# Differences. Dates count days (in date_diff), the others microseconds.
 
 
 def _spans(arguments: Sequence[Datum]) -> tuple[Integers, Integers, str, Column | None, int]:
@@ -222,11 +229,17 @@ def _spans(arguments: Sequence[Datum]) -> tuple[Integers, Integers, str, Column 
     return both[0], both[1], value_of(unit), valid(start, end), per_day
 
 
+def _mask(known: Column | None, rows: int) -> NDArray[np.bool_]:
+    return np.ones(rows, np.bool_) if known is None else booleans_of(known)
+
+
 def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """How many beginnings of a unit lie between two moments; weeks: how many whole ones."""
     start, end, unit, known, per_day = _spans(arguments)
     if unit in _MICROSECONDS:
-        count = _at_unit(end, unit, per_day) - _at_unit(start, unit, per_day)
+        mask = _mask(known, row_count(arguments))
+        until, since = (_at_unit(values, unit, per_day, mask) for values in (end, start))
+        count = subtracted(until, since, mask, "date_diff()")
     elif unit == "day":
         count = end // per_day - start // per_day
     elif unit == "week":
@@ -238,11 +251,15 @@ def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return from_values(np.broadcast_to(count, (row_count(arguments),)), kind, known)
 
 
-def _at_unit(values: Integers, unit: str, per_day: int) -> Integers:
+def _at_unit(values: Integers, unit: str, per_day: int, known: NDArray[np.bool_]) -> Integers:
     size = _MICROSECONDS[unit]
-    if per_day == 1:
-        return values * (_DAY_MICROSECONDS // size)
-    return values // size
+    if per_day != 1:
+        return values // size
+    of_day = _DAY_MICROSECONDS // size
+    if ((np.abs(values) > integer_range(pa.int64())[1] // of_day) & known).any():
+        raise ExecutionError(f"BIGINT overflow in date_diff(): a date has too many {unit}s")
+    with np.errstate(over="ignore"):
+        return values * of_day
 
 
 def _at_month(days: Integers, unit: str) -> Integers:
@@ -257,15 +274,8 @@ def _date_sub(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     start, end, unit, known, per_day = _spans(arguments)
     fixed = {**_MICROSECONDS, "day": _DAY_MICROSECONDS, "week": 7 * _DAY_MICROSECONDS}
     if unit in fixed:
-        size = fixed[unit]
-        if per_day == 1:
-            count = (
-                truncated(end - start, size // _DAY_MICROSECONDS)
-                if size >= _DAY_MICROSECONDS
-                else (end - start) * (_DAY_MICROSECONDS // size)
-            )
-        else:
-            count = truncated(end - start, size)
+        mask = _mask(known, row_count(arguments))
+        count = truncated(subtracted(end, start, mask, "date_sub()"), fixed[unit])
     else:
         count = truncated(whole_months(start, end, per_day), _MONTHS[unit])
     return from_values(np.broadcast_to(count, (row_count(arguments),)), kind, known)

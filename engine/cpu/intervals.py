@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.calendar import Integers, first_day_of_month, months_of, truncated
+from bamquery.engine.cpu.calendar import Integers, first_day_of_month, months_of, subtracted, truncated
 from bamquery.engine.cpu.instants import whole_months
 from bamquery.engine.cpu.interval_columns import (
     DAY_MICROSECONDS,
@@ -26,7 +26,6 @@ from bamquery.engine.cpu.kernels import (
     booleans_of,
     column_of,
     compute,
-    flags_of,
     from_values,
     operand,
     valid,
@@ -48,6 +47,7 @@ _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
 _YEAR_SECONDS: Final = 31_557_600
 """365 days and a quarter: what epoch() takes a year for."""
 _MOST_MONTHS: Final = 12 * 6_000_000
+_MOST_DAYS: Final = (2**63 - 1) // DAY_MICROSECONDS
 _FIRST_MONDAY: Final = 10_959 * DAY_MICROSECONDS
 """3 January 2000: where buckets of days and shorter ones begin."""
 _FIRST_MONTH: Final = 30 * 12
@@ -162,11 +162,7 @@ def _difference(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
     (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
     known = _known(some, others)
-    with np.errstate(over="ignore"):
-        span = later - earlier
-    wrapped = ((later < 0) != (earlier < 0)) & ((span < 0) != (later < 0))
-    if (wrapped & _mask(known, rows)).any():
-        raise ExecutionError("INTERVAL overflow: the moments are too far apart")
+    span = subtracted(later, earlier, _mask(known, rows), "-")
     days = truncated(span, DAY_MICROSECONDS)
     return Intervals(np.zeros(rows, np.int64), days, span - days * DAY_MICROSECONDS, known).column("-")
 
@@ -235,7 +231,9 @@ def _scaled(*, divide: bool) -> Implementation:
         a = Intervals.of(arguments[0], rows)
         column = column_of(arguments[1], rows)
         factor: Any = operand(column)
-        known = _known(a.known, valid(column), flags_of(factor != 0) if divide else None)
+        known = _known(a.known, valid(column))
+        if divide and ((factor == 0) & _mask(known, rows)).any():
+            raise ExecutionError("division by zero: an INTERVAL cannot be divided by 0")
         with np.errstate(all="ignore"):
 
             def scaled(part: Integers) -> NDArray[np.float64]:
@@ -346,26 +344,38 @@ def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         known = _known(known, from_known)
     known = _known(known, width.known)
     mask = _mask(known, rows)
-    fixed = width.days * DAY_MICROSECONDS + width.microseconds
+    wide = np.abs(width.days * float(DAY_MICROSECONDS) + width.microseconds) >= 2.0**63
+    if (mask & wide).any():
+        raise ExecutionError("time_bucket(): a bucket has more microseconds than BIGINT holds")
+    with np.errstate(over="ignore"):
+        fixed = width.days * DAY_MICROSECONDS + width.microseconds
     if (mask & (width.months != 0) & (fixed != 0)).any():
         raise ExecutionError("time_bucket() cannot have buckets of months and of days or hours as well")
     if (mask & (width.months + fixed <= 0)).any():
         raise ExecutionError("time_bucket() needs buckets that are longer than nothing")
+    by_month = mask & (width.months > 0)
+    by_clock = mask & ~by_month
     begins = np.zeros(rows, np.int64)
-    if (mask & (width.months == 0)).any():
+    if by_clock.any():
         start = np.full(rows, _FIRST_MONDAY) if origin is None else origin
-        size = np.where(fixed > 0, fixed, 1)
-        begins = (values - start) // size * size + start
-    by_month = width.months > 0
-    if (mask & by_month).any():
+        size = np.where(by_clock, fixed, 1)
+        # Of the origin only the place within a bucket matters, and the whole of it may be too far away.
+        start = np.fmod(start, size)
+        away = subtracted(values, start, by_clock, "time_bucket()")
+        first = subtracted(away, away % size, by_clock, "time_bucket()")
+        begins = np.where(by_clock, -subtracted(-start, first, by_clock, "time_bucket()"), 0)
+    if by_month.any():
         month = np.full(rows, _FIRST_MONTH) if origin is None else months_of(origin // DAY_MICROSECONDS)
         size = np.where(by_month, width.months, 1)
         here = months_of(values // DAY_MICROSECONDS)
         if origin is not None:
             here = month + whole_months(origin, values, DAY_MICROSECONDS)
-        first = first_day_of_month((here - month) // size * size + month) * DAY_MICROSECONDS
-        begins = np.where(by_month, first, begins)
-    return from_values(np.where(mask, begins, 0), kind, known)
+        months = (here - month) // size * size + month
+        days = first_day_of_month(np.clip(months, -_MOST_MONTHS, _MOST_MONTHS))
+        if (by_month & ((np.abs(months) > _MOST_MONTHS) | (np.abs(days) > _MOST_DAYS))).any():
+            raise ExecutionError(f"{type_name(kind)} overflow: a bucket begins before the earliest value")
+        begins = np.where(by_month, np.where(by_month, days, 0) * DAY_MICROSECONDS, begins)
+    return from_values(begins, kind, known)
 
 
 def _order(arguments: Sequence[Datum], kind: pa.DataType) -> Column:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -32,6 +33,8 @@ _pa: Any = pa
 
 _LONG: Final = 64 << 20
 """Bytes from which a call is made so that Ctrl-C need not wait for its end: it takes a tenth of a second."""
+_SLOW: Final = MappingProxyType({"match_substring_regex": 1 << 16, "replace_substring_regex": 1 << 16})
+"""Functions whose arguments count for so many times their bytes: patterns may look at each so often."""
 _LONG_SORT: Final = 8 << 20
 """The same of a sort, which takes longer."""
 
@@ -52,13 +55,14 @@ def compute(name: str, *arguments: Datum, options: pc.FunctionOptions | None = N
         pa.ArrowInvalid: the kernel cannot compute a value.
     """
     columns = [datum for datum in arguments if isinstance(datum, pa.Array)]
-    return cast(Column, _call(columns, _pc().call_function, name, arguments, options))
+    long = _LONG // _SLOW.get(name, 1)
+    return cast(Column, _call(columns, _pc().call_function, name, arguments, options, long=long))
 
 
-def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any) -> Any:
+def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any, long: int = _LONG) -> Any:
     """A function of Arrow's, of values (arrays, batches, tables) which it works on."""
     # Slices count with all that they are slices of, and to be exact takes twenty times as long.
-    if sum(v.get_total_buffer_size() for v in values) >= _LONG and sum(v.nbytes for v in values) >= _LONG:
+    if sum(v.get_total_buffer_size() for v in values) >= long and sum(v.nbytes for v in values) >= long:
         return interruptible(function, *arguments)
     return function(*arguments)
 

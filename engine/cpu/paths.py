@@ -16,40 +16,44 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _WIDEST: Final = 1000
 
 
+def _last_separator(path: str) -> int:
+    return max(path.rfind("/"), path.rfind("\\"))
+
+
 def _filename(path: str, trim: bool = False) -> str:
     """What comes after the last separator, without its extension if that is asked for."""
-    name = _SEPARATOR.split(path)[-1]
+    name = path[_last_separator(path) + 1 :]
     return name.rpartition(".")[0] if trim and "." in name else name
 
 
 def _dirname(path: str) -> str:
     """The first folder."""
-    parts = _SEPARATOR.split(path)
     if path[:1] in ("/", "\\"):
         return path[0]
-    return parts[0] if len(parts) > 1 else ""
+    first = _SEPARATOR.search(path)
+    return "" if first is None else path[: first.start()]
 
 
 def _dirpath(path: str) -> str:
     """All but the last part; of a separator alone, itself."""
     if _SEPARATOR.fullmatch(path):
         return path
-    found = list(_SEPARATOR.finditer(path))
-    if not found:
-        return ""
-    return path[: found[-1].start()]
+    last = _last_separator(path)
+    return "" if last < 0 else path[:last]
 
 
 def _bar(value: float, least: float, most: float, width: float = 80.0) -> str:
     """A bar whose length is the value's share of the way."""
-    if not (math.isfinite(least) and math.isfinite(most)):
-        raise ValueError("bar() needs limits that are numbers")
     if not 1 <= width <= _WIDEST:
         raise ValueError(f"bar() needs a width from 1 to {_WIDEST}, not {width}")
-    share = 0.0
-    if value > least < most:
-        share = min((value - least) / (most - least), 1.0)
-    eighths = int(share * width * 8)
+    length = 0.0
+    if value > least:  # which nothing is that is no number
+        length = width if value >= most else width * (value - least) / (most - least)
+    if math.isnan(most):
+        length = 0.0
+    if not math.isfinite(length):
+        raise ValueError("bar() needs limits whose distance is a number")
+    eighths = int(length * 8)
     text = "█" * (eighths // 8)
     if eighths % 8 and len(text) < width:
         text += _EIGHTHS[eighths % 8]

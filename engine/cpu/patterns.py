@@ -23,7 +23,7 @@ from bamquery.engine.cpu.kernels import (
     convert,
     where,
 )
-from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
+from bamquery.engine.cpu.rows import per_value, pieces, row_count, value_of, with_constants
 from bamquery.engine.cpu.text_sizes import occurrences, sizes, text_bytes, total, within_room
 from bamquery.engine.text_bounds import text_bounds
 from bamquery.errors import ExecutionError
@@ -41,16 +41,30 @@ def quoted(text: str) -> str:
     return "".join(f"\\{c}" if c in string.punctuation else ("\\x00" if c == "\0" else c) for c in text)
 
 
-def pattern_with(pattern: str, options: str) -> str:
-    """The pattern with options in front of it.
+_OF_ONE: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+    {
+        "g": ("all of them", "regexp_replace"),
+        "k": ("the text where nothing matches", "regexp_extract"),
+    }
+)
+"""Options of one function: what they mean, and which one."""
+
+
+def pattern_with(pattern: str, options: str, name: str) -> str:
+    """The pattern with options in front of it; blanks among them mean nothing.
 
     Raises:
-        ExecutionError: an option that there is not.
+        ExecutionError: an option that there is not, or not for that function.
     """
-    unknown = next((option for option in options if option not in "gl" and option not in _FLAGS), None)
-    if unknown is not None:
-        raise ExecutionError(f"'{unknown}' is not an option of regular expressions: c, i, l, m, n, p, s or g")
-    flags = "".join(_FLAGS.get(option, "") for option in options if not option.isspace())
+    for option in options:
+        meaning, function = _OF_ONE.get(option, ("", name))
+        if function != name:
+            raise ExecutionError(f"the option '{option}' ({meaning}) is for {function}() only")
+        if not (meaning or option == "l" or option in _FLAGS or option in string.whitespace):
+            raise ExecutionError(
+                f"'{option}' is not an option of regular expressions: c, i, l, m, n, p, s, g or k"
+            )
+    flags = "".join(_FLAGS.get(option, "") for option in options)
     return flags + (quoted(pattern) if "l" in options else pattern)
 
 
@@ -67,9 +81,7 @@ def _compiled(pattern: str) -> str:
 
 def _pattern(arguments: Sequence[Datum], options_at: int, name: str) -> str:
     options = value_of(arguments[options_at]) if len(arguments) > options_at else ""
-    if "g" in options and name != "regexp_replace":
-        raise ExecutionError("the option 'g' (all of them) is for regexp_replace() only")
-    return _compiled(pattern_with(value_of(arguments[1]), options))
+    return _compiled(pattern_with(value_of(arguments[1]), options, name))
 
 
 def _matches(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -85,7 +97,7 @@ def _full_match(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     options = value_of(arguments[3]) if len(arguments) > 3 else ""
-    pattern = _compiled(pattern_with(value_of(arguments[1]), options))
+    pattern = _pattern(arguments, 3, "regexp_replace")
     return _with_replacement(arguments[0], pattern, value_of(arguments[2]), options)
 
 
@@ -116,7 +128,7 @@ def _counted_size(arguments: Sequence[Datum]) -> float:
     if column.null_count or len(given) < len(constants):
         return 0.0
     pattern, replacement, options = given if len(given) > 2 else [*given, ""]
-    pattern = _compiled(pattern_with(pattern, options))
+    pattern = _compiled(pattern_with(pattern, options, "regexp_replace"))
     without = text_bytes(_with_replacement(column, pattern, "", options), 1)
     count = text_bytes(_with_replacement(column, pattern, "x", options), 1) - without
     escaped: list[str] = re.findall(r"\\([0-9\\])", replacement)
@@ -126,15 +138,17 @@ def _counted_size(arguments: Sequence[Datum]) -> float:
 
 
 def _extract(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    """What a group (0: all of it) matched first; an empty text where nothing does."""
+    """What a group (0: all of it) matched first; where nothing does an empty text, or with `k` the text."""
     pattern = _pattern(arguments, 3, "regexp_extract")
     group = value_of(arguments[2]) if len(arguments) > 2 else 0
     if not 0 <= group <= _MOST_GROUPS:
         raise ExecutionError(f"a group's number must be from 0 to {_MOST_GROUPS}, not {group}")
     column = arguments[0]
+    keeps = len(arguments) > 3 and "k" in value_of(arguments[3])
     empty = where(compute("is_valid", column), constant("", kind), constant(None, kind))
+    otherwise = column_of(column, len(empty)) if keeps else empty
     if group > _group_count(pattern):
-        return empty
+        return otherwise
     if group == _MOST_GROUPS:
         raise ExecutionError("regexp_extract() can tell 8 groups of a pattern")
     # Where the pattern matches first, what stands before is as short as can be.
@@ -142,7 +156,7 @@ def _extract(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     options = pc.ReplaceSubstringOptions(whole, f"\\{group + 1}", max_replacements=1)
     found = compute("replace_substring_regex", column, options=options)
     matches = compute("match_substring_regex", column, options=pc.MatchSubstringOptions(pattern))
-    return where(matches, found, empty)
+    return where(matches, found, otherwise)
 
 
 def _group_count(pattern: str) -> int:
@@ -252,11 +266,16 @@ def _glob_class(pattern: bytes, place: int) -> tuple[str | None, int]:
     return None, place
 
 
+_ESCAPES: Final = {
+    code: "\\x00" if not code else f"\\{chr(code)}"
+    for code in range(128)
+    if chr(code) != "_" and not chr(code).isalnum()
+}
+
+
 def _regexp_escape(text: str) -> str:
     """Every character but letters, digits, `_` and what is not ASCII with a backslash."""
-    return "".join(
-        "\\x00" if c == "\0" else c if c == "_" or not c.isascii() or c.isalnum() else f"\\{c}" for c in text
-    )
+    return "".join(piece.translate(_ESCAPES) for piece in pieces(text))
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
@@ -21,8 +22,36 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.errors import ExecutionError
 
+AnyText = TypeVar("AnyText", str, bytes)
+
 _MANY: Final = 256
 """Groups of rows beyond which a call of a kernel for each takes longer than one of Python's for each row."""
+
+
+_ROWS: Final = 1024
+"""Values computed between two questions whether the query goes on."""
+_PIECE: Final = 1 << 16
+"""Characters or bytes of one value worked on between two such questions."""
+
+
+def pieces(text: AnyText) -> Iterator[AnyText]:
+    """A text or bytes in pieces, as long as the query goes on.
+
+    Raises:
+        CancelledError: it does not.
+    """
+    for start in range(0, len(text), _PIECE):
+        check_cancelled()
+        yield text[start : start + _PIECE]
+
+
+def unknown_character(text: str, known: Set[str]) -> str | None:
+    """The first character of a text that is none of those; None where all are."""
+    for piece in pieces(text):
+        unknown = set(piece) - known
+        if unknown:
+            return next(character for character in piece if character in unknown)
+    return None
 
 
 def value_of(datum: Datum) -> Any:
@@ -51,7 +80,11 @@ def per_value(function: Callable[..., Any]) -> Implementation:
             if len(places) == 1:
                 return _over_distinct(function, arguments, places[0], kind)
             columns = [column_of(a, rows).to_pylist() for a in arguments]
-            values = [None if None in row else function(*row) for row in zip(*columns, strict=True)]
+            values: list[Any] = []
+            for place, row in enumerate(zip(*columns, strict=True)):
+                if place % _ROWS == 0:
+                    check_cancelled()
+                values.append(None if None in row else function(*row))
             return array_of(values, kind)
         except (ValueError, OverflowError) as error:
             raise ExecutionError(str(error)) from None
@@ -67,7 +100,9 @@ def _over_distinct(
     assert isinstance(encoded, pa.DictionaryArray)
     given: list[Any] = [None if isinstance(a, pa.Array) else a.as_py() for a in arguments]
     values = []
-    for value in encoded.dictionary.to_pylist():
+    for number, value in enumerate(encoded.dictionary.to_pylist()):
+        if number % _ROWS == 0:
+            check_cancelled()
         given[place] = value
         values.append(function(*given))
     return take(array_of(values, kind), encoded.indices)

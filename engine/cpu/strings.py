@@ -23,6 +23,8 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.rows import with_constants
 from bamquery.engine.cpu.text_sizes import concatenated_size, within_room
+from bamquery.errors import ExecutionError
+from bamquery.plan.types import FURTHEST_PLACE
 
 LONGEST: Final = 1 << 32
 """No text has as many characters; Arrow multiplies places with more than that, and overflows."""
@@ -99,6 +101,9 @@ def substring(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     first, size = start.as_py(), length.as_py()
     if first is None:
         return nulls(_rows(arguments), kind)
+    check_place("substring", column, first)
+    if size is not None:
+        check_place("substring", column, size)
     begin = first - 1 if first >= 0 else first  # 0 is the place before the first character
     if size is None:
         return _slice(column, max(begin, 0) if first >= 0 else begin, None)
@@ -109,6 +114,20 @@ def substring(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if low >= 0:
         return _slice(column, 0, 0)
     return _slice(column, low, high if high < 0 else None)
+
+
+def check_place(name: str, column: Datum, place: int) -> None:
+    """Fail where there is a text, and the place or length is none that texts have.
+
+    Raises:
+        ExecutionError: it is so.
+    """
+    if -FURTHEST_PLACE <= place < FURTHEST_PLACE:
+        return
+    assert isinstance(column, pa.Array)
+    if column.null_count == len(column):
+        return
+    raise ExecutionError(f"{name}(): {place} is beyond any place in a text, 2^32")
 
 
 def _slice(column: Datum, start: int, stop: int | None) -> Column:

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cpu.graphemes import reversed_text
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -19,8 +20,8 @@ from bamquery.engine.cpu.kernels import (
     constant,
     convert,
 )
-from bamquery.engine.cpu.rows import per_value, row_count, value_of, with_constants
-from bamquery.engine.cpu.strings import LONGEST, SPACES, substring
+from bamquery.engine.cpu.rows import per_value, pieces, row_count, value_of, with_constants
+from bamquery.engine.cpu.strings import LONGEST, SPACES, check_place, substring
 from bamquery.engine.cpu.text_sizes import (
     concatenated_size,
     joined_size,
@@ -30,6 +31,9 @@ from bamquery.engine.cpu.text_sizes import (
     translated_size,
     within_room,
 )
+
+_PARTS: Final = 1024
+"""Parts of a text passed over between two questions whether the query goes on."""
 
 
 def _is_ascii(column: Datum) -> bool:
@@ -49,6 +53,8 @@ def _trimmed(kernel: str, *, spaces: bool) -> Implementation:
 def _left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The first n characters, all but the last -n where n is negative."""
     count = value_of(arguments[1])
+    if count > 0:
+        check_place("left", arguments[0], count)
     return _sliced(arguments[0], 0, count)
 
 
@@ -148,10 +154,25 @@ def _position_one(text: str, part: str) -> int:
 
 def _split_part(text: str, separator: str, number: int) -> str:
     """Part number so-and-so, from the end if negative; nothing where there is none."""
-    parts = text.split(separator) if separator else list(text)
-    if number > 0 and number <= len(parts):
-        return parts[number - 1]
-    return parts[number] if number < 0 and -number <= len(parts) else ""
+    if number < 0:
+        number += (text.count(separator) if separator else len(text) - 1) + 2
+    if number < 1:
+        return ""
+    return _part(text, separator, number) if separator else text[number - 1 : number]
+
+
+def _part(text: str, separator: str, number: int) -> str:
+    """Part number so-and-so of a text, from 1 on, found one after the other."""
+    start = 0
+    for place in range(number - 1):
+        if place % _PARTS == 0:
+            check_cancelled()
+        found = text.find(separator, start)
+        if found < 0:
+            return ""
+        start = found + len(separator)
+    end = text.find(separator, start)
+    return text[start:] if end < 0 else text[start:end]
 
 
 def _translated(text: str, characters: str, others: str) -> str:
@@ -159,7 +180,7 @@ def _translated(text: str, characters: str, others: str) -> str:
     table: dict[int, str | None] = {}
     for place, character in enumerate(characters):
         table.setdefault(ord(character), others[place] if place < len(others) else None)
-    return text.translate(table)
+    return "".join(piece.translate(table) for piece in pieces(text))
 
 
 def _code_point(empty: int) -> Callable[[str], int]:

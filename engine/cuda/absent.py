@@ -47,6 +47,11 @@ ABSENT: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Functions of the CPU that are refused here."""
 
+AGGREGATES: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(("fsum", "favg"), "libcudf's sums round each addition")
+)
+"""Aggregates of the CPU that are refused here."""
+
 CONSTANT_FROM: Final[Mapping[str, int]] = MappingProxyType(
     {
         **dict.fromkeys(("like", "ilike", "starts_with", "ends_with", "contains"), 1),

@@ -30,6 +30,7 @@ _YEARS: Final[Mapping[str, int]] = MappingProxyType(
 _EPOCH_JULIAN_DAY: Final = 2_440_588
 _LAST_DAY: Final = integer_range(pa.int32())[1] - 1
 _MOST_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS - 1
+_MOST_WHOLE_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS
 _MOST_MONTHS: Final = 12 * 6_000_000
 _DAY_NAMES: Final = ["Sunday", *list(calendar.day_name)[:6]]
 _MONTH_NAMES: Final = list(calendar.month_name)[1:]
@@ -82,8 +83,21 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     unit = arguments[2].literal
     per_day = units_per_day(arguments[0].kind)
     if unit in _MICROSECONDS:
-        start, end = (_at_unit(_values(kernels, arguments, i), unit, per_day) for i in (0, 1))
-        return (end - start).column
+        start, end = (_values(kernels, arguments, i) for i in (0, 1))
+        if unit == "microsecond" and per_day == 1:
+            failed = kernels.either(*(v.outside(-_MOST_WHOLE_DAYS, _MOST_WHOLE_DAYS) for v in (start, end)))
+            if kernels.any_true(failed):
+                fail_call(kernels, "date_diff", arguments, kind, failed)
+        start, end = (_at_unit(values, unit, per_day) for values in (start, end))
+        count = end - start
+        if unit == "microsecond":
+            negative = [values.flags(values < 0) for values in (start, end, count)]
+            # Where the signs differ the difference has that of the end, or it wrapped.
+            wrapped = (negative[1] - negative[0]) * (negative[2] - negative[1])
+            failed = wrapped.outside(0, 0)
+            if kernels.any_true(failed):
+                fail_call(kernels, "date_diff", arguments, kind, failed)
+        return count.column
     start, end = (_days(kernels, arguments, i) for i in (0, 1))
     if unit == "week":
         return (end - start).truncated(7).column

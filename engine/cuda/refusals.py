@@ -13,7 +13,7 @@ from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda import absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
-from bamquery.plan.functions import WINDOW_FUNCTIONS
+from bamquery.plan.functions import WINDOW_FUNCTIONS, adds_in_order
 from bamquery.plan.types import is_interval, value_type
 from bamquery.plan.windows import WindowCall
 from bamquery.type_names import type_name
@@ -71,6 +71,14 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
         reasons.append(
             f"the cuda device has no {_BETWEEN[call.function]} of {type_name(kind)}: libcudf does not "
             f"convert more than {_WORD_DIGITS} digits to DOUBLE as the CPU does; {_INSTEAD}"
+        )
+    if call.function in absent.AGGREGATES:
+        why = absent.AGGREGATES[call.function]
+        reasons.append(f"the cuda device has no {call.function}(): {why}; {_INSTEAD}")
+    if call.order and adds_in_order(call):
+        reasons.append(
+            f"the cuda device has no {call.function}() of floats with ORDER BY: libcudf adds rows in any"
+            f" order; {_INSTEAD}"
         )
     for expression in call.inputs:
         reasons += expression_refusals(expression)

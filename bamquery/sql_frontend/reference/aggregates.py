@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.sql_frontend.reference.entry import Entry, Section
+from bamquery.sql_frontend.reference.entry import NO, Entry, Section
 
 _DOUBLE: Final = "(x DOUBLE) -> DOUBLE"
 _SAME: Final = "(x ANY) -> ANY"
@@ -38,8 +38,10 @@ SECTION: Final = Section(
         Entry("mode", _SAME, "The value that comes most often."),
         Entry("entropy", "(x ANY) -> DOUBLE", "How little the values tell of each other, in bits (log-2)."),
         Entry("approx_count_distinct", "(x ANY) -> BIGINT", "How many different values there are; exact."),
-        Entry("favg", _DOUBLE, "As avg."),
-        Entry("fsum sumkahan kahan_sum", _DOUBLE, "As sum, in DOUBLE."),
+        Entry("favg", _DOUBLE, "The mean, as fsum adds.", gpu=NO),
+        Entry(
+            "fsum sumkahan kahan_sum", _DOUBLE, "The sum, with what each addition would round away.", gpu=NO
+        ),
         Entry("product", _DOUBLE, "All values multiplied."),
         Entry("geomean geometric_mean", _DOUBLE, "The geometric mean."),
         Entry("stddev stddev_samp", _DOUBLE, "The standard deviation of a sample."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -11,6 +12,7 @@ import pyarrow as pa
 from bamquery.naming import suggestion
 from bamquery.plan import types
 from bamquery.plan.constants import from_count
+from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.sql_frontend.coercion import coerce, common_type, decode, is_null, is_string_literal
 from bamquery.sql_frontend.operators import STRING, literal
@@ -146,8 +148,6 @@ def _epoch(name: str, arguments: Arguments) -> Expression:
         count = Call("to_count", (coerce(value, pa.time64("us")),), BIGINT)
         return Call("divide", (Cast(count, DOUBLE), literal(1e6, DOUBLE)), DOUBLE)
     _require_date(name, value)
-    if pa.types.is_date(value.type):
-        value = Cast(value, _MICROSECONDS)
     return Call("epoch", (value,), DOUBLE)
 
 
@@ -227,7 +227,9 @@ def _difference(function: str) -> Build:
             kind = pa.time64("us")
         elif pa.types.is_timestamp(kind):
             kind = pa.timestamp("us", kind.tz)
-        elif not pa.types.is_date(kind):
+        elif pa.types.is_date(kind):
+            kind = kind if function == "date_diff" else _MICROSECONDS
+        else:
             hint = ": write DATE '...' or TIMESTAMP '...'" if types.is_string(kind) else ""
             raise ValueError(f"{name}() needs dates, times or timestamps, not {type_name(kind)}{hint}")
         values = [coerce(argument, kind) for argument in both]
@@ -264,15 +266,28 @@ def _strftime(name: str, arguments: Arguments) -> Expression:
     if is_null(value):
         return literal(None, STRING)
     _require_date(f"{name}()", value)
-    return Call("strftime", (value, text(name, pattern)), STRING)
+    return Call("strftime", (value, _pattern(name, pattern)), STRING)
+
+
+def _pattern(name: str, value: Expression) -> Literal:
+    """The pattern of dates and times, known before there are rows: what is read may depend on it."""
+    pattern = fold(text(name, value))
+    if not isinstance(pattern, Literal):
+        raise ValueError(f"{name}() needs a constant for its pattern")
+    return pattern
 
 
 def _strptime(function: str) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
-        value, pattern = (text(name, argument) for argument in arguments)
+        value, pattern = text(name, arguments[0]), _pattern(name, arguments[1])
+        letters = re.findall("%(-?.)", pattern.value.as_py() or "", re.DOTALL)
         kind: pa.DataType = _MICROSECONDS
-        if isinstance(pattern, Literal) and pattern.value.is_valid and "%z" in pattern.value.as_py():
+        if {"z", "Z"}.intersection(letters):
             kind = _UTC
+            if "n" in letters:
+                raise ValueError(f"{name}(): a TIMESTAMP WITH TIME ZONE has no nanoseconds, which %n reads")
+        elif "n" in letters:
+            kind = pa.timestamp("ns")
         return Call(function, (value, pattern), kind)
 
     return build

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bamquery.plan import types
 from bamquery.plan.expressions import Call, Expression, Literal
 from bamquery.sql_frontend import operators
-from bamquery.sql_frontend.coercion import coerce, is_null
+from bamquery.sql_frontend.coercion import coerce, is_null, is_string_literal
 from bamquery.sql_frontend.operators import BOOLEAN, STRING, literal
 from bamquery.sql_frontend.scalar.signature import (
     BIGINT,
@@ -47,13 +47,24 @@ def _substring(name: str, arguments: Arguments) -> Expression:
     if any(is_null(argument) for argument in arguments):
         return literal(None, STRING)
     value, *places = (text(name, arguments[0]), *(bigint(name, a) for a in arguments[1:]))
+    for place in places:
+        _check_place(name, place)
     if all(isinstance(place, Literal) and place.value.is_valid for place in places):
         return Call("substring", (value, *[*places, literal(None, BIGINT)][:2]), STRING)
     return Call("substring_at", (value, *places), STRING)
 
 
+def _check_place(name: str, place: Expression) -> None:
+    """Raise `ValueError` where a constant is no place or length that a text may have."""
+    value = place.value.as_py() if isinstance(place, Literal) else None
+    if value is not None and not -types.FURTHEST_PLACE <= value < types.FURTHEST_PLACE:
+        raise ValueError(f"{name}(): {value} is beyond any place in a text, 2^32")
+
+
 def _left(name: str, arguments: Arguments) -> Expression:
     value, count = text(name, arguments[0]), bigint(name, arguments[1])
+    if isinstance(count, Literal) and count.value.is_valid and count.value.as_py() >= 0:
+        _check_place(name, count)
     if isinstance(count, Literal) and count.value.is_valid and count.value.as_py() >= 0:
         return Call("substring", (value, literal(1, BIGINT), count), STRING)
     return Call("left", (value, count), STRING)
@@ -101,6 +112,14 @@ def _matching(function: str) -> Build:
     return build
 
 
+def _contains(name: str, arguments: Arguments) -> Expression:
+    """A NULL beside a constant has no type: there are lists and maps that contain, too."""
+    whole, part = arguments
+    if is_null(part) and (is_null(whole) or is_string_literal(whole)):
+        raise ValueError(f"{name}() needs VARCHAR, not NULL: write NULL::VARCHAR")
+    return match("contains", name, *arguments)
+
+
 def _not_matching(function: str) -> Build:
     return lambda name, arguments: operators.negation(match(function, name, *arguments))
 
@@ -135,24 +154,28 @@ def _regexp_extract(name: str, arguments: Arguments) -> Expression:
     if len(arguments) == 2:
         return Call("regexp_extract", (value, pattern), STRING)
     group = arguments[2]
+    options = [text(name, argument) for argument in arguments[3:]]
+    check_options(name, options)
     if is_null(group):  # DuckDB's answer
+        keeps = any(isinstance(given, Literal) and "k" in given.value.as_py() for given in options)
+        found = value if keeps else literal("", STRING)
         return Call(
-            "case",
-            (operators.is_null_test(value, negate=False), literal(None, STRING), literal("", STRING)),
-            STRING,
+            "case", (operators.is_null_test(value, negate=False), literal(None, STRING), found), STRING
         )
     if not isinstance(group, Literal) or not types.is_integral(group.type):
         raise ValueError(f"{name}() needs the group's number as an integer in the statement")
     if not 0 <= int(group.value.as_py()) <= _MOST_GROUPS:
         raise ValueError(f"a group's number must be from 0 to {_MOST_GROUPS}, not {group.value.as_py()}")
-    options = [text(name, argument) for argument in arguments[3:]]
-    check_options(name, options)
     return Call("regexp_extract", (value, pattern, coerce(group, INTEGER), *options), STRING)
 
 
 def _parse_filename(name: str, arguments: Arguments) -> Expression:
     path, *trim = arguments
-    return Call("parse_filename", (text(name, path), *(operators.as_boolean(t, name) for t in trim)), STRING)
+    # A NULL leaves the extension where it is.
+    trims = [
+        Call("coalesce", (operators.as_boolean(t, name), literal(False, BOOLEAN)), BOOLEAN) for t in trim
+    ]
+    return Call("parse_filename", (text(name, path), *trims), STRING)
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
@@ -182,7 +205,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         **named("position strpos instr", call("position", BIGINT, text), 2),
         **named("starts_with prefix", _matching("starts_with"), 2),
         **named("ends_with suffix", _matching("ends_with"), 2),
-        **named("contains", _matching("contains"), 2),
+        **named("contains", _contains, 2),
         **named("like_escape", _matching("like_escape"), 3),
         **named("ilike_escape", _matching("ilike_escape"), 3),
         **named("not_like_escape", _not_matching("like_escape"), 3),

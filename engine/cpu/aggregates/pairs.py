@@ -121,8 +121,8 @@ def _intercept(m: PairMoments) -> tuple[Numbers, Numbers]:
 
 
 def _fit(m: PairMoments) -> tuple[Numbers, Numbers]:
-    fit = np.where(m.yy == 0, 1.0, m.xy**2 / (m.xx * m.yy))
-    return fit, (m.count > 0) & (m.xx != 0)
+    correlation, _ = _correlation(m)  # products of the sums would overflow long before they do
+    return np.where(m.yy == 0, 1.0, correlation**2), (m.count > 0) & (m.xx != 0)
 
 
 ANSWERS: Final[Mapping[str, Callable[[PairMoments], tuple[Numbers, Numbers]]]] = MappingProxyType(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.by_extreme import ByExtreme
+from bamquery.engine.cpu.aggregates.compensated import CompensatedSum
 from bamquery.engine.cpu.aggregates.counts import Count, CountRows
 from bamquery.engine.cpu.aggregates.extremes import BooleanExtreme, extreme
 from bamquery.engine.cpu.aggregates.frequencies import Entropy, Mode
@@ -26,6 +27,7 @@ from bamquery.engine.cpu.aggregates.sums import ExactAverage, ExactSum, FloatAve
 from bamquery.engine.cpu.aggregates.texts import JoinedTexts
 from bamquery.engine.cpu.kernels import Constant
 from bamquery.plan.expressions import AggregateCall
+from bamquery.plan.functions import adds_in_order
 from bamquery.plan.types import value_type
 
 
@@ -72,6 +74,8 @@ ACCUMULATORS: Final[Mapping[str, Callable[[pa.DataType, pa.DataType], Accumulato
         "arg_max": lambda argument, result: ByExtreme(greatest=True, skip_nulls=True),
         "arg_min_null": lambda argument, result: ByExtreme(greatest=False, skip_nulls=False),
         "arg_max_null": lambda argument, result: ByExtreme(greatest=True, skip_nulls=False),
+        "fsum": lambda argument, result: CompensatedSum(mean=False),
+        "favg": lambda argument, result: CompensatedSum(mean=True),
         "mode": lambda argument, result: Mode(),
         "entropy": lambda argument, result: Entropy(),
         "mad": lambda argument, result: MedianDistance(result),
@@ -96,6 +100,12 @@ _ONE_ROW: Final[Mapping[str, tuple[bool, bool]]] = MappingProxyType(
 """Functions that take one row in an order: whether the last one, and whether nulls do not count."""
 
 
+_ONE_BY_ONE: Final[Mapping[str, Callable[[], Accumulator]]] = MappingProxyType(
+    {"sum": lambda: FloatSum(one_by_one=True), "avg": lambda: FloatAverage(one_by_one=True)}
+)
+"""Of floats in an order of their own: what is rounded on the way depends on it."""
+
+
 def is_known(function: str) -> bool:
     """Whether this device has the aggregate function."""
     return function in ACCUMULATORS or function in WITH_PARAMETER
@@ -111,5 +121,6 @@ def accumulator_of(call: AggregateCall) -> Accumulator:
         accumulator = WITH_PARAMETER[call.function](call.parameter.value, result)
     else:
         argument = value_type(call.arguments[0].type) if call.arguments else pa.null()
-        accumulator = ACCUMULATORS[call.function](argument, result)
+        one_by_one = _ONE_BY_ONE.get(call.function) if adds_in_order(call) else None
+        accumulator = one_by_one() if one_by_one else ACCUMULATORS[call.function](argument, result)
     return Ordered(accumulator, len(call.arguments), call.order) if call.order else accumulator

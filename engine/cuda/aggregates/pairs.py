@@ -95,7 +95,8 @@ def _intercept(m: PairMoments) -> tuple[Vector, Mask]:
 
 def _fit(m: PairMoments) -> tuple[Vector, Mask]:
     ones = Vector.repeated(m.kernels, 1.0, len(m.count))
-    fit = m.yy.equals(0.0).choose(ones, m.xy * m.xy / (m.xx * m.yy))
+    correlation, _ = _correlation(m)  # products of the sums would overflow long before they do
+    fit = m.yy.equals(0.0).choose(ones, correlation * correlation)
     return fit, (m.count > 0.0) & m.xx.differs(0.0)
 
 

@@ -37,7 +37,8 @@ from bamquery.sql_frontend.failures import Faults, placed
 from bamquery.sql_frontend.operators import literal
 from bamquery.sql_frontend.scope import Scope, SelectAliases
 from bamquery.sql_frontend.select_output import Item, Order, Output, distinct, distinct_on, ordered
-from bamquery.sql_frontend.select_terms import check_groupable, item_at, ordinal
+from bamquery.sql_frontend.select_terms import check_groupable, check_no_constant, item_at, ordinal
+from bamquery.sql_frontend.set_branches import Branch, Rows
 from bamquery.sql_frontend.spelling import column_name
 from bamquery.sql_frontend.window_syntax import read_definitions
 
@@ -77,8 +78,8 @@ class SelectBinder:
         self._windows = WindowCollector(sql)
         self._items_failed = False
 
-    def bind(self) -> Plan:
-        """The plan.
+    def bind(self) -> Rows:
+        """The plan, and what is selected as it is written.
 
         Raises:
             SqlError: with everything that is wrong in any clause.
@@ -114,7 +115,9 @@ class SelectBinder:
             plan, output = distinct_on(plan, output)
         elif self._node.args.get("distinct") is not None:
             plan, output = distinct(plan, output, self._sql)
-        return limited(ordered(plan, output), limit, offset)
+        written = [item.expression if item.node is None else item.node for item in items]
+        branch = Branch([item.name for item in items], written, self._scope, range(len(items)))
+        return Rows(limited(ordered(plan, output), limit, offset), [branch])
 
     def _join_binder(self, scope: Scope, clause: str) -> ExpressionBinder:
         return ExpressionBinder(
@@ -259,8 +262,7 @@ class SelectBinder:
         with placed(self._sql, node):
             if position is not None:
                 return [self._at(items, position, "ORDER BY").expression]
-            if isinstance(node, exp.Literal):
-                raise ValueError("ordering by a constant has no effect")
+            check_no_constant(node)
         if isinstance(node, exp.Column) and not node.table:
             aliased = self._aliases.find(node.name)
             named = [item for item in items if fold_name(item.name) == fold_name(node.name)]

@@ -292,10 +292,15 @@ class StrictParser(PlacingParser):
             and self._next.token_type == TokenType.LT
         ):
             return None  # in DuckDB, `row < 3` compares a column: no type is written with <
+        if kwargs.get("check_func") and token and token.text.upper() == "ROW" and self._is_called():
+            return None  # nor is row(1, 2) < row(3, 4) about a type
         kind = super()._parse_types(*args, **kwargs)
         if kind is not None and self._prev is not token and self._prev.text.upper() == "UNSIGNED":
             self._retreat(self._index - 1)  # MySQL's; in DuckDB it is a name behind the type
         return kind
+
+    def _is_called(self) -> bool:
+        return bool(self._next and self._next.token_type == TokenType.L_PAREN)
 
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True

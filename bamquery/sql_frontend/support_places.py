@@ -64,11 +64,6 @@ def _quantified(node: exp.Expr) -> str | None:
     query = node.this
     while isinstance(query, exp.Paren | exp.Subquery):
         query = query.this
-    if isinstance(comparison.this.unnest(), exp.Tuple) and (type(comparison), type(node)) not in (
-        (exp.EQ, exp.Any),
-        (exp.NEQ, exp.All),
-    ):
-        return "a row value with anything but IN, = ANY or <> ALL of a query"
     return None if isinstance(query, exp.Query | exp.Values) else f"{words} of a list"
 
 

@@ -16,10 +16,10 @@ from bamquery.sql_frontend.binder_subqueries import BindInner
 from bamquery.sql_frontend.coercion import decode
 from bamquery.sql_frontend.environment import Environment
 from bamquery.sql_frontend.failures import each, placed
-from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope
 from bamquery.sql_frontend.select_output import Item, Order, Output, ordered
 from bamquery.sql_frontend.select_terms import check_no_constant, item_at, ordinal
-from bamquery.sql_frontend.set_branches import ALIAS_TABLE, Branch, Rows, named_position, written_position
+from bamquery.sql_frontend.set_branches import Branch, Rows, named_position, written_position
 
 
 def ordered_rows(

@@ -69,6 +69,9 @@ def _any(
     binder: ExpressionBinder, node: exp.Expr, function: str, value: exp.Expr, query: exp.Expr
 ) -> Expression:
     parts = row_parts(value)
+    with placed(binder.sql, value):
+        if parts is not None and len(parts) == 1:
+            raise ValueError("a row of one value cannot be compared with a query: write the value alone")
     operands = [decode(bound) for bound in binder.bind_all([value] if parts is None else parts)]
     plan, outside = _bound(binder, query)
     _check_columns(binder, plan, query, len(operands))

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from bamquery.sql_frontend.binder_aggregates import has_aggregate, has_window
 from bamquery.sql_frontend.parameters import mark
+from bamquery.sql_frontend.scope import Scope, SelectAliases
 
 Item = TypeVar("Item")
 
@@ -43,6 +44,21 @@ def item_at(items: Sequence[Item], position: int, clause: str) -> Item:
     if not 1 <= position <= len(items):
         raise ValueError(f"{clause} {position} is not one of the {len(items)} columns selected")
     return items[position - 1]
+
+
+def check_aliases(node: exp.Expr, scope: Scope, aliases: SelectAliases) -> None:
+    """Raise `ValueError` where a term of GROUP BY has an alias in it that is not all of it."""
+    node = node.unnest()
+    if isinstance(node, exp.Column):
+        return
+    plain = (
+        part
+        for part in node.walk(prune=lambda below: isinstance(below, exp.Query))
+        if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star)
+    )
+    for column in plain:
+        if scope.find(column.name) is None and aliases.find(column.name) is not None:
+            raise ValueError(f'"{column.name}" is an alias, which GROUP BY takes alone only')
 
 
 def check_groupable(node: exp.Expr | None) -> None:

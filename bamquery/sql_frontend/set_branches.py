@@ -10,10 +10,7 @@ from sqlglot import exp
 from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan
-from bamquery.sql_frontend.scope import Scope
-
-ALIAS_TABLE = "alias"
-"""What may stand before an alias of the select list, as if it were a table."""
+from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope
 
 
 @dataclass(frozen=True)
@@ -92,7 +89,6 @@ def _qualified(node: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression with tables before its columns, in a form that is equal for all ways to write it."""
 
     def step(part: exp.Expr) -> exp.Expr:
-        part = part.unnest()
         match part:
             case exp.Column() if not isinstance(part.this, exp.Star):
                 return _column(part.name, part.table or _owner(part.name, scope))
@@ -100,7 +96,11 @@ def _qualified(node: exp.Expr, scope: Scope) -> exp.Expr:
                 part.set("this", part.name.lower())
         return part
 
-    return node.transform(step)
+    whole = exp.Paren(this=node.copy())
+    for paren in list(whole.find_all(exp.Paren))[1:]:
+        paren.replace(paren.this)
+    qualified: exp.Expr = whole.this.transform(step, copy=False)
+    return qualified
 
 
 def _column(name: str, table: str) -> exp.Column:

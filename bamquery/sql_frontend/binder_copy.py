@@ -233,7 +233,10 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
         request = _with(request, declared=tuple(enumerate(field.type for field in fields)))
     elif file_format == "json" and not request.types:
         request = json_columns(request, [(field.name, field.type) for field in fields])
-    plan = bind_files([path], file_format, place, sql, catalog, request)
+    if request.options.paths.partitioned is None:
+        # Columns go by position here: folders give some only where that is said.
+        request = _with(request, paths=replace(request.options.paths, partitioned=False))
+    plan, _ = bind_files([path], file_format, place, sql, catalog, request)
     check_count(place, len(plan.fields), positions, target, sql)
     return Insert(target.name, arranged(plan, positions, place, sql, defaults))
 

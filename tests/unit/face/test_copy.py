@@ -252,7 +252,6 @@ def test_the_name_of_a_rows_file(ours: Connection) -> None:
         ("FROM read_csv('a.csv', names=['q', 'Q'])", 'two columns would be called "Q"'),
         ("FROM read_csv('a.csv', quote='|')", "quote: '|' is not supported"),
         ("FROM read_csv('a.csv', skip=99)", "fewer than 100 lines"),
-        ("FROM read_parquet('x.parquet', hive_partitioning=true)", "hive_partitioning"),
         ("FROM read_json('a.csv')", "line"),
         ("FROM read_json('array.json', format='newline_delimited')", "line"),
         ("FROM read_json('n.json', format='array')", "object 1"),

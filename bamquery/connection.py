@@ -213,7 +213,8 @@ class Connection(ConnectionDuckdbNames):
     ) -> int:
         """Put rows from outside into a table; returns how many. All of them are there, or none.
 
-        Columns go by name; one that a table has and the source has not gets its default, or null.
+        Columns go by name; one that a table has and the source has not gets its default, or null. Folders
+        `key=value` that all files are in give columns, too.
 
         Args:
             name: of the table, made if there is none.
@@ -233,6 +234,7 @@ class Connection(ConnectionDuckdbNames):
         from bamquery.progress.bars import progress_bar  # noqa: PLC0415
         from bamquery.sql_frontend.binder_defaults import default_values  # noqa: PLC0415
         from bamquery.storage.ingest import ingest, open_source  # noqa: PLC0415
+        from bamquery.storage.ingest.options import FileOptions  # noqa: PLC0415
         from bamquery.storage.types import settle_nulls  # noqa: PLC0415
 
         database = self._session.database
@@ -241,14 +243,22 @@ class Connection(ConnectionDuckdbNames):
             raise ValueError(f'if_exists is "error", "append" or "replace", not {if_exists!r}')
         bar = progress_bar(self.settings)
         access = self.settings.file_access
-        opened = open_source(source, format=format, exclude=exclude, progress=bar, access=access)
+        cancellation = Cancellation()
+        self._session.register(cancellation)
+        opened = open_source(
+            source,
+            format=format,
+            exclude=exclude,
+            progress=bar,
+            options=FileOptions(union_by_name=True),
+            access=access,
+            check=cancellation.check,
+        )
         if if_exists == "append" and database.has_table(name):
             writer = database.table(name).append()
         else:
             schema = settle_nulls(opened.schema)
             writer = database.create_table(name, schema, or_replace=if_exists == "replace")
-        cancellation = Cancellation()
-        self._session.register(cancellation)
         with writer:
             missing = default_values(writer.schema, writer.rules)
             rows = ingest(writer, opened, bar, cancelled=cancellation.requested, missing=missing)

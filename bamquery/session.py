@@ -13,7 +13,7 @@ from bamquery.catalog import StatementCatalog
 from bamquery.engine.device import Device
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError, UnsupportedError, within_depth
+from bamquery.errors import BamQueryError, CancelledError, UnsupportedError, within_depth
 from bamquery.plan.nodes import Plan, Source
 from bamquery.plan.statements import Statement
 from bamquery.progress.callbacks import Callbacks
@@ -50,6 +50,15 @@ class Cancellation:
     def requested(self) -> bool:
         """Whether to stop."""
         return self._event.is_set()
+
+    def check(self) -> None:
+        """Stop here where that was asked for.
+
+        Raises:
+            CancelledError: it was.
+        """
+        if self.requested():
+            raise CancelledError("it was cancelled")
 
 
 def _find_nothing(name: str) -> Source | None:

@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, TokenError
 from bamquery.naming import fold, suggestion
 from bamquery.sql_frontend.failures import Faults, placed
 from bamquery.sql_frontend.types import from_syntax, unknown_type
-from bamquery.storage.ingest.options import Compression, FileOptions
+from bamquery.storage.ingest.options import FILENAME, Compression, FileOptions
 from bamquery.storage.ingest.paths import is_url
 
 
@@ -27,11 +27,13 @@ class FileRequest:
         options: for who opens them.
         types: of columns by name or position, to which they are cast.
         columns: the names that there are to be, in this order; None: those of the files.
+        key_types: of columns that are keys of folders, to which they are cast.
     """
 
     options: FileOptions = field(default_factory=FileOptions)
     types: tuple[tuple[str | int, pa.DataType], ...] = ()
     columns: tuple[str, ...] | None = None
+    key_types: tuple[tuple[str, pa.DataType], ...] = ()
 
 
 Named = Sequence[tuple[str, exp.Expr, exp.Expr | None]]
@@ -310,19 +312,52 @@ def _json_format(request: FileRequest, value: str) -> FileRequest:
     return replace(request, options=replace(request.options, layout=layouts[fold(value)]))
 
 
+def _path_option(name: str) -> _Set:
+    def put(request: FileRequest, value: Any) -> FileRequest:
+        paths = replace(request.options.paths, **{name: value})
+        if request.key_types and paths.partitioned is False:
+            raise ValueError("hive_types are of partitions: leave out hive_partitioning = false")
+        return replace(request, options=replace(request.options, paths=paths))
+
+    return put
+
+
+def _hive_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    if not all(isinstance(name, str) for name, _ in types):
+        raise ValueError(f"it takes {_TYPES_BY_NAME}")
+    request = replace(request, key_types=tuple((str(name), kind) for name, kind in types))
+    request = _path_option("partition_texts")(request, tuple(name for name, _ in request.key_types))
+    return request if request.options.paths.partitioned else _path_option("partitioned")(request, True)
+
+
+def _filename(value: exp.Expr | None) -> str:
+    """TRUE or FALSE, or what the column is called."""
+    given = _unwrapped(value)
+    try:
+        return FILENAME if boolean(given) else ""
+    except ValueError:
+        if not isinstance(given, exp.Literal) or not given.args["is_string"] or not given.this:
+            raise ValueError("it takes TRUE, FALSE or a name for the column") from None
+        return str(given.this)
+
+
 _EVERY_FORMAT: Final[_Options] = MappingProxyType(
     {
-        "filename": (boolean, _option("filename")),
-        "union_by_name": (boolean, _ignored(True)),
+        "filename": (_filename, _path_option("filename")),
+        "union_by_name": (boolean, _option("union_by_name")),
+        "hive_partitioning": (boolean, _path_option("partitioned")),
+        "hive_types": (_types, _hive_types),
+        "hive_types_autocast": (boolean, _path_option("guess_types")),
     }
 )
+_ROW_NUMBER: Final = (boolean, _path_option("row_number"))
 _BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
     {
         "parquet": {
-            "hive_partitioning": (boolean, _ignored(False)),
+            "file_row_number": _ROW_NUMBER,
             "compression": (text, _ignored("auto")),
         },
-        "arrow": {},
+        "arrow": {"file_row_number": _ROW_NUMBER},
         "json": {
             "columns": (_types, _json_columns),
             "format": (text, _json_format),

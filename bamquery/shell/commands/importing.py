@@ -14,6 +14,7 @@ from bamquery.storage.ingest import IngestSource, open_source
 from bamquery.storage.ingest.csv_blocks import TextFile
 from bamquery.storage.ingest.csv_dialect import sniff
 from bamquery.storage.ingest.formats import detect_format
+from bamquery.storage.ingest.options import FileOptions
 from bamquery.storage.ingest.paths import expand
 from bamquery.type_names import type_name
 
@@ -34,7 +35,8 @@ def import_file(shell: Shell, pattern: str, table: str, *, replace: bool) -> Non
     connection = shell.connection
     console = shell.console
     files = expand(pattern)
-    source = open_source(pattern, progress=progress_bar(connection.settings))
+    options = FileOptions(union_by_name=True)
+    source = open_source(pattern, progress=progress_bar(connection.settings), options=options)
     console.out(_what(pattern, files, source))
     for line in _columns(source):
         console.out(line)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic
 
-from bamquery.engine.cancellation import asking, set_check
+from bamquery.cancellation import asking, set_check
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import MemoryBudget, keep_freed
 from bamquery.engine.settings import Settings

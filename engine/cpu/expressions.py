@@ -10,7 +10,7 @@ from typing import cast as typed
 
 import pyarrow as pa
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.frames import concatenate_columns, decoded
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
 from bamquery.engine.cpu.once import once

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cancellation import interruptible
+from bamquery.cancellation import interruptible
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

@@ -10,9 +10,9 @@ from typing import Any, Final
 import rmm
 from rmm.pylibrmm.stream import Stream
 
+from bamquery.cancellation import check_cancelled
 from bamquery.driver import gpu_wait
 from bamquery.driver.gpu import Gpu
-from bamquery.engine.cancellation import check_cancelled
 from bamquery.engine.cuda.memory import device_pool, memory_limit_error
 from bamquery.errors import GpuError
 

@@ -11,7 +11,7 @@ from typing import Final, Generic
 
 import numpy as np
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame, RestOfPartition
 from bamquery.engine.memory import Reservation

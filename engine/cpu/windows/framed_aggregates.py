@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.gathered import Gathered
 from bamquery.engine.cpu.aggregates.registry import accumulator_of

@@ -251,7 +251,16 @@ class Connection(ConnectionDuckdbNames):
         self._session.register(cancellation)
         with writer:
             missing = default_values(writer.schema, writer.rules)
-            rows = ingest(writer, opened, bar, cancelled=cancellation.requested, missing=missing)
+            limit = self.settings.effective_memory_limit
+            writer.limit_memory(limit)
+            rows = ingest(
+                writer,
+                opened,
+                bar,
+                cancelled=cancellation.requested,
+                missing=missing,
+                memory_limit=limit,
+            )
             writer.commit()
         return rows
 

@@ -261,7 +261,16 @@ class Connection(ConnectionDuckdbNames):
             writer = database.create_table(name, schema, or_replace=if_exists == "replace")
         with writer:
             missing = default_values(writer.schema, writer.rules)
-            rows = ingest(writer, opened, bar, cancelled=cancellation.requested, missing=missing)
+            limit = self.settings.effective_memory_limit
+            writer.limit_memory(limit)
+            rows = ingest(
+                writer,
+                opened,
+                bar,
+                cancelled=cancellation.requested,
+                missing=missing,
+                memory_limit=limit,
+            )
             writer.commit()
         return rows
 

@@ -130,6 +130,7 @@ def _insert(session: Session, statement: statements.Insert) -> Relation:
 
 
 def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
+    writer.limit_memory(session.settings.effective_memory_limit)
     with session.run(plan) as result:
         for batch in watched(result, f"Writing {writer.table}"):
             columns = [

@@ -265,6 +265,17 @@ class Device(Protocol[Frame]):
         """
         ...
 
+    def row_width(self, frame: Frame) -> int:
+        """Bytes of a copy of any of its rows, the strings and binaries themselves left out."""
+        ...
+
+    def text_lengths(self, frame: Frame) -> NDArray[np.uint32] | None:
+        """For each row the bytes of its strings and binaries together; None where there are no such columns.
+
+        A dictionary column has none, as in `string_bytes`: copies of rows share it.
+        """
+        ...
+
     # Shape.
 
     def select(self, frame: Frame, columns: Sequence[int]) -> Frame:

@@ -20,6 +20,8 @@ from bamquery.engine.cpu.frames import (
     string_bytes,
     take_batch,
     take_batch_or_null,
+    text_lengths,
+    value_width,
 )
 from bamquery.engine.cpu.kernels import booleans_of, kept, nulls
 from bamquery.engine.text_bounds import LargeTextError
@@ -87,6 +89,14 @@ class CpuDevice:
     def string_bytes(self, frame: pa.RecordBatch) -> int:
         """Bytes of strings and binaries."""
         return sum(string_bytes(column) for column in frame.columns)
+
+    def row_width(self, frame: pa.RecordBatch) -> int:
+        """Bytes of values, places and offsets."""
+        return sum(map(value_width, frame.columns))
+
+    def text_lengths(self, frame: pa.RecordBatch) -> NDArray[np.uint32] | None:
+        """Bytes of each row's strings and binaries."""
+        return text_lengths(frame)
 
     def select(self, frame: pa.RecordBatch, columns: Sequence[int]) -> pa.RecordBatch:
         """Those columns."""

@@ -24,7 +24,7 @@ from bamquery.engine.cpu.kernels import (
     compute,
     constant,
     from_values,
-    take,
+    spread,
     values_of,
 )
 from bamquery.engine.cpu.rows import value_of, with_constants
@@ -197,7 +197,7 @@ def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
             return constant(text, kind)
         if text not in written:
             distinct, places = moments.distinct(text.lstrip("-"))
-            written[text] = take(array_of(_WRITERS[text](distinct), kind), places)
+            written[text] = spread(array_of(_WRITERS[text](distinct), kind), places)
         return written[text]
 
     blank = constant("", kind)

@@ -162,11 +162,13 @@ class StorageError(BamQueryError):
     """The file system or a file of the database failed us.
 
     Attributes:
+        reason: the message without the path.
         path: the file or folder concerned, or None.
     """
 
     def __init__(self, message: str, path: str | Path | None = None) -> None:
         """Name the path in the message where there is one."""
+        self.reason = message
         self.path = None if path is None else Path(path)
         super().__init__(message if path is None else f"{path}: {message}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import threading
 import weakref
 from collections import OrderedDict
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery import _native
+from bamquery.storage.regular_file import irregular
 
 _MOST_FILES: Final = 64
 _MOST_BYTES: Final = 768 << 20
@@ -147,9 +149,11 @@ class MappedFiles:
 
 def _identity(path: Path) -> _Identity:
     try:
-        found = path.stat()
+        found = path.lstat()
     except OSError:
         return (0, 0, -1)  # opening it says what is wrong
+    if not stat.S_ISREG(found.st_mode):
+        raise irregular(path)
     return (found.st_dev, found.st_ino, found.st_size)
 
 

@@ -72,7 +72,7 @@ class Settings:
     threads: int | None = None
     """Worker threads of a query; None: as many as there are cores."""
     memory_limit: int | None = None
-    """Bytes that operators may hold (hash tables, sorts); None: half of the machine's memory."""
+    """Bytes that operators may hold (hash tables, sorts); None: half of the memory there is."""
     gpu_memory_limit: int | None = None
     """Bytes of GPU memory that columns and what they are made of may take; None: what the GPU has."""
     reader: str = "auto"

@@ -27,7 +27,3 @@ def units_per_day(kind: pa.DataType) -> int:
     if isinstance(kind, (pa.TimestampType, pa.Time32Type, pa.Time64Type)):
         return DAY_SECONDS * UNITS_PER_SECOND[kind.unit]
     return 1
-
-
-LEAST_MICROSECONDS: Final = -9_223_372_022_400_000_000
-"""The first moment of a TIMESTAMP, 22 December 290309 BC: days before it do not fit 64 bits."""

@@ -133,7 +133,7 @@ TIMES: Final[Mapping[str, str]] = MappingProxyType(
         "interval_negate": "every part",
         "interval_times": "an interval and an int64",
         "interval_scale": "an interval and a double; fractions of a part go to the next smaller one",
-        "interval_divide": "an interval and a double; ExecutionError where it is 0",
+        "interval_divide": "an interval and a double; null where it is 0",
         "interval_normalize": "30 days as a month, 24 hours as a day; the rest is not negative",
         "interval_part": "interval_part(a, unit literal), int64",
         "interval_seconds": "double; a year has 365.25 days, a month 30",

@@ -97,11 +97,11 @@ def between_values(name: str, value: Expression) -> tuple[Expression, pa.DataTyp
     kind = value.type
     if is_null(value) or types.is_integral(kind):
         return coerce(value, pa.float64()), pa.float64()
-    if types.is_numeric(kind) or pa.types.is_time(kind):
+    if types.is_numeric(kind) or kind == pa.time64("us"):
         return value, kind
     if pa.types.is_timestamp(kind) and (kind.unit not in ("s", "ms") or kind.tz is not None):
         return value, kind
-    if pa.types.is_temporal(kind) and not types.is_interval(kind):
+    if pa.types.is_temporal(kind) and not (types.is_interval(kind) or pa.types.is_time(kind)):
         return coerce(value, pa.timestamp("us")), pa.timestamp("us")
     hint = ": write quantile_disc()" if name == "quantile_cont" else ""
     raise ValueError(f"{name}() needs a number, a date or a time, not {type_name(kind)}{hint}")

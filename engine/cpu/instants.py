@@ -37,11 +37,13 @@ from bamquery.engine.cpu.kernels import (
 )
 from bamquery.engine.cpu.rounding import half_away_from_zero
 from bamquery.engine.cpu.rows import row_count, value_of
-from bamquery.engine.time_units import DAY_SECONDS, LEAST_MICROSECONDS, units_per_day
+from bamquery.engine.time_units import DAY_SECONDS, units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.plan.types import integer_range
+from bamquery.type_limits import FIRST_SECOND
 from bamquery.type_names import type_name
 
+_FIRST_MICROSECOND: Final = FIRST_SECOND * 10**6
 _DAY_MICROSECONDS: Final = DAY_SECONDS * 10**6
 _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
     {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
@@ -50,6 +52,10 @@ _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
 _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
 )
+OF_MICROSECONDS: Final = frozenset({"microsecond", "millisecond"})
+"""Units of dates that date_diff() counts by way of microseconds, of which a date may have too many."""
+MOST_WHOLE_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS
+"""Days from 1970 whose microseconds fit 64 bits."""
 _EPOCH_JULIAN_DAY: Final = 2_440_588
 _FURTHEST_YEAR: Final = 6_000_000
 """Beyond any date; spares the calendar what it could not hold."""
@@ -172,7 +178,7 @@ def _make_timestamp(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     with np.errstate(over="ignore"):
         moments = moments + micros
     # The sum of a day and a time of it is below neither, or it wrapped.
-    far |= (moments < LEAST_MICROSECONDS) | (moments == integer_range(pa.int64())[1])
+    far |= (moments < _FIRST_MICROSECOND) | (moments == integer_range(pa.int64())[1])
     _fail_where((no_date | no_time | far) & known, "make_timestamp", parts)
     return from_values(np.where(known, moments, 0), kind, validity)
 
@@ -187,8 +193,6 @@ def _from_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values, known = values_of(column), valid(column)
     limit = np.iinfo(np.int64).max  # DuckDB keeps it, and its negative, for itself
     failed = (values == limit) | (values == -limit)
-    if kind == pa.timestamp("us"):
-        failed |= values < LEAST_MICROSECONDS
     if known is not None:
         failed &= booleans_of(known)
     if failed.any():
@@ -203,7 +207,7 @@ def _from_seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     values, known = values_of(column), valid(column)
     with np.errstate(all="ignore"):
         micros = half_away_from_zero(values * 1e6)
-        fine = (micros >= LEAST_MICROSECONDS) & (micros < 2.0**63)
+        fine = np.abs(micros) < 2.0**63
     failed = ~fine if known is None else ~fine & booleans_of(known)
     if failed.any():
         raise ExecutionError(
@@ -255,11 +259,10 @@ def _at_unit(values: Integers, unit: str, per_day: int, known: NDArray[np.bool_]
     size = _MICROSECONDS[unit]
     if per_day != 1:
         return values // size
-    of_day = _DAY_MICROSECONDS // size
-    if ((np.abs(values) > integer_range(pa.int64())[1] // of_day) & known).any():
-        raise ExecutionError(f"BIGINT overflow in date_diff(): a date has too many {unit}s")
+    if unit in OF_MICROSECONDS and ((np.abs(values) > MOST_WHOLE_DAYS) & known).any():
+        raise ExecutionError("BIGINT overflow in date_diff(): a date has too many microseconds")
     with np.errstate(over="ignore"):
-        return values * of_day
+        return values * (_DAY_MICROSECONDS // size)
 
 
 def _at_month(days: Integers, unit: str) -> Integers:
@@ -273,7 +276,13 @@ def _date_sub(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """How many whole units lie between two moments."""
     start, end, unit, known, per_day = _spans(arguments)
     fixed = {**_MICROSECONDS, "day": _DAY_MICROSECONDS, "week": 7 * _DAY_MICROSECONDS}
-    if unit in fixed:
+    if unit in ("day", "week") and getattr(arguments[0].type, "tz", None) is not None:
+        # By the calendar, which reaches further than a number of microseconds.
+        (from_day, from_rest), (to_day, to_rest) = (np.divmod(v, per_day) for v in (start, end))
+        days = to_day - from_day
+        days = days - ((days > 0) & (to_rest < from_rest)) + ((days < 0) & (to_rest > from_rest))
+        count = truncated(days, fixed[unit] // _DAY_MICROSECONDS)
+    elif unit in fixed:
         mask = _mask(known, row_count(arguments))
         count = truncated(subtracted(end, start, mask, "date_sub()"), fixed[unit])
     else:

@@ -26,6 +26,7 @@ from bamquery.engine.cpu.kernels import (
     booleans_of,
     column_of,
     compute,
+    flags_of,
     from_values,
     operand,
     valid,
@@ -231,9 +232,7 @@ def _scaled(*, divide: bool) -> Implementation:
         a = Intervals.of(arguments[0], rows)
         column = column_of(arguments[1], rows)
         factor: Any = operand(column)
-        known = _known(a.known, valid(column))
-        if divide and ((factor == 0) & _mask(known, rows)).any():
-            raise ExecutionError("division by zero: an INTERVAL cannot be divided by 0")
+        known = _known(a.known, valid(column), flags_of(factor != 0) if divide else None)
         with np.errstate(all="ignore"):
 
             def scaled(part: Integers) -> NDArray[np.float64]:

@@ -61,8 +61,8 @@ def _gamma(value: float) -> float:
         return math.copysign(math.inf, value)
     try:
         return math.gamma(value)
-    except OverflowError:
-        return math.inf
+    except OverflowError:  # below 0 but next to it, the other way
+        return math.copysign(math.inf, value)
     except ValueError:  # at the poles and at -inf
         return math.nan
 

@@ -15,9 +15,9 @@ from bamquery.engine.cpu.calendar import first_day_of_month
 from bamquery.engine.cpu.formats import DAY_NAMES, MONTH_NAMES, pieces_of
 from bamquery.engine.cpu.kernels import Column, Datum, Implementation
 from bamquery.engine.cpu.rows import per_value, value_of, with_constants
-from bamquery.engine.cpu.zones import Zone, zone_named
 from bamquery.engine.time_units import UNITS_PER_SECOND
 from bamquery.errors import ExecutionError
+from bamquery.plan.time_zones import offset_seconds
 
 _DAY_NANOSECONDS: Final = 86_400 * 10**9
 _MOST_PIECES: Final = 1000
@@ -136,10 +136,8 @@ def _reader(pattern: str) -> Callable[[str], int | None]:
         if days is None or clock is None:
             return None
         local = days * _DAY_NANOSECONDS + clock
-        zone = _zone(found["Z"]) if "Z" in found else None
-        if "z" in found:
-            return local - _offset(found["z"])
-        return local if zone is None else local - zone.offset(local // 10**9) * 10**9
+        away = _zone_offset(found["Z"], local) if "Z" in found else 0
+        return local - (_offset(found["z"]) if "z" in found else away)
 
     return read
 
@@ -153,11 +151,12 @@ class _UnknownZoneError(ValueError):
     """A text that fits the pattern, with a zone that there is not."""
 
 
-def _zone(name: str) -> Zone:
-    zone = zone_named(name)
-    if zone is None:
+def _zone_offset(name: str, local: int) -> int:
+    """Nanoseconds east of UTC at a local time."""
+    seconds = offset_seconds(name, local // 10**9)
+    if seconds is None:
         raise _UnknownZoneError(f"there is no time zone '{name}'; try_strptime() gives NULL")
-    return zone
+    return seconds * 10**9
 
 
 def _days(found: Mapping[str, str], day_by: str) -> int | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
+from bamquery.engine.cpu.instants import MOST_WHOLE_DAYS, OF_MICROSECONDS
 from bamquery.engine.cuda.calendar import CALENDAR, first_day_of_month, months_of
 from bamquery.engine.cuda.failures import fail_call
 from bamquery.engine.cuda.integers import Integers
@@ -30,7 +31,6 @@ _YEARS: Final[Mapping[str, int]] = MappingProxyType(
 _EPOCH_JULIAN_DAY: Final = 2_440_588
 _LAST_DAY: Final = integer_range(pa.int32())[1] - 1
 _MOST_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS - 1
-_MOST_WHOLE_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS
 _MOST_MONTHS: Final = 12 * 6_000_000
 _DAY_NAMES: Final = ["Sunday", *list(calendar.day_name)[:6]]
 _MONTH_NAMES: Final = list(calendar.month_name)[1:]
@@ -84,8 +84,8 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     per_day = units_per_day(arguments[0].kind)
     if unit in _MICROSECONDS:
         start, end = (_values(kernels, arguments, i) for i in (0, 1))
-        if unit == "microsecond" and per_day == 1:
-            failed = kernels.either(*(v.outside(-_MOST_WHOLE_DAYS, _MOST_WHOLE_DAYS) for v in (start, end)))
+        if unit in OF_MICROSECONDS and per_day == 1:
+            failed = kernels.either(*(v.outside(-MOST_WHOLE_DAYS, MOST_WHOLE_DAYS) for v in (start, end)))
             if kernels.any_true(failed):
                 fail_call(kernels, "date_diff", arguments, kind, failed)
         start, end = (_at_unit(values, unit, per_day) for values in (start, end))

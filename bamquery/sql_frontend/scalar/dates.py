@@ -70,6 +70,8 @@ _SAME_BEGINNING: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Parts that begin when another one does."""
 _MICROSECONDS: Final = pa.timestamp("us")
+_DAY_MILLISECONDS: Final = 86_400_000
+_PER_SECOND: Final[Mapping[str, int]] = MappingProxyType({"ms": 10**3, "us": 10**6, "ns": 10**9})
 _UTC: Final = pa.timestamp("us", "UTC")
 INTERVAL_PARTS: Final = frozenset(
     {
@@ -93,17 +95,20 @@ def _part(part: str, value: Expression, what: str) -> Expression:
             raise ValueError(f"an INTERVAL has no {part}")
         return Call("interval_part", (value, literal(part, STRING)), BIGINT)
     if part == "julian":
-        value = coerce(value, _MICROSECONDS) if is_null(value) else value
+        value = coerce(value, _MICROSECONDS) if is_null(value) else in_microseconds(value)
         _require_date(what, value)
         return Call("julian", (value,), DOUBLE)
     if pa.types.is_time64(value.type) and part in _CLOCK_PARTS:
         return Call("date_part", (literal(part, STRING), value), BIGINT)
-    if pa.types.is_date(value.type) and part in _CLOCK_PARTS:
-        value = Cast(value, _MICROSECONDS)
-    if value.type == pa.timestamp("ns") and part in ("millisecond", "microsecond"):
-        value = Cast(value, _MICROSECONDS)  # as DuckDB, which rounds
+    if part != "nanosecond":
+        value = in_microseconds(value)
     _require_date(what, value)
     return Call("date_part", (literal(part, STRING), value), BIGINT)
+
+
+def in_microseconds(value: Expression) -> Expression:
+    """The same, but a TIMESTAMP_NS rounded to a TIMESTAMP, of which most functions are."""
+    return Cast(value, _MICROSECONDS) if value.type == pa.timestamp("ns") else value
 
 
 def _unit(name: str) -> str:
@@ -145,7 +150,7 @@ def _epoch(name: str, arguments: Arguments) -> Expression:
     if types.is_interval(value.type):
         return Call("interval_seconds", (value,), DOUBLE)
     if pa.types.is_time64(value.type):
-        count = Call("to_count", (coerce(value, pa.time64("us")),), BIGINT)
+        count = _since_midnight(value, "us")
         return Call("divide", (Cast(count, DOUBLE), literal(1e6, DOUBLE)), DOUBLE)
     _require_date(name, value)
     return Call("epoch", (value,), DOUBLE)
@@ -162,8 +167,11 @@ def _epoch_in(unit: str) -> Build:
         if types.is_interval(value.type):
             return _in_unit(Call("interval_microseconds", (value,), BIGINT), per_microsecond)
         if pa.types.is_time64(value.type):
-            return _in_unit(Call("to_count", (coerce(value, pa.time64("us")),), BIGINT), per_microsecond)
+            return _since_midnight(value, unit)
         _require_date(f"{name}()", value)
+        if unit == "ms" and pa.types.is_date(value.type):  # dates reach further than timestamps
+            days = Call("days_between", (value, Literal(from_count(0, pa.date32()))), BIGINT)
+            return Call("multiply", (days, literal(_DAY_MILLISECONDS, BIGINT)), BIGINT)
         zone = getattr(value.type, "tz", None)
         if getattr(value.type, "unit", "") == "ns" and unit == "ms":
             value = Cast(value, pa.timestamp("us", zone))  # rounded twice, as in DuckDB
@@ -171,6 +179,16 @@ def _epoch_in(unit: str) -> Build:
         return Call("to_count", (coerce(value, pa.timestamp(unit_type, zone)),), BIGINT)
 
     return build
+
+
+def _since_midnight(value: Expression, unit: str) -> Expression:
+    """Whole units of a time."""
+    kind: Any = value.type
+    count = Call("to_count", (value,), BIGINT)
+    own, wanted = _PER_SECOND[kind.unit], _PER_SECOND[unit]
+    if wanted < own:
+        return Call("floor_divide", (count, literal(own // wanted, BIGINT)), BIGINT)
+    return count if wanted == own else Call("multiply", (count, literal(wanted // own, BIGINT)), BIGINT)
 
 
 def _in_unit(microseconds: Expression, factor: int) -> Expression:
@@ -202,7 +220,7 @@ def _of_date(function: str, kind: pa.DataType) -> Build:
         if is_null(value):
             value = literal(None, _MICROSECONDS)
         _require_date(f"{name}()", value)
-        return Call(function, (value,), kind)
+        return Call(function, (in_microseconds(value),), kind)
 
     return build
 
@@ -220,7 +238,7 @@ def _difference(function: str) -> Build:
         both = arguments[1:]
         if all(is_null(argument) for argument in both):
             return literal(None, BIGINT)
-        kind: Any = common_type(both)
+        kind: Any = common_type([in_microseconds(value) for value in both])
         if pa.types.is_time64(kind):
             if unit not in _CLOCK_PARTS:
                 raise ValueError(f"a TIME has no {unit}")
@@ -232,7 +250,7 @@ def _difference(function: str) -> Build:
         else:
             hint = ": write DATE '...' or TIMESTAMP '...'" if types.is_string(kind) else ""
             raise ValueError(f"{name}() needs dates, times or timestamps, not {type_name(kind)}{hint}")
-        values = [coerce(argument, kind) for argument in both]
+        values = [coerce(in_microseconds(argument), kind) for argument in both]
         return Call(function, (*values, literal(unit, STRING)), BIGINT)
 
     return build

@@ -15,7 +15,7 @@ from bamquery.sql_frontend import operators
 from bamquery.sql_frontend.coercion import coerce, common_type, is_null, is_string_literal
 from bamquery.sql_frontend.interval_arithmetic import shift
 from bamquery.sql_frontend.operators import STRING, literal
-from bamquery.sql_frontend.scalar.dates import now
+from bamquery.sql_frontend.scalar.dates import in_microseconds, now
 from bamquery.sql_frontend.scalar.signature import (
     BIGINT,
     DOUBLE,
@@ -121,6 +121,7 @@ def _age(name: str, arguments: Arguments) -> Expression:
         value = _moment(f"{name}()", arguments[0])
         today = Cast(Cast(now(), pa.date32()), value.type)
         return Call("age", (today, value), INTERVAL)
+    arguments = [in_microseconds(argument) for argument in arguments]
     kind: Any = common_type(arguments)
     if pa.types.is_null(kind):
         return literal(None, INTERVAL)

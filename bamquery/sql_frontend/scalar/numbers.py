@@ -82,7 +82,7 @@ def rounded_type(kind: Any, digits: int) -> pa.DataType:
     """What rounding to so many digits gives: whole decimals may get a digit more."""
     if not isinstance(kind, pa.Decimal128Type) or kind == HUGEINT:
         return kind
-    if kind.scale == 0 and digits < 0:
+    if kind.scale == 0 and -kind.precision <= digits < 0:
         return pa.decimal128(min(kind.precision + 1, 38), 0)
     return pa.decimal128(kind.precision, min(max(digits, 0), kind.scale))
 

@@ -130,7 +130,7 @@ class ExpressionBinder:
         """
         column = self._own_column(name, table)
         firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
-        named = not table or (fold(table) == ALIAS_TABLE and not self.scope.has_table(table))
+        named = not table or fold(table) == ALIAS_TABLE
         if not firm and self.aliases is not None and named:
             aliased = self.aliases.find(name)
             if aliased is not None and name not in self._within:

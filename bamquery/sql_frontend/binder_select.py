@@ -35,7 +35,7 @@ from bamquery.sql_frontend.coercion import decode
 from bamquery.sql_frontend.environment import Environment
 from bamquery.sql_frontend.failures import Faults, placed
 from bamquery.sql_frontend.operators import literal
-from bamquery.sql_frontend.scope import Scope, SelectAliases
+from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope, SelectAliases
 from bamquery.sql_frontend.select_output import Item, Order, Output, distinct, distinct_on, ordered
 from bamquery.sql_frontend.select_terms import (
     check_aliases,
@@ -97,8 +97,10 @@ class SelectBinder:
         self._items_failed = self._faults.count > before
         keys = self._group_keys(items) if set_keys is None else set_keys.keys
         sets = () if set_keys is None else set_keys.sets
-        # In HAVING an alias comes before a column that is not grouped by.
-        grouped = {key.index for key in keys if isinstance(key, ColumnRef)}
+        # In HAVING an alias comes before a column that is not grouped by, and with ALL before any.
+        group = self._node.args.get("group")
+        all_ = group is not None and group.args.get("all")
+        grouped = {key.index for key in keys if isinstance(key, ColumnRef) and not all_}
         having = self._condition("having", self._binder("HAVING", grouped=True, firm_columns=grouped))
         qualify = self._qualify()
         output = Output(items, having, self._orders(items), qualify, self._distinct_on(items))
@@ -272,9 +274,10 @@ class SelectBinder:
             if position is not None:
                 return [self._at(items, position, "ORDER BY").expression]
             check_no_constant(node)
-        if isinstance(node, exp.Column) and not node.table:
+        if isinstance(node, exp.Column) and (not node.table or fold_name(node.table) == ALIAS_TABLE):
             aliased = self._aliases.find(node.name)
-            named = [item for item in items if fold_name(item.name) == fold_name(node.name)]
+            named = [] if node.table and aliased is None else items
+            named = [item for item in named if fold_name(item.name) == fold_name(node.name)]
             last = [item for item in named if aliased is not None and item.node is aliased]
             if last or len({item.expression for item in named}) == 1:
                 return [(last or named)[0].expression]

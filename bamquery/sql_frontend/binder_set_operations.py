@@ -54,7 +54,11 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
         parts: Sequence[Rows] = [whole, *rows[place:end]]
         plan = _combined(link, _alike(links[place:end], [part.plan for part in parts], sql))
         moved = ((part, _places(part.plan, plan, link)) for part in parts)
-        branches = [branch.moved(places) for part, places in moved for branch in part.branches]
+        branches = [
+            branch.moved(places, nested=len(part.branches) > 1)
+            for part, places in moved
+            for branch in part.branches
+        ]
         whole, place = Rows(plan, branches), end
     return whole
 

@@ -27,8 +27,8 @@ def ordered_rows(
 ) -> Plan:
     """The rows sorted: by positions, by names, by what a SELECT has written, by expressions of columns.
 
-    A name is looked for among the columns of each SELECT in turn, the first one's first. An expression that
-    some SELECT selects means that column; in any other the columns are those of the result.
+    A name is looked for among the columns of each SELECT in turn, the first one's first. What some SELECT
+    selects means that column. Where a term is neither, all are expressions of the result's columns.
 
     Raises:
         SqlError: a term means nothing in the result, or several of its columns.
@@ -39,14 +39,18 @@ def ordered_rows(
     scope = Scope.of(ALIAS_TABLE, rows.plan.fields)
     binder = ExpressionBinder(sql, scope, "ORDER BY", environment=environment, bind_inner=bind_inner)
 
-    def orders(term: exp.Ordered) -> list[Order]:
+    def meant(term: exp.Ordered) -> Sequence[ColumnRef]:
         with placed(sql, term.this):
-            found = _columns_meant(term.this, columns, rows.branches)
-        expressions: Sequence[Expression] = found or [binder.bind(term.this)]
-        descending, nulls_first = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
-        return [Order(SortKey(decode(value), descending, nulls_first), term.this) for value in expressions]
+            return _columns_meant(term.this, columns, rows.branches)
 
-    terms = [term for group in each(orders, order.expressions, sql) for term in group]
+    found: Sequence[Sequence[Expression]] = each(meant, order.expressions, sql)
+    if not all(found):
+        found = each(lambda term: _over_result(term.this, columns, binder), order.expressions, sql)
+    terms = [
+        Order(SortKey(decode(value), bool(term.args.get("desc")), bool(term.args.get("nulls_first"))), term)
+        for term, values in zip(order.expressions, found, strict=True)
+        for value in values
+    ]
     if not any(has_subquery(term.key.expression) for term in terms):
         return Sort(rows.plan, tuple(term.key for term in terms))
     return ordered(rows.plan, Output([Item(column, column.name, None) for column in columns], None, terms))
@@ -55,13 +59,10 @@ def ordered_rows(
 def _columns_meant(
     node: exp.Expr, columns: Sequence[ColumnRef], branches: Sequence[Branch]
 ) -> Sequence[ColumnRef]:
-    """What is meant by ALL, a position, a name or a selected expression; nothing for any other expression."""
-    if isinstance(node, exp.Var) and node.this == "ALL":
-        return columns
-    position = ordinal(node)
-    if position is not None:
-        return [item_at(columns, position, "ORDER BY")]
-    check_no_constant(node)
+    """What is meant by ALL, a position, a name or what is selected; nothing for any other expression."""
+    fixed = _fixed(node, columns)
+    if fixed:
+        return fixed
     place = named_position(node.unnest(), branches)
     if place is None:
         place = written_position(node, branches)
@@ -72,4 +73,24 @@ def _columns_meant(
         hint = suggestion(column.name, [known.name for known in columns])
         table = f'"{column.table}".' if column.table else ""
         raise ValueError(f'there is no column {table}"{column.name}" in the result.{hint}')
+    return []
+
+
+def _over_result(
+    node: exp.Expr, columns: Sequence[ColumnRef], binder: ExpressionBinder
+) -> Sequence[Expression]:
+    """A term over the columns of the result, as all are where one of them is an expression of these."""
+    with placed(binder.sql, node):
+        fixed = _fixed(node, columns)
+    return fixed or [binder.bind(node)]
+
+
+def _fixed(node: exp.Expr, columns: Sequence[ColumnRef]) -> Sequence[ColumnRef]:
+    """What ALL or a position means; nothing for any other term."""
+    if isinstance(node, exp.Var) and node.this == "ALL":
+        return columns
+    position = ordinal(node)
+    if position is not None:
+        return [item_at(columns, position, "ORDER BY")]
+    check_no_constant(node)
     return []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -11,6 +12,9 @@ from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope
+
+_NOT_WRITTEN: Final = "\0"
+"""Before the name of a table that stands before no column in the text."""
 
 
 @dataclass(frozen=True)
@@ -22,16 +26,19 @@ class Branch:
         written: what each column is written as; a column for what * stands for.
         scope: over its FROM.
         positions: which column of the whole result each of its columns is.
+        nested: whether it belongs to a set operation within this one, not to this one itself.
     """
 
     names: Sequence[str]
     written: Sequence[exp.Expr | Expression]
     scope: Scope
     positions: Sequence[int]
+    nested: bool = False
 
-    def moved(self, positions: Sequence[int]) -> Branch:
+    def moved(self, positions: Sequence[int], *, nested: bool) -> Branch:
         """The same where column i of the rows so far is column `positions[i]` of a wider result."""
-        return replace(self, positions=[positions[position] for position in self.positions])
+        moved = [positions[position] for position in self.positions]
+        return replace(self, positions=moved, nested=self.nested or nested)
 
 
 @dataclass(frozen=True)
@@ -54,21 +61,24 @@ def named_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
 
 
 def written_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
-    """Which column of the result some SELECT writes as this expression.
+    """Which column of the result some SELECT writes as this: a column of a table, or any other expression.
 
-    A column without its table is that of the first SELECT which has one of that name.
+    A column without its table is that of the first SELECT that has one of that name, nested set operations
+    last; within an expression it is no other than one without its table, as in DuckDB.
 
     Raises:
         ValueError: it is written for several columns.
     """
-    wanted = node
-    for branch in branches:
-        wanted = _qualified(wanted, branch.scope)
+    node = node.unnest()
+    is_column = isinstance(node, exp.Column)
+    wanted = _comparable(node)
+    for branch in sorted(branches, key=lambda branch: branch.nested):
+        wanted = _qualified(wanted, branch.scope, is_column=is_column)
     found = {
         position
         for branch in branches
-        for written, position in zip(_qualified_columns(branch), branch.positions, strict=True)
-        if written == wanted
+        for written, position in zip(branch.written, branch.positions, strict=True)
+        if _made(written, branch.scope) == wanted
     }
     if len(found) > 1:
         raise ValueError(
@@ -77,21 +87,24 @@ def written_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
     return found.pop() if found else None
 
 
-def _qualified_columns(branch: Branch) -> Iterator[exp.Expr | None]:
-    for written in branch.written:
-        if isinstance(written, exp.Expr):
-            yield _qualified(written, branch.scope)
-        else:  # * stands for columns only
-            yield _of_star(written, branch.scope) if isinstance(written, ColumnRef) else None
+def _made(written: exp.Expr | Expression, scope: Scope) -> exp.Expr | None:
+    """What a SELECT selects, with tables before columns; None for what * stands for and is no column."""
+    if isinstance(written, ColumnRef):
+        table = next((table.name for table in scope.tables if written in table.columns), "")
+        return _column(written.name, table)
+    if not isinstance(written, exp.Expr):
+        return None
+    is_column = isinstance(written.unnest(), exp.Column)
+    return _qualified(_comparable(written), scope, is_column=is_column)
 
 
-def _qualified(node: exp.Expr, scope: Scope) -> exp.Expr:
-    """The expression with tables before its columns, in a form that is equal for all ways to write it."""
+def _comparable(node: exp.Expr) -> exp.Expr:
+    """The expression in a form that is equal for upper and lower case, and without parentheses."""
 
     def step(part: exp.Expr) -> exp.Expr:
         match part:
             case exp.Column() if not isinstance(part.this, exp.Star):
-                return _column(part.name, part.table or _owner(part.name, scope))
+                return _column(part.name, part.table)
             case exp.Anonymous():
                 part.set("this", part.name.lower())
         return part
@@ -99,8 +112,8 @@ def _qualified(node: exp.Expr, scope: Scope) -> exp.Expr:
     whole = exp.Paren(this=node.copy())
     for paren in list(whole.find_all(exp.Paren))[1:]:
         paren.replace(paren.this)
-    qualified: exp.Expr = whole.this.transform(step, copy=False)
-    return qualified
+    comparable: exp.Expr = whole.this.transform(step, copy=False)
+    return comparable
 
 
 def _column(name: str, table: str) -> exp.Column:
@@ -110,14 +123,17 @@ def _column(name: str, table: str) -> exp.Column:
     return column
 
 
-def _owner(name: str, scope: Scope) -> str:
-    """The first table that has a column of that name; empty where none has."""
-    for table in scope.tables:
-        if any(fold(column.name) == fold(name) for column in (*table.columns, *table.hidden)):
-            return table.name
-    return ""
+def _qualified(node: exp.Expr, scope: Scope, *, is_column: bool) -> exp.Expr:
+    """The expression with its table before each column that has none: the first that has one of that name.
 
+    Within an expression such a table is marked as one that is not written.
+    """
 
-def _of_star(column: ColumnRef, scope: Scope) -> exp.Column:
-    table = next((table.name for table in scope.tables if column in table.columns), "")
-    return _column(column.name, table)
+    def step(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star):
+            for table in scope.tables:
+                if any(fold(known.name) == fold(part.name) for known in (*table.columns, *table.hidden)):
+                    return _column(part.name, table.name if is_column else f"{_NOT_WRITTEN}{table.name}")
+        return part
+
+    return node.transform(step)

@@ -50,9 +50,7 @@ def _comparison(node: exp.Expr) -> str | None:
     """Which of two comparisons comes first is not for the reader to guess."""
     alike = _ORDERINGS if isinstance(node, _ORDERINGS) else (exp.NullSafeEQ, exp.NullSafeNEQ)
     for operand in (node.this, node.expression):
-        made = (
-            isinstance(operand, exp.Paren) and "start" not in operand.meta
-        )  # by the parser, not by the text
+        made = isinstance(operand, exp.Paren) and "start" not in operand.meta  # by the parser
         side = operand.this if made else operand
         if isinstance(side, alike) and not isinstance(side.expression, (exp.Any, exp.All)):
             return "a comparison of a comparison (write AND between them, or parentheses)"

@@ -336,3 +336,16 @@ def test_members_that_json_lacks_are_null_and_columns_not_named_get_defaults(
         ours.sql(sql)
         theirs.execute(sql)
     assert ours.table("t").fetchall() == theirs.table("t").fetchall()
+
+
+def test_a_path_in_double_quotes_is_a_file_unless_a_table_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    with bamquery.connect() as database:
+        database.sql(f"COPY (SELECT 1 AS a) TO '{path}'")
+        assert database.sql(f'FROM "{path}"').fetchall() == [(1,)]
+        assert database.sql(f'SELECT x.a FROM "{path.parent}/*.parquet" AS x').fetchall() == [(1,)]
+        assert database.sql(f'DESCRIBE "{path}"').fetchall()[0][:2] == ("a", "INTEGER")
+        database.sql('CREATE TABLE "y.parquet" AS SELECT 2 AS b')
+        assert database.sql('FROM "y.parquet"').fetchall() == [(2,)]
+        with pytest.raises(SqlError, match="no such file"):
+            database.sql(f'FROM "{tmp_path}/z.parquet"')

@@ -27,19 +27,13 @@ from bamquery.sql_frontend.failures import Faults, each, placed
 from bamquery.sql_frontend.file_options import (
     CSV_MARKS,
     FileRequest,
-    boolean,
-    character,
     copy_options,
     copy_path,
-    count,
     file_request,
-    integer,
     json_columns,
     note_option,
-    one_of,
-    text,
-    texts,
 )
+from bamquery.sql_frontend.option_values import boolean, character, count, integer, one_of, text, texts
 
 FORMATS: Final = ("csv", "parquet", "json", "arrow")
 _SUFFIXES: Final = {

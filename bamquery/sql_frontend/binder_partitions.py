@@ -15,8 +15,8 @@ from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.nodes import Field, Plan, Sort
 from bamquery.plan.statements import Partitioning
 from bamquery.plan.types import is_interval
-from bamquery.sql_frontend.file_options import boolean, text, texts
 from bamquery.sql_frontend.operators import explicit_cast
+from bamquery.sql_frontend.option_values import boolean, text, texts
 from bamquery.sql_frontend.types import type_name
 
 _KINDS: Final = ("overwrite", "overwrite_or_ignore", "append")

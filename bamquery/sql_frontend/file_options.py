@@ -14,6 +14,18 @@ from sqlglot.errors import ParseError, TokenError
 
 from bamquery.naming import fold, suggestion
 from bamquery.sql_frontend.failures import Faults, placed
+from bamquery.sql_frontend.option_values import (
+    boolean,
+    character,
+    column_names,
+    count,
+    date_format,
+    null_texts,
+    one_of,
+    sample_size,
+    text,
+    unwrapped,
+)
 from bamquery.sql_frontend.types import from_syntax, unknown_type
 from bamquery.storage.ingest.options import FILENAME, Compression, FileOptions
 from bamquery.storage.ingest.paths import is_url
@@ -44,9 +56,6 @@ CSV_MARKS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What a CSV file that COPY writes has between and around values, and for null, unless it is said."""
 
-_HIGHEST_COUNT: Final = (1 << 63) - 1
-_FEW_DIGITS: Final = 19
-"""Those of the highest count: int() refuses texts of very many."""
 _TYPES_BY_NAME: Final = "types by name, such as {'a': 'INTEGER'}"
 
 _Set = Callable[[FileRequest, Any], FileRequest]
@@ -123,94 +132,9 @@ def note_option(seen: dict[object, str], option: object, name: str) -> None:
         raise ValueError(f"{first} and {name} are one option: give one of them")
 
 
-def boolean(value: exp.Expr | None) -> bool:
-    """TRUE, FALSE, their texts, 1 or 0; an option alone is TRUE."""
-    value = _unwrapped(value)
-    if value is None:
-        return True
-    if isinstance(value, exp.Boolean):
-        return bool(value.this)
-    text = _word(value, "TRUE or FALSE").lower()
-    if text in ("true", "1", "on"):
-        return True
-    if text in ("false", "0", "off"):
-        return False
-    raise ValueError("it takes TRUE or FALSE")
-
-
-def text(value: exp.Expr | None, takes: str = "a text") -> str:
-    """A string, or a word without quotes; `takes` says in the error what there has to be."""
-    return _word(_unwrapped(value), takes)
-
-
-def character(value: exp.Expr | None) -> str:
-    """A single character that ends no line; a backslash and t are a tab."""
-    found = text(value, "one ASCII character").replace("\\t", "\t")
-    if len(found) != 1 or not found.isascii():
-        raise ValueError("it takes one ASCII character")
-    if found in "\n\r\0":
-        raise ValueError(f"it takes one ASCII character, but not {found!r}: no reader could read the file")
-    return found
-
-
-def count(value: exp.Expr | None) -> int:
-    """A whole number that is not below zero."""
-    found = integer(value, "a whole number not below zero")
-    if found < 0:
-        raise ValueError("it takes a whole number not below zero")
-    return found
-
-
-def integer(value: exp.Expr | None, takes: str = "a whole number") -> int:
-    """A whole number of 64 bits; `takes` as in `text`."""
-    found = text(value, takes)
-    digits = found.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
-        raise ValueError(f"it takes {takes}")
-    if len(digits) > _FEW_DIGITS or int(digits) > _HIGHEST_COUNT:
-        raise ValueError(f"it takes {takes}, of 64 bits")
-    return int(found)
-
-
-def texts(value: exp.Expr | None, takes: str = "a text or a list of texts") -> tuple[str, ...]:
-    """A string or a list of them; `takes` as in `text`."""
-    value = _unwrapped(value)
-    if isinstance(value, (exp.Array, exp.Tuple)):
-        return tuple(text(one, takes) for one in value.expressions)
-    return (text(value, takes),)
-
-
-def one_of(*choices: str) -> Callable[[exp.Expr | None], str]:
-    """What reads one of these words, in any case."""
-    takes = f"one of {', '.join(choices)}"
-
-    def read(value: exp.Expr | None) -> str:
-        word = text(value, takes).lower()
-        if word not in choices:
-            raise ValueError(f"it takes {takes}")
-        return word
-
-    return read
-
-
-def _word(value: exp.Expr | None, takes: str) -> str:
-    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
-        return f"-{value.this.name}"
-    if isinstance(value, exp.Literal):
-        # 'x' and x, '1' and 1 are the same to an option.
-        return str(value.this) if value.args["is_string"] else value.name
-    if isinstance(value, (exp.Var, exp.Column, exp.Identifier, exp.Boolean)):
-        return str(value.name)
-    raise ValueError(f"it takes {takes}")
-
-
-def _unwrapped(value: exp.Expr | None) -> exp.Expr | None:
-    return value.unnest() if isinstance(value, exp.Paren) else value
-
-
 def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
     """`{'a': 'INTEGER', …}`, or a list of types for the first columns."""
-    value = _unwrapped(value)
+    value = unwrapped(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
         return tuple((i, _type(text(one, "types as texts"))) for i, one in enumerate(value.expressions))
     if isinstance(value, exp.Struct):
@@ -332,7 +256,7 @@ def _hive_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType]
 
 def _filename(value: exp.Expr | None) -> str:
     """TRUE or FALSE, or what the column is called."""
-    given = _unwrapped(value)
+    given = unwrapped(value)
     try:
         return FILENAME if boolean(given) else ""
     except ValueError:
@@ -341,6 +265,15 @@ def _filename(value: exp.Expr | None) -> str:
         return str(given.this)
 
 
+_DATE_OPTIONS: Final[_Options] = MappingProxyType(
+    {
+        **dict.fromkeys(("dateformat", "date_format"), (date_format("date"), _option("date_format"))),
+        **dict.fromkeys(
+            ("timestampformat", "timestamp_format"), (date_format("timestamp"), _option("timestamp_format"))
+        ),
+        "sample_size": (sample_size, lambda request, rows: request),
+    }
+)
 _EVERY_FORMAT: Final[_Options] = MappingProxyType(
     {
         "filename": (_filename, _path_option("filename")),
@@ -362,15 +295,16 @@ _BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
             "columns": (_types, _json_columns),
             "format": (text, _json_format),
             "auto_detect": (boolean, _ignored(True)),
-            "sample_size": (text, _ignored("-1")),
+            **_DATE_OPTIONS,
             "compression": (one_of(*get_args(Compression)), _option("compression")),
         },
         "csv": {
             **dict.fromkeys(("delim", "sep", "delimiter"), (character, _delimiter)),
             "header": (boolean, _option("header")),
             "skip": (count, _option("skip")),
-            **dict.fromkeys(("nullstr", "null"), (texts, _option("nulls"))),
-            **dict.fromkeys(("names", "column_names"), (texts, _option("names"))),
+            **_DATE_OPTIONS,
+            **dict.fromkeys(("nullstr", "null"), (null_texts, _option("nulls"))),
+            **dict.fromkeys(("names", "column_names"), (column_names, _option("names"))),
             **dict.fromkeys(("types", "dtypes", "column_types"), (_types, _csv_types)),
             "columns": (_types, _csv_columns),
             "all_varchar": (boolean, _option("all_text")),

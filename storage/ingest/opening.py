@@ -22,6 +22,7 @@ from bamquery.storage.ingest.source import IngestSource, Part
 
 if TYPE_CHECKING:
     from bamquery.storage.ingest.csv import CsvPart
+    from bamquery.storage.ingest.date_formats import DateFormat
 
 _LARGE_CSV: Final = 64 << 20
 """Bytes from which on the look through a CSV file takes long enough to show how far it is."""
@@ -83,7 +84,7 @@ def open_source(
         name = os.fspath(what)
     else:
         name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    opener = partial(_open_file, format_=known_format, progress=progress, options=options)
+    opener = _Opener(known_format, progress, options)
     paths = options.paths
     partitions = []
     if paths.partitioned is not False and any("=" in str(file) for file in files):
@@ -122,8 +123,26 @@ def _is_paths(what: Any) -> bool:
     return isinstance(what, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in what)
 
 
+class _Opener:
+    """Opens files one after another: what may be a day or a month in one of them is the same in the next."""
+
+    def __init__(self, format_: Format | None, progress: Progress | None, options: FileOptions) -> None:
+        self._opened = partial(_open_file, format_=format_, progress=progress, options=options)
+        self._dates: tuple[DateFormat, ...] = ()
+
+    def __call__(self, path: Path) -> Part:
+        part = self._opened(path, dates=self._dates)
+        self._dates = self._dates or getattr(part, "date_formats", ())
+        return part
+
+
 def _open_file(
-    path: Path, *, format_: Format | None, progress: Progress | None, options: FileOptions
+    path: Path,
+    *,
+    format_: Format | None,
+    progress: Progress | None,
+    options: FileOptions,
+    dates: tuple[DateFormat, ...],
 ) -> Part:
     name = str(path)
     match format_ or detect_format(path):
@@ -141,12 +160,18 @@ def _open_file(
             check_compression(path, options.compression)
             return JsonPart(path, name, options)
         case "csv":
-            return _open_csv(path, None, progress, options)
+            return _open_csv(path, None, progress, options, dates)
         case "tsv":
-            return _open_csv(path, "\t", progress, options)
+            return _open_csv(path, "\t", progress, options, dates)
 
 
-def _open_csv(path: Path, delimiter: str | None, progress: Progress | None, options: FileOptions) -> CsvPart:
+def _open_csv(
+    path: Path,
+    delimiter: str | None,
+    progress: Progress | None,
+    options: FileOptions,
+    dates: tuple[DateFormat, ...],
+) -> CsvPart:
     from bamquery.storage.ingest.csv import CsvPart
 
     try:
@@ -156,7 +181,8 @@ def _open_csv(path: Path, delimiter: str | None, progress: Progress | None, opti
     check_compression(path, options.compression)
     # What was found out of a file does not depend on what paths give.
     options = replace(options, paths=PathOptions(), union_by_name=None)
+    opened = partial(CsvPart, path, str(path), delimiter=delimiter, options=options, found=dates)
     if progress is None or size < _LARGE_CSV:
-        return CsvPart(path, str(path), delimiter=delimiter, options=options)
+        return opened()
     with progress.show(f"Looking through {path}", None, size) as report:
-        return CsvPart(path, str(path), delimiter=delimiter, options=options, on_bytes=partial(report, 0))
+        return opened(on_bytes=partial(report, 0))

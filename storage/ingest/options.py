@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from bamquery.storage.types import DataType
+
+if TYPE_CHECKING:
+    from bamquery.storage.ingest.date_formats import DateFormat
 
 FILENAME: Final = "filename"
 FILE_INDEX: Final = "file_index"
@@ -52,6 +55,10 @@ class FileOptions:
     """CSV: of the first columns, in place of the header's."""
     declared: tuple[tuple[str | int, DataType], ...] = ()
     """CSV: types that columns will be cast to, by name or position; such a column may be read as text."""
+    date_format: DateFormat | None = None
+    """CSV and JSON: the only one that dates may have, besides ISO 8601; looked for if it is not given."""
+    timestamp_format: DateFormat | None = None
+    """CSV and JSON: the same of timestamps."""
     all_text: bool = False
     """CSV: whether every column is text."""
     layout: str = "auto"

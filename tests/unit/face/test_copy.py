@@ -249,7 +249,7 @@ def test_the_name_of_a_rows_file(ours: Connection) -> None:
         ("FROM read_csv('a.csv', types={'i': 'NOPE'})", "there is no type NOPE"),
         ("FROM read_csv('a.csv', columns={'x': 'VARCHAR'})", "4 columns, not 1"),
         ("FROM read_csv('a.csv', names=['a', 'b', 'c', 'd', 'e'])", "4 columns, not 5"),
-        ("FROM read_csv('a.csv', names=['q', 'Q'])", 'two columns would be called "Q"'),
+        ("FROM read_csv('a.csv', names=['q', 'Q'])", '"q" is given 2 times'),
         ("FROM read_csv('a.csv', quote='|')", "quote: '|' is not supported"),
         ("FROM read_csv('a.csv', skip=99)", "fewer than 100 lines"),
         ("FROM read_json('a.csv')", "line"),

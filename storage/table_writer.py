@@ -72,7 +72,7 @@ class TableWriter:
         self._limit: int | None = None
 
     def limit_memory(self, limit: int) -> None:
-        """Let rows that wait take a quarter of so many bytes at most: fragments are as small as that makes them."""
+        """Let rows that wait take a quarter of so many bytes at most; fragments are as small as that."""
         self._limit = limit
 
     @property

@@ -276,8 +276,9 @@ class Connection(ConnectionDuckdbNames):
 
     def optimize(self, name: str, cluster_by: Sequence[str] = ()) -> OptimizeReport:
         """Merge a table's small fragments; with `cluster_by`, sort its rows by these columns."""
-        limit = self._session.settings.effective_memory_limit
-        return self._session.database.table(_name(name)).optimize(cluster_by, limit)
+        from bamquery.clustering import optimize_table  # noqa: PLC0415 (rarely asked for)
+
+        return optimize_table(self._session, _name(name), cluster_by)
 
     def vacuum(self) -> VacuumReport:
         """Remove versions of tables that are neither the latest nor in use, and what crashes left behind."""

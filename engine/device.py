@@ -382,6 +382,22 @@ class Device(Protocol[Frame]):
         """
         ...
 
+    def window_portions(
+        self,
+        window: Window,
+        frame: Frame,
+        rest: RestOfPartition | None = None,
+        first: int = 0,
+        count: int | None = None,
+    ) -> Iterator[Frame]:
+        """The same of `count` (None: all) rows from `first` on, by as many rows at once as its texts allow.
+
+        Raises:
+            ExecutionError: as for `window`.
+            MemoryLimitError: a text of a single row takes too much; says how much, and names the limit.
+        """
+        ...
+
     # Storage.
 
     def column_reader(self, reader: FragmentReader) -> ColumnReader[Frame]:

@@ -62,7 +62,7 @@ class TableWriter:
         """Rows written so far."""
         self._operation: Operation = operation
         base = transaction.base.manifest
-        follows = operation == "append" and base is not None
+        follows = operation in ("append", "optimize") and base is not None
         self._evolution = base.evolution if follows and base is not None else Evolution(tuple(rules))
         self._required = [i for i in range(len(schema)) if self._evolution.rule(i).not_null]
         self._background = BackgroundTransaction(transaction, schema, aborted, self._evolution)
@@ -72,7 +72,7 @@ class TableWriter:
         self._limit: int | None = None
 
     def limit_memory(self, limit: int) -> None:
-        """Let rows that wait take a quarter of so many bytes at most; fragments are cut for it."""
+        """Let rows that wait take a quarter of so many bytes at most; fragments are as small as that."""
         self._limit = limit
 
     @property
@@ -84,6 +84,11 @@ class TableWriter:
     def rules(self) -> tuple[ColumnRule, ...]:
         """What the table says of its columns; none where it says nothing of any."""
         return self._evolution.rules
+
+    @property
+    def fragments(self) -> Sequence[FragmentEntry]:
+        """Those written so far; complete after `commit`."""
+        return self._background.entries
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; a full fragment is written in the background, one at a time.

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -198,6 +198,21 @@ class CpuDevice:
         from bamquery.engine.cpu.windows.compute import window_columns
 
         return make_batch(window_columns(window, frame, rest), frame.num_rows)
+
+    def window_portions(
+        self,
+        window: Window,
+        frame: pa.RecordBatch,
+        rest: RestOfPartition | None = None,
+        first: int = 0,
+        count: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The values of a window's calls for some rows, as texts fit."""
+        from bamquery.engine.cpu.windows.compute import window_portions
+
+        stop = frame.num_rows if count is None else first + count
+        for columns in window_portions(window, frame, rest, first, stop):
+            yield make_batch(columns, len(columns[0]))
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -239,6 +239,18 @@ class CudaDevice:
             "a window",
             lambda: make_frame(window_columns(self.kernels, window, frame, rest), frame.rows),
         )
+
+    def window_portions(
+        self,
+        window: Window,
+        frame: CudaFrame,
+        rest: RestOfPartition | None = None,
+        first: int = 0,
+        count: int | None = None,
+    ) -> Iterator[CudaFrame]:
+        """The values of a window's calls for some rows, all at once: the pool refuses what is too much."""
+        values = self.window(window, frame, rest)
+        yield self.slice(values, first, frame.rows - first if count is None else count)
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
         """The fragment's columns, read by the host and copied."""

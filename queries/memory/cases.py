@@ -138,8 +138,8 @@ CASES: Final = (
         upper="SELECT max(upper(CASE WHEN i > 5 THEN {long} ELSE 'a' END)) FROM few",
         group_by_a_constant="SELECT x, count(*) FROM (SELECT {long} x, i FROM few) GROUP BY x",
         group_by_case=(
-            "SELECT CASE WHEN i % 2 = 0 THEN {long} ELSE (i % 10)::VARCHAR END x, count(*) FROM few "
-            "GROUP BY x"
+            "SELECT CASE WHEN i % 2 = 0 THEN {long} ELSE (i % 10)::VARCHAR END x, count(*) "
+            "FROM few GROUP BY x"
         ),
         sort_by_case="SELECT i FROM few ORDER BY CASE WHEN i % 2 = 0 THEN {long} ELSE i::VARCHAR END, i",
         filter_by_case=(

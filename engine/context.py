@@ -26,6 +26,7 @@ class ExecutionContext(Generic[Frame]):
     """Device, settings, memory budget, worker threads and the flag that stops it all; a context manager.
 
     `spill_folder` is where operators may keep rows that do not fit `memory_limit`; None: nowhere.
+    `sql` is the statement, for reports of faults; empty where it is not known.
 
     While `alone` is set, whoever begins to spread work computes it by itself: it is too little to hand over.
 
@@ -38,6 +39,7 @@ class ExecutionContext(Generic[Frame]):
     settings: Settings = field(default_factory=Settings)
     cancelled: threading.Event = field(default_factory=threading.Event)
     spill_folder: Path | None = None
+    sql: str = ""
     alone: bool = False
     memory: MemoryBudget = field(init=False)
     texts: TextBounds = field(init=False)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from bamquery import __version__
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CatalogError, SqlError
 from bamquery.naming import fold, unique_names
@@ -253,6 +254,11 @@ class StatementCatalog:
         # One pattern is passed as it is: the source is called by it.
         what = patterns[0] if len(patterns) == 1 else list(patterns)
         opened = open_source(
-            what, format=file_format, options=options, by_need=True, access=self._settings().file_access
+            what,
+            format=file_format,
+            options=options,
+            by_need=True,
+            access=self._settings().file_access,
+            check=check_cancelled,
         )
         return FileSource(opened)

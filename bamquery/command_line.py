@@ -174,10 +174,11 @@ def _bench(arguments: Sequence[str]) -> int:
     parser = Parser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
-        choices=["startup", "ingest", "sql", "spill", "block", "cache", "array"],
+        choices=["startup", "ingest", "sql", "spill", "memory", "block", "cache", "array"],
         help="startup: imports, a first query, the command; "
         "ingest: loading against a plain copy; sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
+        "memory: the most that each operator and way in takes, over memory_limit; "
         "block: reads and writes by queues and other paths; cache: the page cache; "
         "array: elements through it",
     )
@@ -198,6 +199,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.queries.spilling import main as spill  # noqa: PLC0415
 
         return spill(list(arguments[1:]))
+    if options.what == "memory":
+        from bamquery.queries.memory.command import main as memory  # noqa: PLC0415
+
+        return memory(list(arguments[1:]))
     from bamquery.driver.bench.command_line import main as bench  # noqa: PLC0415
 
     return bench(options.what, arguments[1:])

@@ -14,7 +14,7 @@ from bamquery.connection_parts.duckdb_names import ConnectionDuckdbNames
 from bamquery.database_paths import resolved
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings, SettingValues
-from bamquery.errors import BamQueryError, SqlError, within_depth
+from bamquery.errors import BamQueryError, SqlError, foreign_errors, within_depth
 from bamquery.expressions.written import quoted_name
 from bamquery.naming import fold
 from bamquery.plan.nodes import Source
@@ -22,7 +22,7 @@ from bamquery.progress.callbacks import Callback, ProgressCallback
 from bamquery.python_tables import caller_tables, python_source
 from bamquery.relations.relation import Relation
 from bamquery.session import Cancellation, Session
-from bamquery.sql_frontend.parameters import Parameters
+from bamquery.sql_frontend.parameters import Parameters, require_parameters
 from bamquery.sql_frontend.text import sql_text
 from bamquery.statements import run_statement
 from bamquery.storage.database import Database
@@ -147,9 +147,12 @@ class Connection(ConnectionDuckdbNames):
     def _statements(
         self, text: str, params: Parameters | None, catalog: StatementCatalog
     ) -> Iterator[Relation]:
-        with within_depth(text):
+        require_parameters(params)
+        with foreign_errors(text), within_depth(text):
             for statement in self._session.statements.bind(text, catalog, params):
-                yield run_statement(self._session, statement)
+                relation = run_statement(self._session, statement)
+                relation._text = text
+                yield relation
                 # The next one sees what this one did.
                 catalog.next_statement()
 
@@ -165,7 +168,8 @@ class Connection(ConnectionDuckdbNames):
             IngestError: it is none of these, or has columns that no type holds.
         """
         self._require_open()
-        source = python_source(self._session, _name(name), what)
+        with foreign_errors(takes_arguments=True):
+            source = python_source(self._session, _name(name), what)
         self._session.registered = {**self._unregistered(name), name: source}
 
     def unregister(self, name: str) -> None:
@@ -182,12 +186,14 @@ class Connection(ConnectionDuckdbNames):
     @property
     def tables(self) -> list[str]:
         """Names of all tables; of views, see `views`."""
-        return list(self._session.database.table_names())
+        with foreign_errors():
+            return list(self._session.database.table_names())
 
     @property
     def views(self) -> list[str]:
         """Names of all views."""
-        return list(self._session.database.view_names())
+        with foreign_errors():
+            return list(self._session.database.view_names())
 
     def table(self, name: str) -> Relation:
         """All rows of a table or view, as it is now.
@@ -197,7 +203,8 @@ class Connection(ConnectionDuckdbNames):
         """
         self._require_open()
         catalog = self._session.catalog()
-        relation = self._scan(catalog.known(_name(name)), name)
+        with foreign_errors(takes_arguments=True):
+            relation = self._scan(catalog.known(_name(name)), name)
         if not catalog.objects:
             relation._define(f"SELECT * FROM {quoted_name(name)}")
         return relation
@@ -213,7 +220,8 @@ class Connection(ConnectionDuckdbNames):
     ) -> int:
         """Put rows from outside into a table; returns how many. All of them are there, or none.
 
-        Columns go by name; one that a table has and the source has not gets its default, or null.
+        Columns go by name; one that a table has and the source has not gets its default, or null. Folders
+        `key=value` that all files are in give columns, too.
 
         Args:
             name: of the table, made if there is none.
@@ -233,6 +241,7 @@ class Connection(ConnectionDuckdbNames):
         from bamquery.progress.bars import progress_bar  # noqa: PLC0415
         from bamquery.sql_frontend.binder_defaults import default_values  # noqa: PLC0415
         from bamquery.storage.ingest import ingest, open_source  # noqa: PLC0415
+        from bamquery.storage.ingest.options import FileOptions  # noqa: PLC0415
         from bamquery.storage.types import settle_nulls  # noqa: PLC0415
 
         database = self._session.database
@@ -241,32 +250,54 @@ class Connection(ConnectionDuckdbNames):
             raise ValueError(f'if_exists is "error", "append" or "replace", not {if_exists!r}')
         bar = progress_bar(self.settings)
         access = self.settings.file_access
-        opened = open_source(source, format=format, exclude=exclude, progress=bar, access=access)
-        if if_exists == "append" and database.has_table(name):
-            writer = database.table(name).append()
-        else:
-            schema = settle_nulls(opened.schema)
-            writer = database.create_table(name, schema, or_replace=if_exists == "replace")
         cancellation = Cancellation()
         self._session.register(cancellation)
-        with writer:
-            missing = default_values(writer.schema, writer.rules)
-            rows = ingest(writer, opened, bar, cancelled=cancellation.requested, missing=missing)
-            writer.commit()
-        return rows
+        with foreign_errors(takes_arguments=True):
+            opened = open_source(
+                source,
+                format=format,
+                exclude=exclude,
+                progress=bar,
+                options=FileOptions(union_by_name=True),
+                access=access,
+                check=cancellation.check,
+            )
+            if if_exists == "append" and database.has_table(name):
+                writer = database.table(name).append()
+            else:
+                schema = settle_nulls(opened.schema)
+                writer = database.create_table(name, schema, or_replace=if_exists == "replace")
+            with writer:
+                missing = default_values(writer.schema, writer.rules)
+                limit = self.settings.effective_memory_limit
+                writer.limit_memory(limit)
+                rows = ingest(
+                    writer,
+                    opened,
+                    bar,
+                    cancelled=cancellation.requested,
+                    missing=missing,
+                    memory_limit=limit,
+                )
+                writer.commit()
+            return rows
 
     def optimize(self, name: str, cluster_by: Sequence[str] = ()) -> OptimizeReport:
         """Merge a table's small fragments; with `cluster_by`, sort its rows by these columns."""
-        limit = self._session.settings.effective_memory_limit
-        return self._session.database.table(_name(name)).optimize(cluster_by, limit)
+        from bamquery.clustering import optimize_table  # noqa: PLC0415 (rarely asked for)
+
+        with foreign_errors(takes_arguments=True):
+            return optimize_table(self._session, _name(name), cluster_by)
 
     def vacuum(self) -> VacuumReport:
         """Remove versions of tables that are neither the latest nor in use, and what crashes left behind."""
-        return self._session.database.vacuum()
+        with foreign_errors():
+            return self._session.database.vacuum()
 
     def check(self) -> CheckReport:
         """Read everything back and compare checksums; the report names every damaged file."""
-        return self._session.database.check()
+        with foreign_errors():
+            return self._session.database.check()
 
     # Settings.
 

@@ -1,4 +1,4 @@
-"""COPY TO: the rows of a query in one file, as its options say."""
+"""COPY TO: the rows of a query in one file, or in files of folders, as its options say."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from bamquery.naming import fold, unique_names
 from bamquery.output.arrow_batches import parquet_schema, plain_batches, plain_schema
 from bamquery.output.csv_text import Punctuation, csv_lines
 from bamquery.output.json_text import json_values
+from bamquery.partitioned_files import file_schema, write_partitions
 from bamquery.plan.nodes import Plan
 from bamquery.plan.statements import CopyTo
 from bamquery.progress.watching import watched
@@ -27,10 +28,13 @@ from bamquery.whole_file import whole_file
 _SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 _Options = Mapping[str, Any]
 _Batches = Iterable[pa.RecordBatch]
+_Writer = Callable[[_Batches, pa.Schema, BinaryIO, _Options], int]
 
 
 def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, QueryProfile]:
     """Run the plan and write its rows; the file is there once all of it is. Returns how many rows.
+
+    Files of several folders are there once all of them are, but for the moment in which they get their names.
 
     Raises:
         AccessError: the file is not to be written.
@@ -39,8 +43,22 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
     """
     options = dict(statement.options)
     path = Path(statement.path).expanduser()
+    partitioning = statement.partitioning
+    fields = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
+    if partitioning is not None:
+        fields = file_schema(fields, partitioning)
     if statement.format == "parquet":
-        parquet_schema(pa.schema([pa.field(field.name, field.type) for field in plan.fields]))
+        parquet_schema(fields)
+    if partitioning is not None:
+        write = _WRITERS[statement.format]
+
+        def writer(path: Path, file: BinaryIO, batches: _Batches) -> int:
+            return write(batches, fields, file, {"path": path, **options})
+
+        with session.run(plan) as result:
+            batches = watched(result, f"Writing {path}")
+            rows = write_partitions(batches, path, partitioning, writer, session.settings.file_access)
+        return rows, result.profile
     with (
         session.settings.file_access.target(path) as target,
         session.run(plan) as result,
@@ -141,6 +159,6 @@ class _Open(io.RawIOBase):
         return self._out.write(data)
 
 
-_WRITERS: Final[Mapping[str, Callable[[_Batches, pa.Schema, BinaryIO, _Options], int]]] = MappingProxyType(
+_WRITERS: Final[Mapping[str, _Writer]] = MappingProxyType(
     {"csv": _write_csv, "json": _write_json, "parquet": _write_parquet, "arrow": _write_arrow}
 )

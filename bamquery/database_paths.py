@@ -37,6 +37,15 @@ def resolved(path: str | os.PathLike[str], create: bool | None) -> tuple[str | P
     if not text:
         raise StorageError("the path is empty: name the database's folder, or . for this one")
     folder = Path(os.path.expanduser(text)).absolute()
+    if "\0" in text:
+        raise StorageError("a path has no character NUL: name another folder", folder)
+    try:
+        return _found(folder, create)
+    except OSError as error:  # of a folder that may not be searched, or too long a name
+        raise StorageError(f"cannot open the database: {error.strerror or error}", folder) from error
+
+
+def _found(folder: Path, create: bool | None) -> tuple[Path, bool]:
     if os.path.lexists(folder):  # another thing than a database is the storage's to refuse
         made = create is not False and folder.is_dir() and not (folder / MARKER).exists()
         return folder, made

@@ -1,7 +1,7 @@
 """Every error BamQuery raises on purpose: one root, few branches.
 
-A message names the thing that is wrong and the way out. Anything that is not a :class:`BamQueryError`
-(an ``AssertionError``, say) is a bug in BamQuery.
+A message names the thing that is wrong and the way out. What is a bug in BamQuery, or in a library that it
+calls, is an :class:`InternalError`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from bamquery.terminal_text import visible_lines
 
 _MOST_REASONS: Final = 10
 """Reasons that an error's text has; its attribute has all."""
+
+_MOST_REPORTED: Final = 2000
+"""Characters of a statement that an internal error's text has."""
 
 
 class BamQueryError(Exception):
@@ -138,6 +141,54 @@ def within_depth(sql: str = "") -> Iterator[None]:
         ) from None
 
 
+class InternalError(BamQueryError):
+    """A fault of BamQuery's own, or of a library below it, which is worth a report; `__cause__` has it.
+
+    Attributes:
+        sql: the statement that met it; empty where it is not known.
+    """
+
+    def __init__(self, message: str, sql: str = "") -> None:
+        """Ask for a report, with the statement."""
+        self.sql = sql
+        said = f"internal error: {message}\nThis is a fault of BamQuery's: please report it"
+        shown = sql if len(sql) <= _MOST_REPORTED else f"{sql[:_MOST_REPORTED]}…"
+        super().__init__(f"{said}, with the statement:\n{shown}" if shown else said)
+
+
+_MISUSE: Final = (TypeError, ValueError)
+"""What a function of the Python API raises itself where its arguments are not what it takes."""
+
+
+@contextmanager
+def foreign_errors(sql: str = "", *, takes_arguments: bool = False) -> Iterator[None]:
+    """Let what is no error of ours become one that names the statement and has the other as its cause.
+
+    What the system refuses is a `StorageError`, all else an `InternalError`. MemoryError, RecursionError
+    (see `within_depth`), a package that is not there and what is no `Exception` (Ctrl-C) stay what they are;
+    and where arguments from Python are taken, so do plain TypeErrors and ValueErrors.
+
+    Args:
+        sql: the statement, as far as it is known.
+        takes_arguments: whether arguments are looked at inside.
+    """
+    try:
+        yield
+    except (BamQueryError, MemoryError, RecursionError, ImportError):
+        raise
+    except OSError as error:
+        raise StorageError(f"the system refused: {error.strerror or error}", error.filename) from error
+    except Exception as error:
+        if takes_arguments and type(error) in _MISUSE:
+            raise
+        raise _internal(error, sql) from error
+
+
+def _internal(error: Exception, sql: str) -> InternalError:
+    said = str(error).strip().partition("\n")[0]
+    return InternalError(f"{type(error).__name__}: {said}" if said else type(error).__name__, sql)
+
+
 class MemoryLimitError(BamQueryError):
     """An operator needed more than the setting it names allows."""
 
@@ -162,11 +213,13 @@ class StorageError(BamQueryError):
     """The file system or a file of the database failed us.
 
     Attributes:
+        reason: the message without the path.
         path: the file or folder concerned, or None.
     """
 
     def __init__(self, message: str, path: str | Path | None = None) -> None:
         """Name the path in the message where there is one."""
+        self.reason = message
         self.path = None if path is None else Path(path)
         super().__init__(message if path is None else f"{path}: {message}")
 

@@ -20,7 +20,8 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, within_depth
+from bamquery.engine.steps_apart import StepsApart
+from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, foreign_errors, within_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
 from bamquery.query_progress import QueryProgress, RunningQuery
@@ -46,11 +47,12 @@ class Result:
         *,
         spill_folder: Path | None = None,
         optimized: Plan | None = None,
+        sql: str = "",
     ) -> None:
         """Lower the plan.
 
         `spill_folder` is for rows that do not fit `memory_limit`; `optimized` is the plan after all rules,
-        where that is known.
+        where that is known; `sql` what it came from, for reports of faults.
 
         Raises:
             SqlError: the plan is too deep.
@@ -62,13 +64,15 @@ class Result:
                 optimize(fold(plan)) if optimized is None else optimized, device, settings
             )
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
-        self._context: ExecutionContext[Any] = ExecutionContext(device, settings, spill_folder=spill_folder)
+        self._context: ExecutionContext[Any] = ExecutionContext(
+            device, settings, spill_folder=spill_folder, sql=sql
+        )
         self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
         self.running = RunningQuery(self.operator, self.profile, self._context.cancelled)
         self._lock = threading.Lock()
         self._begun = False
         self._fields = plan.fields
-        self._start = partial(_run, self.operator, self._context, self.profile, self.running)
+        self._start = partial(_started, self.operator, self._context, self.profile, self.running)
         self._batches = self._start(partial(_to_arrow, device, plan.fields))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -125,6 +129,19 @@ class Result:
         self.close()
 
 
+def _started(
+    operator: Operator[Any],
+    context: ExecutionContext[Any],
+    profile: QueryProfile,
+    running: RunningQuery,
+    convert: Callable[[Any], Any],
+) -> Generator[Any, None, None] | StepsApart[Any]:
+    steps = _run(operator, context, profile, running, convert)
+    if context.device.name == "cpu":  # whose operators ask often enough
+        return steps
+    return StepsApart(steps, context.raise_if_cancelled, context.cancelled.set, lambda: context.last_check)
+
+
 def _run(
     operator: Operator[Any],
     context: ExecutionContext[Any],
@@ -138,14 +155,15 @@ def _run(
             started = time.perf_counter()
             try:
                 with running.call():
-                    with context.current():
+                    with foreign_errors(context.sql), context.current():
                         frame = next(frames, None)
                     running.raise_failure()
                     if frame is None:
                         running.finish()
                         return
-                    rows = context.device.row_count(frame)
-                    answer = convert(frame) if rows else None
+                    with foreign_errors(context.sql):
+                        rows = context.device.row_count(frame)
+                        answer = convert(frame) if rows else None
             except CancelledError:
                 running.raise_failure()
                 raise

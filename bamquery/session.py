@@ -13,7 +13,7 @@ from bamquery.catalog import StatementCatalog
 from bamquery.engine.device import Device
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError, UnsupportedError, within_depth
+from bamquery.errors import BamQueryError, CancelledError, UnsupportedError, foreign_errors, within_depth
 from bamquery.plan.nodes import Plan, Source
 from bamquery.plan.statements import Statement
 from bamquery.progress.callbacks import Callbacks
@@ -50,6 +50,15 @@ class Cancellation:
     def requested(self) -> bool:
         """Whether to stop."""
         return self._event.is_set()
+
+    def check(self) -> None:
+        """Stop here where that was asked for.
+
+        Raises:
+            CancelledError: it was.
+        """
+        if self.requested():
+            raise CancelledError("it was cancelled")
 
 
 def _find_nothing(name: str) -> Source | None:
@@ -165,24 +174,27 @@ class Session:
         assert self._run_statement is not None
         return self._run_statement(self, statement)
 
-    def run(self, plan: Plan, optimized: Plan | None = None) -> Result:
+    def run(self, plan: Plan, optimized: Plan | None = None, sql: str = "") -> Result:
         """Start a plan under the settings of now; it reads nothing before its first batch is taken.
 
-        `optimized`: the plan after all rules, where that is known already.
+        Args:
+            plan: what to run.
+            optimized: the plan after all rules, where that is known already.
+            sql: what it came from, for reports of faults.
 
         Raises:
             UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
         self.require_open()
-        with within_depth():
-            return self._run(plan, optimized)
+        with foreign_errors(sql), within_depth():
+            return self._run(plan, optimized, sql)
 
-    def _run(self, plan: Plan, optimized: Plan | None) -> Result:
+    def _run(self, plan: Plan, optimized: Plan | None, sql: str) -> Result:
         settings = self._settings
         device, notes = open_device(settings.device, settings.gpu_memory_limit)
 
         def on(chosen: Device[Any], notes: Sequence[str]) -> Result:
-            return Result(plan, chosen, settings, notes, spill_folder=self.path, optimized=optimized)
+            return Result(plan, chosen, settings, notes, spill_folder=self.path, optimized=optimized, sql=sql)
 
         try:
             result = on(device, notes)

@@ -18,7 +18,7 @@ from bamquery.engine.sources import StoredTable
 from bamquery.errors import within_depth
 from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.optimizer import optimize
-from bamquery.plan.rewriting import children, transform_plan
+from bamquery.plan.rewriting import nodes_of, transform_plan
 from bamquery.plan.statements import Query, Statement
 from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.statements import bind
@@ -144,10 +144,7 @@ def _over(plan: Plan, change: Callable[[Source], Source]) -> Plan:
 
 
 def _sources(plan: Plan) -> Iterator[Source]:
-    if isinstance(plan, Scan):
-        yield plan.source
-    for child in children(plan):
-        yield from _sources(child)
+    return (node.source for node in nodes_of(plan) if isinstance(node, Scan))
 
 
 def _place(key: str, table: StoredTable) -> _Place:

@@ -67,8 +67,9 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
         case statements.Nothing(message=message):
             return _done(session, message)
         case statements.Optimize(name=name, cluster_by=columns):
-            limit = session.settings.effective_memory_limit
-            report = session.database.table(name).optimize(columns, limit)
+            from bamquery.clustering import optimize_table
+
+            report = optimize_table(session, name, columns)
             return _done(
                 session,
                 f'optimized table "{name}": {plural(report.fragments_before, "fragment")} '
@@ -130,6 +131,7 @@ def _insert(session: Session, statement: statements.Insert) -> Relation:
 
 
 def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
+    writer.limit_memory(session.settings.effective_memory_limit)
     with session.run(plan) as result:
         for batch in watched(result, f"Writing {writer.table}"):
             columns = [

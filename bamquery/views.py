@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Filter, Plan, Project, Scan
-from bamquery.plan.rewriting import children, conjunction, conjuncts, with_children
+from bamquery.plan.rewriting import Rewritten, conjunction, conjuncts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,17 @@ def renamed(plan: Plan, names: Sequence[str]) -> Plan:
 
 
 def inline(plan: Plan) -> Plan:
-    """The same plan without scans of views."""
+    """The same plan without scans of views; what is named several times is one node."""
+
+    def inlined(node: Plan) -> Plan:
+        return _inlined(node, rewritten)
+
+    rewritten = Rewritten(inlined)
+    return rewritten(plan)
+
+
+def _inlined(plan: Plan, inline: Callable[[Plan], Plan]) -> Plan:
+    """The node over children without views; `inline` is for the plans of views."""
     match plan:
         case Scan(source=View(plan=inner) as view, columns=columns, predicates=predicates):
             if not view.is_inlined:
@@ -55,16 +65,12 @@ def inline(plan: Plan) -> Plan:
                 ColumnRef(c, field.name, field.type) for c, field in zip(columns, fields, strict=True)
             )
             return Project(inner, tuple(references), tuple(field.name for field in fields))
-        case Filter(child=child, predicate=predicate):
-            below = inline(child)
-            if isinstance(below, Filter):  # conditions upon conditions make no tower
-                return Filter(below.child, conjunction([*conjuncts(below.predicate), predicate]))
-            return with_children(plan, [below])
-        case Project(child=child):
-            below = inline(child)
-            return below if _changes_nothing(plan, below) else with_children(plan, [below])
+        case Filter(child=Filter(child=below, predicate=first), predicate=predicate):
+            return Filter(below, conjunction([*conjuncts(first), predicate]))  # which make no tower
+        case Project(child=child) if _changes_nothing(plan, child):
+            return child
         case _:
-            return with_children(plan, [inline(child) for child in children(plan)])
+            return plan
 
 
 def _changes_nothing(project: Project, below: Plan) -> bool:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
+from bamquery.driver import gpu_wait
 from bamquery.driver.compiler import CompileOptions, compile_kernel
 from bamquery.driver.gpu_arguments import Argument, pack
 from bamquery.driver.gpu_call import Cuda, open_driver
 from bamquery.driver.gpu_launch import Launch
 from bamquery.driver.gpu_memory import GpuMemory, PinnedMemory
+from bamquery.driver.gpu_wait import STUCK
 from bamquery.driver.kernel_cache import KernelCache
 from bamquery.driver.toolchain import cuda_module
 from bamquery.errors import GpuError
@@ -39,8 +43,8 @@ class GpuKernel:
 class Gpu:
     """A GPU with a stream of its own, on which launches follow one another.
 
-    Copies wait for all launches before them. One thread uses it at a time. Close it, or leave its `with`,
-    when nothing of it is needed any more.
+    Copies wait for all launches before them. Kernels are loaded by one thread at a time; the rest is for any
+    thread. Close it, or leave its `with`, when nothing of it is needed any more.
     """
 
     def __init__(
@@ -82,7 +86,10 @@ class Gpu:
         self._line_info = line_info
         self._code: dict[tuple[str, tuple[str, ...]], Any] = {}
         self._streams: list[Any] = []
-        self._running: list[Launch] = []
+        self._running: set[Launch] = set()
+        self._retired: list[tuple[set[Launch], Callable[[], None]]] = []
+        """What is given back once the launches beside it have ended."""
+        self._lock = threading.Lock()
         self._context = self.cuda("find the GPU's context", "cuCtxGetCurrent")
         self._stream = self.new_stream()
         self.copy_stream: Final = self.new_stream()
@@ -198,23 +205,85 @@ class Gpu:
             launch.refused()
             raise
         launch.started()
-        self._running.append(launch)
+        with self._lock:
+            self._running.add(launch)
         return launch
 
     def settle(self, timeout_s: float = 60.0) -> None:
         """Wait until all launches have ended."""
-        for launch in list(self._running):
+        for launch in self._launches():
             launch.wait(timeout_s)
 
+    def wait_for_stream(
+        self,
+        stream: Any,
+        what: str,
+        *,
+        check: Callable[[], None] | None = None,
+        deadline_s: float | None = None,
+    ) -> None:
+        """Wait until a stream has done all it was given; `check` raises where nobody waits any longer.
+
+        Raises:
+            GpuError: something on it failed, or it was not done within `deadline_s`
+                (`STREAM_DEADLINE_S`): what it may still use must be kept.
+        """
+        api = self.cuda.api
+        deadline = gpu_wait.STREAM_DEADLINE_S if deadline_s is None else deadline_s
+
+        def done() -> bool:
+            status, *_ = api.cuStreamQuery(stream)
+            if status == api.CUresult.CUDA_ERROR_NOT_READY:
+                return False
+            if int(status):
+                why = self.cuda.explain(status)
+                raise GpuError(f"{what} failed: {why}; the GPU takes no more work from this process")
+            return True
+
+        self.enter()
+        if not gpu_wait.wait_until(done, deadline, check=check):
+            raise GpuError(f"{what} did not end within {deadline:g} s: {STUCK}")
+
     def ended(self, launch: Launch) -> None:
-        """Forget a launch."""
-        if launch in self._running:
-            self._running.remove(launch)
+        """Forget a launch, and give back what waited for it."""
+        ready: list[Callable[[], None]] = []
+        with self._lock:
+            self._running.discard(launch)
+            waiting = self._retired
+            self._retired = []
+            for launches, release in waiting:
+                launches.discard(launch)
+                if launches:
+                    self._retired.append((launches, release))
+                else:
+                    ready.append(release)
+        for release in ready:
+            release()
 
     @property
     def busy(self) -> bool:
-        """Some launch has not been seen to end."""
+        """Some launch has not ended."""
+        for launch in self._launches():
+            with suppress(GpuError):  # raised again where it is waited for
+                _ = launch.done
         return bool(self._running)
+
+    def retire(self, release: Callable[[], None]) -> None:
+        """Call `release` once all launches of now have ended, at once where none runs.
+
+        CUDA waits for kernels before it frees or unpins: behind one that does not end, for ever.
+        """
+        if self.busy:
+            with self._lock:
+                if self._running:
+                    self._retired.append((set(self._running), release))
+                    return
+        self.enter()
+        release()
+
+    def _launches(self) -> list[Launch]:
+        with self._lock:
+            return list(self._running)
 
     def abandon(self, thing: object) -> None:
         """Keep what a kernel that does not end may still use until the process ends."""

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from bamquery.driver.gpu_wait import wait_until
 from bamquery.errors import GpuError
 
 if TYPE_CHECKING:
     from bamquery.driver.gpu import Gpu
 
-_SPIN_S: Final = 200e-6
-_NAPS_S: Final = (20e-6, 1e-3)
-"""Shortest and longest pause between two looks."""
-
 
 class Launch:
-    """One launch of a kernel; made by Gpu.launch()."""
+    """One launch of a kernel; made by Gpu.launch(). Any thread may look whether it has ended."""
 
     def __init__(self, gpu: Gpu, kernel: str, stream: Any, on_end: Callable[[], None] | None) -> None:
         """Note the time on the GPU before the kernel."""
@@ -29,6 +26,7 @@ class Launch:
         self._events = [gpu.cuda("make an event", "cuEventCreate", timed) for _ in range(2)]
         self._seconds: float | None = None
         self._failure: GpuError | None = None
+        self._lock = threading.Lock()
         gpu.cuda("record an event", "cuEventRecord", self._events[0], stream)
 
     def started(self) -> None:
@@ -46,10 +44,18 @@ class Launch:
         Raises:
             GpuError: it failed; says how.
         """
+        with self._lock:
+            ends = self._look()
+        if ends:
+            self._end()
         if self._failure is not None:
             raise self._failure
-        if self._seconds is not None:
-            return True
+        return self._seconds is not None
+
+    def _look(self) -> bool:
+        """Whether this look is the first to see the end."""
+        if self._failure is not None or self._seconds is not None:
+            return False
         api = self._gpu.cuda.api
         self._gpu.enter()
         (status,) = api.cuEventQuery(self._events[1])
@@ -60,11 +66,9 @@ class Launch:
                 f"{self.kernel} failed: {self._gpu.cuda.explain(status)}; "
                 "the GPU takes no more work from this process"
             )
-            self._end()
-            raise self._failure
-        elapsed = self._gpu.cuda("read an event", "cuEventElapsedTime", *self._events)
-        self._seconds = float(elapsed) / 1e3
-        self._end()
+        else:
+            elapsed = self._gpu.cuda("read an event", "cuEventElapsedTime", *self._events)
+            self._seconds = float(elapsed) / 1e3
         return True
 
     def wait(self, timeout_s: float) -> float:
@@ -73,18 +77,11 @@ class Launch:
         Raises:
             GpuError: it failed, or did not end in time: then it runs on, and what it uses stays allocated.
         """
-        start = time.monotonic()
-        nap, longest = _NAPS_S
-        while not self.done:
-            waited = time.monotonic() - start
-            if waited > timeout_s:
-                raise GpuError(
-                    f"{self.kernel} did not end within {timeout_s:g} s and runs on: wait longer, or give its "
-                    "commands shorter deadlines; the GPU is free again when this process ends"
-                )
-            if waited > _SPIN_S:
-                time.sleep(nap)
-                nap = min(2 * nap, longest)
+        if not wait_until(lambda: self.done, timeout_s):
+            raise GpuError(
+                f"{self.kernel} did not end within {timeout_s:g} s and runs on: wait longer, or give its "
+                "commands shorter deadlines; the GPU is free again when this process ends"
+            )
         return self._seconds or 0.0
 
     def _end(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -38,7 +39,7 @@ class GpuMemory:
         source = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else np.ascontiguousarray(data)
         self._require(offset, source.nbytes)
         self._gpu.settle(_SETTLE_S)
-        self._copy("cuMemcpyHtoDAsync", self.address + offset, source.ctypes.data, source.nbytes)
+        self._copy("cuMemcpyHtoDAsync", self.address + offset, source.ctypes.data, source.nbytes, host=source)
 
     def read(self, size: int | None = None, offset: int = 0) -> bytes:
         """A copy of `size` bytes from `offset` on, after all launches; of all bytes if None."""
@@ -50,29 +51,31 @@ class GpuMemory:
         self._require(offset, size)
         target = np.empty(size, np.uint8)
         self._gpu.settle(_SETTLE_S)
-        self._copy("cuMemcpyDtoHAsync", target.ctypes.data, self.address + offset, size)
+        self._copy("cuMemcpyDtoHAsync", target.ctypes.data, self.address + offset, size, host=target)
         return target.view(dtype)
 
     def _clear(self) -> None:
         self._copy("cuMemsetD8Async", self.address, 0, self.size)
 
-    def _copy(self, function: str, *what: int) -> None:
-        # A stream of its own: behind a kernel that does not end, waiting would be for ever, and deaf.
-        self._gpu.enter()
-        stream = self._gpu.copy_stream
-        self._gpu.cuda("copy from or to the GPU", function, *what, stream)
-        self._gpu.cuda("copy from or to the GPU", "cuStreamSynchronize", stream)
+    def _copy(self, function: str, *what: int, host: object = None) -> None:
+        # A stream of its own: behind a kernel that does not end, waiting would be for ever.
+        gpu = self._gpu
+        gpu.enter()
+        stream = gpu.copy_stream
+        gpu.cuda("copy from or to the GPU", function, *what, stream)
+        try:
+            gpu.wait_for_stream(stream, "copying from or to the GPU")
+        except BaseException:  # Ctrl-C too: the copy may go on
+            gpu.abandon((self, host))
+            self._closed = True
+            raise
 
     def close(self) -> None:
-        """Free it; what a launch that has not ended may use stays."""
-        if self._closed:
-            return
-        self._closed = True
-        if self._gpu.busy:
-            self._gpu.abandon(self)
-            return
-        self._gpu.enter()
-        self._gpu.cuda.quietly("cuMemFree", self.address)
+        """Free it, once launches that may use it have ended."""
+        if not self._closed:
+            self._closed = True
+            address, gpu = self.address, self._gpu
+            gpu.retire(lambda: _release(gpu, "cuMemFree", address))
 
     def __enter__(self) -> Self:
         return self
@@ -93,7 +96,7 @@ class PinnedMemory:
     def __init__(self, gpu: Gpu, owner: object, address: int, size: int, *, read_only: bool) -> None:
         """Pin them; `owner` is kept as long as they are. See Gpu.pin()."""
         self._gpu = gpu
-        self._owner: object = owner
+        self._owner: Final = owner
         self._host = address
         self._closed = False
         api = gpu.cuda.api
@@ -112,17 +115,18 @@ class PinnedMemory:
             gpu.cuda("find pinned memory on the GPU", "cuMemHostGetDevicePointer", address, 0)
         )
 
-    def close(self) -> None:
-        """Let the pages go; those that a launch that has not ended may use stay."""
+    def close(self, on_release: Callable[[], None] | None = None) -> None:
+        """Let the pages go, once launches that may use them have ended; `on_release` is called then."""
         if self._closed:
             return
         self._closed = True
-        if self._gpu.busy:
-            self._gpu.abandon(self)
-            return
-        self._gpu.enter()
-        self._gpu.cuda.quietly("cuMemHostUnregister", self._host)
-        self._owner = None
+
+        def release() -> None:
+            _release(self._gpu, "cuMemHostUnregister", self._host)
+            if on_release is not None:
+                on_release()
+
+        self._gpu.retire(release)  # which keeps this, and so the owner
 
     def __enter__(self) -> Self:
         return self
@@ -131,3 +135,8 @@ class PinnedMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _release(gpu: Gpu, function: str, address: int) -> None:
+    gpu.enter()
+    gpu.cuda.quietly(function, address)

@@ -151,10 +151,10 @@ class GpuQueues:
         self._pool.write(contents)
         self.errors.clear()
 
-    def close(self) -> None:
-        """Let kernels end, then give memory and pins back; what one that does not end uses stays."""
+    def close(self, settle_s: float = _SETTLE_S) -> None:
+        """Let kernels end, then give memory and pins back; what a kernel still uses stays."""
         with suppress(GpuError):  # which was raised where the kernel was waited for
-            self.gpu.settle(_SETTLE_S)
+            self.gpu.settle(settle_s)
         self._resources.close()
 
     def __enter__(self) -> Self:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic
 
-from bamquery.engine.cancellation import asking, set_check
+from bamquery.cancellation import asking, set_check
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import MemoryBudget, keep_freed
 from bamquery.engine.settings import Settings
@@ -26,6 +26,7 @@ class ExecutionContext(Generic[Frame]):
     """Device, settings, memory budget, worker threads and the flag that stops it all; a context manager.
 
     `spill_folder` is where operators may keep rows that do not fit `memory_limit`; None: nowhere.
+    `sql` is the statement, for reports of faults; empty where it is not known.
 
     While `alone` is set, whoever begins to spread work computes it by itself: it is too little to hand over.
 
@@ -38,11 +39,15 @@ class ExecutionContext(Generic[Frame]):
     settings: Settings = field(default_factory=Settings)
     cancelled: threading.Event = field(default_factory=threading.Event)
     spill_folder: Path | None = None
+    sql: str = ""
     alone: bool = False
     memory: MemoryBudget = field(init=False)
     texts: TextBounds = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
+
+    last_check: float = field(init=False, default=0.0)
+    """`time.monotonic()` of when a thread last asked whether to go on."""
 
     _deadline: float = field(init=False, default=math.inf)
     _error: CancelledError = field(init=False, default=CancelledError("the query was cancelled"))
@@ -79,6 +84,11 @@ class ExecutionContext(Generic[Frame]):
         Raises:
             CancelledError: it was, or its time is up.
         """
+        self.last_check = time.monotonic()
+        self.raise_if_cancelled()
+
+    def raise_if_cancelled(self) -> None:
+        """As `check_cancelled`, by who does not work for the query but waits for it."""
         if not self.cancelled.is_set() and time.monotonic() > self._deadline:
             self._error = StatementTimeoutError(
                 f"the statement ran longer than statement_timeout, {self.settings.statement_timeout:g} "

@@ -265,6 +265,17 @@ class Device(Protocol[Frame]):
         """
         ...
 
+    def row_width(self, frame: Frame) -> int:
+        """Bytes of a copy of any of its rows, the strings and binaries themselves left out."""
+        ...
+
+    def text_lengths(self, frame: Frame) -> NDArray[np.uint32] | None:
+        """For each row the bytes of its strings and binaries together; None where there are no such columns.
+
+        A dictionary column has none, as in `string_bytes`: copies of rows share it.
+        """
+        ...
+
     # Shape.
 
     def select(self, frame: Frame, columns: Sequence[int]) -> Frame:
@@ -368,6 +379,22 @@ class Device(Protocol[Frame]):
 
         Raises:
             ExecutionError: as for `evaluate`; an aggregate's value does not fit its type.
+        """
+        ...
+
+    def window_portions(
+        self,
+        window: Window,
+        frame: Frame,
+        rest: RestOfPartition | None = None,
+        first: int = 0,
+        count: int | None = None,
+    ) -> Iterator[Frame]:
+        """The same of `count` (None: all) rows from `first` on, by as many rows at once as its texts allow.
+
+        Raises:
+            ExecutionError: as for `window`.
+            MemoryLimitError: a text of a single row takes too much; says how much, and names the limit.
         """
         ...
 

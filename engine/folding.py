@@ -14,15 +14,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.engine.cancellation import asking
+from bamquery.cancellation import asking
 from bamquery.engine.cpu.refusals import expression_refusals
 from bamquery.engine.text_bounds import TextBounds, bounded
 from bamquery.errors import ExecutionError
 from bamquery.plan import evaluation
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
 from bamquery.plan.nodes import Plan
-from bamquery.plan.rewriting import children as below
-from bamquery.plan.rewriting import expressions_of, rewrite_everywhere
+from bamquery.plan.rewriting import expressions_of, nodes_of, rewrite_everywhere
 from bamquery.plan.scalars import scalar
 
 _SMALL: Final = TextBounds(most=1 << 20)
@@ -38,10 +37,12 @@ def fold(plan: Plan) -> Plan:
 
 def depends_on_time(plan: Plan) -> bool:
     """Whether the plan folds to something else at another moment."""
-    own = (part for expression in expressions_of(plan) for part in walk(expression))
-    if any(isinstance(part, Call) and part.function == "now" for part in own):
-        return True
-    return any(depends_on_time(child) for child in below(plan))
+    return any(
+        isinstance(part, Call) and part.function == "now"
+        for node in nodes_of(plan)
+        for expression in expressions_of(node)
+        for part in walk(expression)
+    )
 
 
 def fold_expression(expression: Expression) -> Expression:

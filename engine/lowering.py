@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.single_row import SingleRow
@@ -16,8 +17,9 @@ from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import guessing_once
 from bamquery.plan.expressions import AggregateCall, Expression
+from bamquery.plan.interning import Interning
 from bamquery.plan.nodes import Plan
-from bamquery.plan.rewriting import children
+from bamquery.plan.rewriting import nodes_of
 from bamquery.plan.types import is_interval
 from bamquery.unreadable import unreadable
 
@@ -34,6 +36,7 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
     Raises:
         UnsupportedError: the device cannot do all of it; every reason is given.
     """
+    plan = Interning()(plan)
     reasons = list(dict.fromkeys(refusals(plan, device)))
     if reasons:
         raise UnsupportedError([Reason(reason) for reason in reasons])
@@ -43,6 +46,12 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
 
 def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
     """Why the device cannot run the plan."""
+    for node in nodes_of(plan):
+        yield from _refusals(node, device)
+
+
+def _refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
+    """Why it cannot do what the node itself does."""
     for field in plan.fields:
         reason = unreadable(field.type)
         if reason is not None:
@@ -63,8 +72,6 @@ def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
             yield from device.expression_refusals(part)
     if isinstance(plan, nodes.Aggregate) and any(is_interval(key.type) for key in plan.keys):
         yield f"the {device.name} device cannot group by INTERVAL: take epoch() of it"
-    for child in children(plan):
-        yield from refusals(child, device)
 
 
 def _scans_itself(device: Device[Any]) -> bool:
@@ -95,12 +102,11 @@ def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
             return ()
 
 
-def _lower(plan: Plan, settings: Settings, shared: SharedPlans | None) -> Operator[Any]:
+def _lower(plan: Plan, settings: Settings, shared: SharedPlans) -> Operator[Any]:
     def below(child: Plan) -> Operator[Any]:
         return _lower(child, settings, shared)
 
-    if shared is None:
-        return _operator(plan, settings, below)
+    check_cancelled()
     return shared.lowered(plan, lambda one: _operator(one, settings, below))
 
 
@@ -139,7 +145,11 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
         case nodes.Recursion():
             from bamquery.engine.recursion_lowering import lower_recursion
 
-            return lower_recursion(plan, lambda part: _lower(part, settings, None))
+            def repeated(part: Plan) -> Operator[Any]:
+                with guessing_once():
+                    return _lower(part, settings, SharedPlans(part, only_large=True))
+
+            return lower_recursion(plan, repeated)
         case nodes.Union(inputs=inputs):
             from bamquery.engine.operators.union import Union
 

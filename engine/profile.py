@@ -253,10 +253,14 @@ class FileScanProfile(OperatorProfile):
     """Size of the files as they are stored; None where there is none, as of a stream."""
     bytes_scanned: int = 0
     """How much of that size the rows stand for: not what was read of it."""
+    files_total: int = 1
+    files_read: int = 1
+    """Those that conditions on their paths and folders leave."""
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        return super().to_dict() | {"source": self.source, "io": "not counted"}
+        files = {"files_total": self.files_total, "files_read": self.files_read}
+        return super().to_dict() | {"source": self.source, "io": "not counted"} | files
 
 
 @dataclass

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypedDict
 
+from bamquery.driver.control_groups import usable_memory
 from bamquery.errors import SettingError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.file_access import FileAccess
@@ -30,8 +31,8 @@ _UNITS: Final[Mapping[str, int]] = MappingProxyType(
 
 
 def _default_memory_limit() -> int:
-    """Half of the machine's memory: the other half is for frames in flight and for everybody else."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    """Half of the memory there is: the other half is for frames in flight and for everybody else."""
+    return usable_memory() // 2
 
 
 def available_cores() -> int:
@@ -71,7 +72,7 @@ class Settings:
     threads: int | None = None
     """Worker threads of a query; None: as many as there are cores."""
     memory_limit: int | None = None
-    """Bytes that operators may hold (hash tables, sorts); None: half of the machine's memory."""
+    """Bytes that operators may hold (hash tables, sorts); None: half of the memory there is."""
     gpu_memory_limit: int | None = None
     """Bytes of GPU memory that columns and what they are made of may take; None: what the GPU has."""
     reader: str = "auto"

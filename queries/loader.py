@@ -20,6 +20,7 @@ from bamquery.queries.schema import TRIPS, NameMap, map_names
 from bamquery.storage.database import Database
 from bamquery.storage.ingest import Progress, open_source
 from bamquery.storage.ingest.formats import detect_format
+from bamquery.storage.ingest.options import FileOptions, PathOptions
 from bamquery.storage.ingest.paths import expand
 from bamquery.storage.ingest.read_ahead import ReadAhead
 from bamquery.storage.table_writer import TableWriter
@@ -199,7 +200,7 @@ class _CsvTrips:
 class _ColumnarTrips:
     def __init__(self, path: Path, on_reject: Callable[[Rejected], None]) -> None:
         self._path = path
-        self._source = open_source(path)
+        self._source = open_source(path, options=FileOptions(paths=PathOptions(partitioned=False)))
         self._reject = on_reject
         self.names = map_names(self._source.schema.names, path)
 

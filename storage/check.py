@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -13,9 +14,9 @@ from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import WRITERS, LockFile
-from bamquery.storage.manifest import Manifest, parse_file_name, writer_token
+from bamquery.storage.manifest import Manifest, writer_token
 from bamquery.storage.table_folder import TableFolder, list_names, table_folders
-from bamquery.storage.vacuum import is_draft, is_fragment_file, is_marker_draft
+from bamquery.storage.vacuum import is_draft, is_fragment_file, is_marker_draft, is_version_file
 
 
 @dataclass
@@ -100,6 +101,10 @@ class _Check:
 
     def _find_in_table(self, folder: TableFolder, creating: bool) -> None:
         lock = self._open_lock(folder)
+        try:
+            folder.require_no_links()
+        except CorruptionError as error:
+            self.report.errors.append(error)
         # In vacuum's order: files, writers, versions.
         fragments = sorted(list_names(folder.fragments))
         manifests = sorted(list_names(folder.manifests))
@@ -111,7 +116,7 @@ class _Check:
             self.report.litter.append(folder.path)
         if not dead:
             self.report.tables += 1
-            if lock is None:
+            if lock is None and not os.path.lexists(folder.lock):
                 self._error("missing: the table cannot be locked; create an empty file there", folder.lock)
         self.report.unknown += [
             folder.path / name
@@ -127,7 +132,7 @@ class _Check:
         for name in manifests:
             if is_draft(name) and writer_token(name) not in alive:
                 self.report.litter.append(folder.manifests / name)
-            elif not is_draft(name) and parse_file_name(name) is None:
+            elif not is_draft(name) and not is_version_file(name):
                 self.report.unknown.append(folder.manifests / name)
 
     def _open_lock(self, folder: TableFolder) -> LockFile | None:
@@ -135,11 +140,19 @@ class _Check:
             return self._locks.enter_context(LockFile(folder.lock))
         except FileNotFoundError:
             return None
+        except StorageError as error:
+            self.report.errors.append(error)
+            return None
 
     def _read_versions(self, folder: TableFolder, lock: LockFile | None) -> tuple[list[Manifest], bool]:
         """The manifests that can be read, held in place; and whether there are others."""
         found = []
         damaged = False
+        try:
+            folder.latest()
+        except StorageError as error:
+            self.report.errors.append(error)
+            damaged = True
         for version in folder.versions():
             if lock is not None and not lock.try_shared(version):
                 continue  # vacuum is removing it

@@ -19,7 +19,7 @@ import pyarrow as pa
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.database_folder import MARKER, create_folder, read_marker, require_unused
-from bamquery.storage.filesystem import POSIX, FileSystem
+from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
 from bamquery.storage.locks import LockFile
 from bamquery.storage.mapped_files import MAPPED_FILES
 from bamquery.storage.temporary import make_temporary
@@ -74,8 +74,11 @@ class Database:
         if not str(path):
             raise StorageError("the path is empty: name the database's folder, or . for this one")
         folder = Path(path).absolute()
-        if folder.exists() and not folder.is_dir():
-            raise StorageError("a file, not a database: name a folder", folder)
+        try:
+            if folder.exists() and not folder.is_dir():
+                raise StorageError("a file, not a database: name a folder", folder)
+        except OSError as error:  # of a folder above that may not be searched, or too long a name
+            raise storage_error(error, folder, "open the database") from error
         try:
             read_marker(folder)
         except FileNotFoundError:
@@ -338,7 +341,7 @@ class Database:
         """
         from bamquery.storage.vacuum import vacuum_database
 
-        self._require_open()
+        self._require_there()
         MAPPED_FILES.forget(self.path)  # a file that is mapped keeps its room
         return vacuum_database(self._filesystem, self.path)
 
@@ -346,7 +349,7 @@ class Database:
         """Read every version and fragment back; `progress` hears of bytes checked and bytes in total."""
         from bamquery.storage.check import check_database
 
-        self._require_open()
+        self._require_there()
         MAPPED_FILES.forget(self.path)  # pages that are mapped are not read from the device again
         return check_database(self.path, progress)
 
@@ -372,6 +375,15 @@ class Database:
         if self._closed:
             raise StorageError("the database is closed", self.path)
 
+    def _require_there(self) -> None:
+        self._require_open()
+        if not os.path.lexists(self.path / MARKER):
+            raise StorageError(
+                f"there is no database any more (no {MARKER}): its folder was removed or moved while it was "
+                "open; connect again",
+                self.path,
+            )
+
     def _folder(self, name: str) -> TableFolder:
         from bamquery.storage import table_name
         from bamquery.storage.table_folder import TableFolder
@@ -382,7 +394,7 @@ class Database:
     def _names(self, wanted: Callable[[Manifest], bool], *, damaged: bool) -> list[str]:
         from bamquery.storage.table_folder import table_folders
 
-        self._require_open()
+        self._require_there()
         names = []
         for folded, folder in table_folders(self.path):
             try:
@@ -419,6 +431,7 @@ class Database:
 
     def _make(self, folder: TableFolder, replaced: str | None) -> tuple[Transaction, Operation]:
         """Folders, and a transaction that makes a first version or one in place of another."""
+        self._require_there()
         making = LockFile(self.path / MARKER)
         try:
             making.wait_shared(0, "create a table while the folders of a dropped one are removed")
@@ -431,6 +444,7 @@ class Database:
 
     def _make_folders(self, folder: TableFolder) -> None:
         """Folders and lock of a table, each on stable storage before anything is put into it."""
+        folder.require_no_links()
         tables = self.path / "tables"
         if not tables.is_dir():
             # The marker first: a folder of tables without it would not be taken for a database.

@@ -12,7 +12,7 @@ from typing import Final
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.locks import TOKEN_BITS
-from bamquery.storage.small_file import read_small_file
+from bamquery.storage.regular_file import read_small_file
 
 MARKER: Final = "bamquery.json"
 FORMAT: Final = "bamquery database"

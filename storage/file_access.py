@@ -107,6 +107,17 @@ class FileAccess:
         finally:
             os.close(held)
 
+    def check_folder(self, path: Path) -> None:
+        """Refuse a folder that is not to be made, or to have files, there.
+
+        Raises:
+            AccessError: it is not to be written to, or is one of a database, also by another name.
+        """
+        real = _real(path.absolute(), str(path))
+        if not self.external and not self._holds(real, is_folder=True):
+            raise self._refusal(str(path))
+        _require_no_database(path, path.absolute(), Path(real))
+
     def _allowed(self, path: Path, written: str, *, is_folder: bool = False) -> str:
         real = _real(path, written)
         if self._holds(real, is_folder=is_folder) or (not is_folder and real in self.paths):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.errors import CorruptionError, StorageError
+from bamquery.errors import CorruptionError
 from bamquery.storage.block_reader import BlockReader, RangeMismatchError, ReadCounters
 from bamquery.storage.encodings.encoding import StoredColumn, VectorChecksums
 from bamquery.storage.encodings.plain import ColumnPlace, PlainColumn
@@ -22,6 +22,7 @@ from bamquery.storage.fragment_check import check_fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import FragmentLayout, vector_count
 from bamquery.storage.parts import Parts
+from bamquery.storage.regular_file import regular_size
 from bamquery.storage.types import is_string_like
 from bamquery.storage.vector_statistics import VectorStatistics
 from bamquery.storage.zone_map import ZoneMap
@@ -79,11 +80,9 @@ class Fragment:
         layout, positions = statistics.layout, list(range(len(schema)))
         path = folder / entry.data_name
         try:
-            size = path.stat().st_size
+            size = regular_size(path)
         except FileNotFoundError as error:
             raise CorruptionError("the file is missing", path) from error
-        except OSError as error:
-            raise StorageError(f"cannot be examined: {error.strerror or error}", path) from error
         if size != entry.data_bytes:
             raise CorruptionError(f"{size} bytes instead of {entry.data_bytes}", path)
         if columns is not None and columns.schema != schema:

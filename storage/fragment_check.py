@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.errors import CorruptionError
+from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.block_reader import RangeMismatchError, ReadCounters
 from bamquery.storage.buffers import view
 from bamquery.storage.encodings.fixed_width import vector_ranges
 from bamquery.storage.layout import Extent
 from bamquery.storage.mapped_reader import MappedReader
 from bamquery.storage.parts import PARTS, part_ranges
+from bamquery.storage.regular_file import open_regular
 from bamquery.storage.types import value_bits
 from bamquery.storage.vector_statistics import VectorStatistics
 
@@ -66,13 +67,10 @@ def check_fragment(fragment: Fragment) -> list[CorruptionError]:
 def _forget_cached_pages(fragment: Fragment) -> None:
     """Have the device asked, not the page cache: a hint, and only for pages that nobody maps."""
     try:
-        descriptor = os.open(fragment.path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
+        with open_regular(fragment.path) as descriptor:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    except (OSError, StorageError):
         return  # the reader says what is wrong
-    try:
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-    finally:
-        os.close(descriptor)
 
 
 def _check_metadata(fragment: Fragment, reader: MappedReader) -> Iterator[CorruptionError]:

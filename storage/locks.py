@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import struct
 import time
 import weakref
@@ -24,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from bamquery.errors import StorageError
+from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.filesystem import storage_error
 
 MAX_VERSION: Final = (1 << 61) - 1
@@ -60,6 +61,9 @@ class LockFile:
             raise
         except OSError as error:
             raise storage_error(error, path, "open the lock") from error
+        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            os.close(self._descriptor)
+            raise CorruptionError("damaged: not a regular file; put an empty one in its place", path)
         # Runs at close(), and as the last resort when nobody called it.
         self._finalizer = weakref.finalize(self, _release, self._descriptor, os.getpid())
 

@@ -11,7 +11,7 @@ import binascii
 import functools
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from bamquery.storage import table_name
 from bamquery.storage.evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import MAX_VERSION, TOKEN_BITS
-from bamquery.storage.small_file import read_small_file
+from bamquery.storage.regular_file import read_small_file
 from bamquery.storage.stored_view import StoredView
 from bamquery.storage.types import require_stored_schema
 
@@ -39,7 +39,7 @@ MAX_FRAGMENT_ROWS: Final = 64 << 20
 _LARGEST: Final = 1 << 30  # bytes; some 5 M fragments
 _REMEMBERED: Final = 1 << 20
 """Bytes of a manifest that is kept for the next statement, at most."""
-_FILE_NAME: Final = re.compile(r"([0-9]{8,19})\.json")
+_FILE_NAME: Final = re.compile(r"([0-9]{8,19})\.(?:json|committed)")
 _FRAGMENT_ID: Final = re.compile(rf"([0-9a-f]{{{TOKEN_BITS // 4}}})-[0-9a-f]{{4,8}}")
 _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
 _MEMBERS: Final = frozenset(
@@ -141,24 +141,29 @@ class Manifest:
         tail = _CHECKSUM.search(data)
         if tail is None:
             raise CorruptionError(
-                f"damaged: it does not end with a checksum (truncated?); {_way_out(path)}", path
+                f"damaged: it does not end with a checksum (truncated?); {way_out(path)}", path
             )
         covered = data[: tail.start()]
         if crc32c(covered) != int(tail[1], 16):
-            raise CorruptionError(f"damaged: its checksum does not match; {_way_out(path)}", path)
+            raise CorruptionError(f"damaged: its checksum does not match; {way_out(path)}", path)
         try:
             members = json.loads(covered + b"\n}", object_pairs_hook=_unique)
             return _parse(members, path)
         except StorageError as error:
             if error.path is not None:
                 raise
-            raise CorruptionError(f"damaged: {error}", path) from error
-        except (ValueError, RecursionError, pa.ArrowException, OSError) as error:
-            raise CorruptionError(f"damaged: {error}", path) from error
+            raise CorruptionError(f"damaged: {error}; {way_out(path)}", path) from error
+        except (ValueError, RecursionError, OverflowError, pa.ArrowException, OSError) as error:
+            raise CorruptionError(f"damaged: {error}; {way_out(path)}", path) from error
 
 
-def _way_out(path: Path) -> str:
-    return f"put a copy of it back, or give the table up: remove the folder {path.parent.parent}"
+def way_out(path: Path) -> str:
+    """What to do where the manifest at `path` is damaged."""
+    return (
+        f"put a copy of it back; or go back to the version before it, if {path.parent} has one, by removing "
+        f"this file and {path.stem}.committed beside it; or give the table up: remove the folder "
+        f"{path.parent.parent}"
+    )
 
 
 def file_name(version: int) -> str:
@@ -166,13 +171,27 @@ def file_name(version: int) -> str:
     return f"{version:08d}.json"
 
 
+def commit_name(version: int) -> str:
+    """The name of the empty file that says that a version was committed, so that its absence is noticed."""
+    return f"{version:08d}.committed"
+
+
 def parse_file_name(name: str) -> int | None:
     """The version of the manifest of that name, or None where it is not a manifest's name."""
+    return _parse_name(name, file_name)
+
+
+def parse_commit_name(name: str) -> int | None:
+    """The version that the file of that name says was committed, or None where it is no such file."""
+    return _parse_name(name, commit_name)
+
+
+def _parse_name(name: str, spelled: Callable[[int], str]) -> int | None:
     match = _FILE_NAME.fullmatch(name)
     if match is None:
         return None
     version = int(match[1])
-    return version if 1 <= version <= MAX_VERSION and file_name(version) == name else None
+    return version if 1 <= version <= MAX_VERSION and spelled(version) == name else None
 
 
 def fragment_id(token: int, number: int) -> str:
@@ -193,7 +212,10 @@ def read_manifest(path: Path) -> Manifest:
         FileNotFoundError: there is none.
         CorruptionError, StorageError: as `Manifest.from_bytes`, or the file cannot be read.
     """
-    data = read_small_file(path, _LARGEST)
+    try:
+        data = read_small_file(path, _LARGEST)
+    except CorruptionError as error:
+        raise CorruptionError(f"{error.reason}; {way_out(path)}", path) from error
     return _parsed_before(data, path) if len(data) <= _REMEMBERED else Manifest.from_bytes(data, path)
 
 

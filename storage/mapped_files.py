@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import stat
 import threading
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bamquery import _native
+from bamquery.storage.regular_file import irregular
 
 _MOST_FILES: Final = 64
 _MOST_BYTES: Final = 768 << 20
@@ -58,6 +61,14 @@ class MappedFile:
         self.read[begin >> _PORTION_BITS : (end >> _PORTION_BITS) + 1] = True
 
 
+class FileWatcher(Protocol):
+    """Who keeps files open or mapped beside `MappedFiles`."""
+
+    def forget_files(self, folder: Path) -> None:
+        """Keep none of the files below a folder."""
+        ...
+
+
 class MappedFiles:
     """The maps of a process, those used last. Thread-safe."""
 
@@ -66,6 +77,7 @@ class MappedFiles:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
         self._maps: OrderedDict[_Key, MappedFile] = OrderedDict()
+        self._watchers: weakref.WeakSet[FileWatcher] = weakref.WeakSet()
 
     def open(self, path: Path, expected_size: int, block_size: int) -> MappedFile:
         """The file's map; `close` follows.
@@ -105,10 +117,18 @@ class MappedFiles:
             return len(self._maps), sum(mapped.bytes for mapped in self._maps.values())
 
     def forget(self, folder: Path) -> None:
-        """Keep no maps of the files below a folder."""
+        """Keep no maps of the files below a folder; those who `watch` keep none of the files either."""
         with self._lock:
             for key in [key for key in self._maps if folder in key[0].parents]:
                 self._drop(key)
+            watchers = list(self._watchers)
+        for watcher in watchers:
+            watcher.forget_files(folder)
+
+    def watch(self, watcher: FileWatcher) -> None:
+        """Tell `watcher` of each `forget` as long as it lives."""
+        with self._lock:
+            self._watchers.add(watcher)
 
     def _shrink(self) -> None:
         """Keep as many as may be; those in use are not counted."""
@@ -129,9 +149,11 @@ class MappedFiles:
 
 def _identity(path: Path) -> _Identity:
     try:
-        found = path.stat()
+        found = path.lstat()
     except OSError:
         return (0, 0, -1)  # opening it says what is wrong
+    if not stat.S_ISREG(found.st_mode):
+        raise irregular(path)
     return (found.st_dev, found.st_ino, found.st_size)
 
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from bamquery.errors import CatalogError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.background import BackgroundTransaction
-from bamquery.storage.clustering import rows_a_fragment, sort_order
+from bamquery.storage.clustering import rows_a_fragment, sort_bytes, sort_order
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.fragment_rows import ConcatenatedRows, PermutedRows, table_rows
 from bamquery.storage.fragment_writer import RowSource
 from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.table_writer import TableWriter
 from bamquery.storage.transaction import Transaction
 
+_SORTING: Final = 2
+"""Part of the limit that is sorted in here, where others can sort more: pieces and copies come on top."""
 COMPACT_ROWS: Final = 4 << 20
 """Fragments of fewer rows are merged with their neighbours until they have as many."""
 
@@ -35,15 +39,27 @@ class OptimizeReport:
     bytes_written: int
 
 
+SortedRows: TypeAlias = Callable[[Snapshot, Sequence[int]], Iterator[pa.RecordBatch]]
+"""Gives all rows of a version in ascending order of some columns, equal ones as they were, nulls last."""
+
+
 def optimize(
-    snapshot: Snapshot, transaction: Transaction, cluster_by: Sequence[str], memory_limit: int | None
+    snapshot: Snapshot,
+    transaction: Transaction,
+    cluster_by: Sequence[str],
+    memory_limit: int | None,
+    sorted_rows: SortedRows | None = None,
 ) -> OptimizeReport:
     """Rewrite the version that `transaction` is based on, which `snapshot` reads; see `Table.optimize`."""
+    limit = memory_limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     background = BackgroundTransaction(transaction, snapshot.schema)
     try:
         keys = [_column(snapshot, name) for name in cluster_by]
-        limit = memory_limit or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
         after: list[FragmentEntry] = []
+        if keys and sorted_rows is not None:
+            if sort_bytes(snapshot.fragments, keys) > limit // _SORTING:
+                return _sorted(snapshot, transaction, sorted_rows(snapshot, keys), limit)
+            limit //= _SORTING
         for part in _plan(snapshot, keys, limit, background.is_cancelled):
             if isinstance(part, FragmentEntry):
                 after.append(part)
@@ -53,15 +69,33 @@ def optimize(
         version = snapshot.version
         if background.entries:
             version = background.publish(snapshot.name, "optimize", after)
-        return OptimizeReport(
-            version=version,
-            fragments_before=len(snapshot.entries),
-            fragments_after=len(after),
-            rows_written=sum(entry.rows for entry in background.entries),
-            bytes_written=sum(entry.data_bytes + entry.vectors_bytes for entry in background.entries),
-        )
+        return _report(snapshot, version, after, background.entries)
     finally:
         background.abort()
+
+
+def _sorted(
+    snapshot: Snapshot, transaction: Transaction, batches: Iterator[pa.RecordBatch], limit: int
+) -> OptimizeReport:
+    """Rows that come in order, in fragments of which few may wait: sorting takes most of the memory."""
+    with TableWriter(transaction, snapshot.name, "optimize", snapshot.schema) as writer:
+        writer.limit_memory(limit)
+        for batch in batches:
+            writer.write(batch)
+        version = writer.commit()
+        return _report(snapshot, version, writer.fragments, writer.fragments)
+
+
+def _report(
+    snapshot: Snapshot, version: int, after: Sequence[FragmentEntry], written: Sequence[FragmentEntry]
+) -> OptimizeReport:
+    return OptimizeReport(
+        version=version,
+        fragments_before=len(snapshot.entries),
+        fragments_after=len(after),
+        rows_written=sum(entry.rows for entry in written),
+        bytes_written=sum(entry.data_bytes + entry.vectors_bytes for entry in written),
+    )
 
 
 def _plan(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from bamquery import _native
 from bamquery.storage.native_reader import NativeReader
+from bamquery.storage.regular_file import regular_size
 
 IoPath: TypeAlias = Literal["auto", "io_uring", "preadv"]
 
@@ -46,6 +48,8 @@ class QueueReader(NativeReader):
                 blocks; names the way out.
         """
         self.path: Final = path
+        with suppress(FileNotFoundError):  # opening it says so
+            regular_size(path)
         super().__init__(_native.open_queue(path, expected_size, block_size or 0, depth, io, patience))
 
     @property

@@ -13,7 +13,7 @@ from bamquery.storage.alteration import Shape, with_column, with_name, without_c
 from bamquery.storage.evolution import ColumnRule
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.manifest import Operation
-from bamquery.storage.optimize import OptimizeReport, optimize
+from bamquery.storage.optimize import OptimizeReport, SortedRows, optimize
 from bamquery.storage.snapshot import FragmentCache, Snapshot
 from bamquery.storage.table_folder import Pin, TableFolder, pin_latest, pin_version
 from bamquery.storage.table_writer import TableWriter
@@ -100,16 +100,22 @@ class Table:
         finally:
             transaction.close()
 
-    def optimize(self, cluster_by: Sequence[str] = (), memory_limit: int | None = None) -> OptimizeReport:
+    def optimize(
+        self,
+        cluster_by: Sequence[str] = (),
+        memory_limit: int | None = None,
+        sorted_rows: SortedRows | None = None,
+    ) -> OptimizeReport:
         """Merge small fragments; with `cluster_by`, put all rows in ascending order of these columns.
 
         Rows keep their order among equals, and everywhere without `cluster_by`. Merging takes the memory of
         a few pieces of a column; clustering what `bamquery.storage.clustering` says, up to `memory_limit`
-        bytes (None: half of the machine's). A table that is in order already is only merged.
+        bytes (None: half of the machine's); where that does not fit in half of it, `sorted_rows` are written
+        as they come. A table that is in order already is only merged.
 
         Raises:
             CatalogError: the table was dropped, or there is no such column.
-            MemoryLimitError: the columns to cluster by do not fit.
+            MemoryLimitError: the columns to cluster by do not fit, and nobody else sorts.
             ConflictError: another writer committed meanwhile; nothing was changed, nothing is lost.
             CorruptionError: a fragment is damaged; nothing was changed.
         """
@@ -123,7 +129,7 @@ class Table:
             transaction.close()
             raise
         with snapshot:
-            return optimize(snapshot, transaction, cluster_by, memory_limit)
+            return optimize(snapshot, transaction, cluster_by, memory_limit, sorted_rows)
 
     def add_column(
         self,

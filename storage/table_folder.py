@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,10 +13,22 @@ from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage import table_name
 from bamquery.storage.filesystem import storage_error
 from bamquery.storage.locks import WAIT_SECONDS, LockFile
-from bamquery.storage.manifest import Manifest, Place, file_name, parse_file_name, read_manifest
+from bamquery.storage.manifest import (
+    Manifest,
+    Place,
+    commit_name,
+    file_name,
+    parse_commit_name,
+    parse_file_name,
+    read_manifest,
+    way_out,
+)
 
 NO_VERSION: Final = 0
 """What the first writer of a table bases its commit on."""
+
+_LISTINGS: Final = 20
+"""How often a folder is listed before a name that should be there is missing."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +56,47 @@ class TableFolder:
         """The file of a version."""
         return self.manifests / file_name(version)
 
+    def commit(self, version: int) -> Path:
+        """The empty file that is made once a version is committed, and gone once a later one is."""
+        return self.manifests / commit_name(version)
+
     def versions(self) -> list[int]:
         """Versions that are stored, ascending; none where there is no such table (or not yet)."""
-        parsed = (parse_file_name(name) for name in list_names(self.manifests))
-        return sorted(version for version in parsed if version is not None)
+        return _parsed(list_names(self.manifests), parse_file_name)
+
+    def commits(self) -> list[int]:
+        """Versions that a file says were committed, ascending; of all but the last it may be gone."""
+        return _parsed(list_names(self.manifests), parse_commit_name)
 
     def latest(self) -> int:
-        """The version that counts, or NO_VERSION."""
-        return max(self.versions(), default=NO_VERSION)
+        """The version that counts, or NO_VERSION.
+
+        Raises:
+            CorruptionError: a later one was committed and its manifest is missing.
+        """
+        for _ in range(_LISTINGS):
+            names = list_names(self.manifests)
+            version = max(_parsed(names, parse_file_name), default=NO_VERSION)
+            committed = max(_parsed(names, parse_commit_name), default=NO_VERSION)
+            if committed <= version:
+                return version
+            time.sleep(0.001)  # a listing may miss names that come and go meanwhile
+        path = self.manifest(committed)
+        raise CorruptionError(f"missing: this version of the table was committed; {way_out(path)}", path)
+
+    def require_no_links(self) -> None:
+        """Refuse to change a table one of whose folders is a link, behind which are files of somebody else.
+
+        Raises:
+            CorruptionError: one is; names it.
+        """
+        for path in (self.path.parent, self.path, self.manifests, self.fragments):
+            if os.path.islink(path):
+                raise CorruptionError(
+                    "damaged: a link in the place of a folder, and nothing is written or removed through "
+                    "one; put the folder itself there",
+                    path,
+                )
 
     def read(self, version: int) -> Manifest:
         """The manifest of a version; one that has not arrived from elsewhere is as one that was dropped.
@@ -172,6 +218,10 @@ def list_names(path: Path) -> list[str]:
         return []
     except OSError as error:
         raise storage_error(error, path, "list the folder") from error
+
+
+def _parsed(names: list[str], parse: Callable[[str], int | None]) -> list[int]:
+    return sorted(version for name in names if (version := parse(name)) is not None)
 
 
 def give_up(deadline: float, path: Path) -> None:

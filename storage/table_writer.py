@@ -24,6 +24,8 @@ from bamquery.storage.transaction import Transaction
 FRAGMENT_BYTES: Final = 192 << 20
 """Plain bytes of the rows that make a fragment; a writer holds at most two such heaps."""
 
+_HEAPS: Final = 8
+"""Heaps that would fill a limit: the rows' source takes some of it, too."""
 
 MERGED_APPENDS: Final = 63
 """An append that finds this many small fragments at the table's end merges them with its own rows."""
@@ -60,18 +62,33 @@ class TableWriter:
         """Rows written so far."""
         self._operation: Operation = operation
         base = transaction.base.manifest
-        follows = operation == "append" and base is not None
+        follows = operation in ("append", "optimize") and base is not None
         self._evolution = base.evolution if follows and base is not None else Evolution(tuple(rules))
         self._required = [i for i in range(len(schema)) if self._evolution.rule(i).not_null]
         self._background = BackgroundTransaction(transaction, schema, aborted, self._evolution)
         self._batches: list[pa.RecordBatch] = []
         self._rows = 0
         self._bytes = 0
+        self._limit: int | None = None
+
+    def limit_memory(self, limit: int) -> None:
+        """Let rows that wait take a quarter of so many bytes at most; fragments are as small as that."""
+        self._limit = limit
+
+    @property
+    def _most(self) -> int:
+        """Bytes of a fragment's rows."""
+        return FRAGMENT_BYTES if self._limit is None else min(FRAGMENT_BYTES, self._limit // _HEAPS)
 
     @property
     def rules(self) -> tuple[ColumnRule, ...]:
         """What the table says of its columns; none where it says nothing of any."""
         return self._evolution.rules
+
+    @property
+    def fragments(self) -> Sequence[FragmentEntry]:
+        """Those written so far; complete after `commit`."""
+        return self._background.entries
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows; a full fragment is written in the background, one at a time.
@@ -100,7 +117,7 @@ class TableWriter:
             self._batches.append(part)
             self._rows += taken
             self._bytes += _plain_bytes(part)
-            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= FRAGMENT_BYTES:
+            if batch.num_rows or self._rows >= MAX_FRAGMENT_ROWS or self._bytes >= self._most:
                 self._flush()
 
     def commit(self) -> int:
@@ -145,7 +162,7 @@ class TableWriter:
 
         Where it must cut, it cuts at a vector's end, so that no fragment but the last has a short vector.
         """
-        rows_by_bytes = (FRAGMENT_BYTES - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
+        rows_by_bytes = (self._most - self._bytes) * batch.num_rows // max(_plain_bytes(batch), 1)
         room = min(rows_by_bytes, MAX_FRAGMENT_ROWS - self._rows)
         if room >= batch.num_rows:
             return batch.num_rows

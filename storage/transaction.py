@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bamquery.errors import ConflictError, StorageError
+from bamquery.errors import ConflictError, CorruptionError, StorageError
 from bamquery.storage.evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.fragment_entry import FragmentEntry
@@ -35,7 +35,16 @@ class Transaction:
     def __init__(
         self, filesystem: FileSystem, folder: TableFolder, base: Pin, making: LockFile | None = None
     ) -> None:
-        """Take over `base`, and for a new table the lock that keeps its folders in place."""
+        """Take over `base`, and for a new table the lock that keeps its folders in place.
+
+        Raises:
+            CorruptionError: a folder of the table is a link; `base` is released then.
+        """
+        try:
+            folder.require_no_links()
+        except CorruptionError:
+            base.close()
+            raise
         self.base = base
         self.folder = folder
         self.published = False
@@ -142,12 +151,26 @@ class Transaction:
             ) from error
         with suppress(StorageError):  # the commit is done; vacuum removes what stays
             self._filesystem.remove(draft)
+        with suppress(StorageError):
+            self._record(version)
         return version
 
     def rollback(self) -> None:
         """Remove what was written, unless it was published; what cannot be removed is left to vacuum."""
         if not self.published:
             self._discard(self._files)
+
+    def _record(self, version: int) -> None:
+        """Say by an empty file's name that the version was committed: a folder that lacks it is damaged.
+
+        Never before the manifest's name is on stable storage, and without a sync of its own: a power failure
+        may take this file, never the manifest alone.
+        """
+        with suppress(FileExistsError):
+            self._filesystem.create(self.folder.commit(version)).close()
+        for older in self.folder.commits():
+            if older < version:
+                self._filesystem.remove(self.folder.commit(older))
 
     def _discard(self, files: Sequence[Path]) -> None:
         for path in files:

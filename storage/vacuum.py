@@ -13,7 +13,7 @@ from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import VACUUM, WRITERS, LockFile
-from bamquery.storage.manifest import parse_file_name, writer_token
+from bamquery.storage.manifest import parse_commit_name, parse_file_name, writer_token
 from bamquery.storage.renaming import is_awaited, settle
 from bamquery.storage.table_folder import TableFolder, list_names, table_folders
 
@@ -65,6 +65,7 @@ def vacuum_database(filesystem: FileSystem, path: Path) -> VacuumReport:
 
 def vacuum_table(filesystem: FileSystem, folder: TableFolder, report: VacuumReport) -> bool:
     """Remove what one table can do without; False where something has to wait."""
+    folder.require_no_links()
     try:
         lock = LockFile(folder.lock, exclusive=True)
     except FileNotFoundError:
@@ -84,6 +85,7 @@ def remove_dead_folder(
 
     Nobody can create a table meanwhile, and nobody holds any lock of this one.
     """
+    folder.require_no_links()
     report = VacuumReport() if report is None else report
     with LockFile(marker, exclusive=True) as making:
         if not making.try_exclusive(0) or not _only_ours(folder):
@@ -117,6 +119,11 @@ def is_draft(name: str) -> bool:
     return _DRAFT.fullmatch(name) is not None
 
 
+def is_version_file(name: str) -> bool:
+    """True for the names of a manifest and of what says that it was committed."""
+    return parse_file_name(name) is not None or parse_commit_name(name) is not None
+
+
 def is_fragment_file(name: str) -> bool:
     """True for the name of a fragment's file."""
     return _FRAGMENT_FILE.fullmatch(name) is not None
@@ -140,6 +147,8 @@ def _remove_versions(
         filesystem.remove(folder.manifest(version))
         report.versions += 1
         lock.unlock(version - 1, 2)
+    for version in folder.commits()[:-1]:
+        filesystem.remove(folder.commit(version))
     return complete
 
 
@@ -186,11 +195,13 @@ def _only_ours(folder: TableFolder) -> bool:
     return (
         set(list_names(folder.path)) <= {"manifests", "fragments", "lock"}
         and all(is_fragment_file(name) for name in list_names(folder.fragments))
-        and all(is_draft(name) or parse_file_name(name) is not None for name in list_names(folder.manifests))
+        and all(is_draft(name) or is_version_file(name) for name in list_names(folder.manifests))
     )
 
 
 def _remove_folder(filesystem: FileSystem, folder: TableFolder, report: VacuumReport) -> None:
+    for version in folder.commits():
+        filesystem.remove(folder.commit(version))
     for version in folder.versions():  # none, or the one that says "dropped"
         # It goes last: after a crash no older one may come back without it.
         filesystem.sync_directory(folder.manifests)

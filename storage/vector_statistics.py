@@ -22,6 +22,7 @@ from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout, FragmentLayout, vector_count
 from bamquery.storage.layout_check import require_layout
 from bamquery.storage.parts import Parts, has_parts, is_of_parts, part_types, part_values
+from bamquery.storage.regular_file import open_regular
 from bamquery.storage.vectors_file import (
     FORMAT,
     FORMAT_KEY,
@@ -126,14 +127,11 @@ class VectorStatistics:
     def _opened(self) -> Iterator[int]:
         """A descriptor of the file, which has the size that it should have."""
         try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            try:
+            with open_regular(self._path) as descriptor:
                 size = os.fstat(descriptor).st_size
                 if size != self._size:
                     raise CorruptionError(f"{size} bytes instead of {self._size}", self._path)
                 yield descriptor
-            finally:
-                os.close(descriptor)
         except FileNotFoundError as error:
             raise CorruptionError("the file is missing", self._path) from error
         except OSError as error:

@@ -39,7 +39,7 @@ class IntegrityError(DatabaseError):
 
 
 class InternalError(DatabaseError):
-    """Bytes on disk that are not the bytes that were written."""
+    """Bytes on disk that are not the bytes that were written; a fault of BamQuery's."""
 
 
 class ProgrammingError(DatabaseError):
@@ -58,6 +58,7 @@ _CLASSES: Final[tuple[tuple[type[BamQueryError], type[Error]], ...]] = (
     (errors.ConstraintError, IntegrityError),
     (errors.ExecutionError, DataError),
     (errors.CorruptionError, InternalError),
+    (errors.InternalError, InternalError),
     (errors.StorageError, OperationalError),
     (errors.MemoryLimitError, OperationalError),
     (errors.CancelledError, OperationalError),

@@ -16,6 +16,7 @@ from bamquery.errors import (
     CancelledError,
     ConflictError,
     IngestError,
+    InternalError,
     StatementTimeoutError,
     StorageError,
     UnsupportedError,
@@ -85,6 +86,8 @@ def flight_error(error: BaseException) -> Exception | None:
     """The error as one of Flight; None of what nobody meant to raise."""
     if isinstance(error, flight.FlightError):
         return error
+    if isinstance(error, InternalError):
+        return None
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     for kind, flight_kind in _KINDS.items():
         if isinstance(error, kind):

@@ -103,6 +103,7 @@ class _Guesses(threading.local):
     """What a thread guessed within `guessing_once`, by the identity of plans, which are held meanwhile."""
 
     rows: dict[int, tuple[Plan, float]] | None = None
+    domains: dict[tuple[int, int], Domain | None] | None = None
 
 
 _guesses = _Guesses()
@@ -114,11 +115,11 @@ def guessing_once() -> Iterator[None]:
     if _guesses.rows is not None:
         yield
         return
-    _guesses.rows = {}
+    _guesses.rows, _guesses.domains = {}, {}
     try:
         yield
     finally:
-        _guesses.rows = None
+        _guesses.rows = _guesses.domains = None
 
 
 def estimated_rows(plan: Plan) -> float:
@@ -222,6 +223,17 @@ def domain_of(plan: Plan, value: Expression) -> Domain | None:
         value = value.argument
     if not isinstance(value, ColumnRef):
         return None
+    known = _guesses.domains
+    if known is None or _guesses.rows is None:
+        return _domain_of(plan, value)
+    key = id(plan), value.index
+    if key not in known:
+        estimated_rows(plan)  # holds the plan, so that no other one has its number
+        known[key] = _domain_of(plan, value)
+    return known[key]
+
+
+def _domain_of(plan: Plan, value: ColumnRef) -> Domain | None:
     match plan:
         case Scan(source=source, columns=columns):
             described, rows = _described(source), _counted(source)

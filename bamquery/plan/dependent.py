@@ -42,6 +42,7 @@ from bamquery.plan.rewriting import (
     conjunction,
     conjuncts,
     expressions_of,
+    fact_of_node,
     map_arguments,
 )
 from bamquery.plan.scalars import scalar
@@ -55,6 +56,7 @@ class NotUnnestedError(Exception):
     """A query that takes columns from outside has a form that is not supported; says which."""
 
 
+@fact_of_node
 def is_dependent(plan: Plan) -> bool:
     """Whether the plan takes columns from outside."""
     return any(map(takes_outside, expressions_of(plan))) or any(map(is_dependent, children(plan)))

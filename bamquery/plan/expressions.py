@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -27,9 +27,20 @@ class ColumnRef:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant; a null has its type too."""
+    """A constant; a null has its type too. Zeros of either sign are not equal, as what they give is not."""
 
     value: pa.Scalar[Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return NotImplemented
+        if self.value is other.value:
+            return True
+        same = bool(self.value == other.value)
+        return same and (not pa.types.is_floating(self.type) or str(self.value) == str(other.value))
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
     @property
     def type(self) -> pa.DataType:
@@ -57,8 +68,22 @@ class Members:
         return kind
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class _Remembered:
+    """What is worked out about an immutable object is kept beside its fields; a copy knows nothing of it."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+
+    def _hash_of(self, *parts: object) -> int:
+        """The hash of its fields: as dictionaries ask for it at each level, it is worked out once."""
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = self.__dict__["_hash"] = hash(parts)
+        return known
+
+
+@dataclass(frozen=True)
+class Call(_Remembered):
     """A scalar function of `bamquery.plan.functions` applied to arguments.
 
     Nulls: three-valued logic for `and`, `or`, `in`; null in, null out for the others unless the
@@ -69,9 +94,12 @@ class Call:
     arguments: tuple[Expression, ...]
     type: pa.DataType
 
+    def __hash__(self) -> int:
+        return self._hash_of(self.function, self.arguments, self.type)
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+
+@dataclass(frozen=True)
+class Cast(_Remembered):
     """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`.
 
     Values convert as in DuckDB (`bamquery.plan.constants` does so for literals). From a dictionary type the
@@ -83,6 +111,9 @@ class Cast:
     type: pa.DataType
     try_: bool = False
     place: Place | None = field(default=None, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        return self._hash_of(self.argument, self.type, self.try_)
 
 
 Expression: TypeAlias = ColumnRef | Literal | Members | Call | Cast
@@ -133,9 +164,11 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and all below it, parents first."""
-    yield expression
-    for child in children(expression):
-        yield from walk(child)
+    waiting = [expression]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
 
 
 def transform(expression: Expression, rewrite: Callable[[Expression], Expression]) -> Expression:

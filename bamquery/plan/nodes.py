@@ -1,8 +1,13 @@
-"""Logical plan nodes: what is asked for. How is decided by `bamquery.engine.lowering`."""
+"""Logical plan nodes: what is asked for. How is decided by `bamquery.engine.lowering`.
+
+A plan is a graph: a part that is wanted several times, such as a query that WITH names, is one node. What
+is made of plans goes by nodes, not by ways to them, of which there may be any number.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -35,7 +40,7 @@ class Field:
     type: pa.DataType
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scan:
     """Rows of a source for which all of `predicates` are true.
 
@@ -47,49 +52,49 @@ class Scan:
     columns: tuple[int, ...]
     predicates: tuple[Expression, ...] = ()
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The chosen columns."""
         schema = self.source.schema
         return tuple(Field(schema.field(i).name, schema.field(i).type) for i in self.columns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SingleRow:
     """One row without columns: what `SELECT 1` reads."""
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """None."""
         return ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Values:
     """The rows of a batch that the statement itself contains: VALUES. Two are equal only if they are one."""
 
     batch: pa.RecordBatch
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The batch's columns."""
         return tuple(Field(f.name, f.type) for f in self.batch.schema)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Filter:
     """Rows of the child for which the predicate is true (not null, not false)."""
 
     child: Plan
     predicate: Expression
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The child's."""
         return self.child.fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Project:
     """One column per expression."""
 
@@ -97,13 +102,13 @@ class Project:
     expressions: tuple[Expression, ...]
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """Names with the expressions' types."""
         return tuple(Field(n, e.type) for n, e in zip(self.names, self.expressions, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Aggregate:
     """One row per distinct value of `keys` (nulls are equal): the keys, then the aggregates.
 
@@ -118,7 +123,7 @@ class Aggregate:
     names: tuple[str, ...]
     sets: tuple[tuple[int, ...], ...] = ()
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """Keys, then aggregates, then the number of the set where there are sets."""
         types: list[pa.DataType] = [k.type for k in self.keys] + [a.type for a in self.aggregates]
@@ -127,7 +132,7 @@ class Aggregate:
         return tuple(Field(n, t) for n, t in zip(self.names, types, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sort:
     """The child's rows in order; only the first `limit` + `offset` are wanted where `limit` is set."""
 
@@ -136,13 +141,13 @@ class Sort:
     limit: int | None = None
     offset: int = 0
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The child's."""
         return self.child.fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limit:
     """At most `count` rows (all where None) after skipping `offset`."""
 
@@ -150,7 +155,7 @@ class Limit:
     count: int | None
     offset: int = 0
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The child's."""
         return self.child.fields
@@ -161,7 +166,7 @@ JoinKind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Join:
     """Pairs of a row of `left` and one of `right` for which `condition`, over the columns of both, is true.
 
@@ -182,7 +187,7 @@ class Join:
     kind: JoinKind
     condition: Expression | None = None
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The columns of both sides; of the left one for semi and anti, and `mark` after them for mark."""
         if self.kind in ("semi", "anti"):
@@ -192,32 +197,32 @@ class Join:
         return (*self.left.fields, *self.right.fields)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Union:
     """The rows of two or more plans with columns of the same types, one plan's after the other's."""
 
     inputs: tuple[Plan, ...]
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The first one's."""
         return self.inputs[0].fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repeat:
     """Each of the child's rows as often as its value of `count`, an int64, says; none for less than one."""
 
     child: Plan
     count: Expression
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The child's."""
         return self.child.fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Sample:
     """Some of the child's rows, drawn at random: `percent` of them, or `count` where that is None.
 
@@ -230,13 +235,13 @@ class Sample:
     seed: int | None = None
     by_run: bool = False
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The child's."""
         return self.child.fields
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """The child's columns, then the calls' values for each row, in any order of rows.
 
@@ -250,14 +255,14 @@ class Window:
     calls: tuple[WindowCall, ...]
     names: tuple[str, ...]
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The child's, then the calls'."""
         own = (Field(n, call.type) for n, call in zip(self.names, self.calls, strict=True))
         return (*self.child.fields, *own)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recursion:
     """The rows of `first`, then those of `step` over them, then over those, until there are none.
 
@@ -270,7 +275,7 @@ class Recursion:
     table: WorkingTable
     distinct: bool
 
-    @property
+    @cached_property
     def fields(self) -> tuple[Field, ...]:
         """The first part's."""
         return self.first.fields

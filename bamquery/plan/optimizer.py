@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from bamquery.plan.interning import Interning
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rules.compare_intervals import compare_intervals
 from bamquery.plan.rules.factor_conditions import factor_conditions
@@ -55,10 +56,13 @@ def optimize(plan: Plan) -> Plan:
     The result gives the same rows in the same columns; where the plan would fail with an error, it may
     succeed instead, if the value that fails is not needed.
     """
+    interned = Interning()
+    plan = interned(plan)
     for _ in range(_MOST_PASSES):
         before = plan
         for rule in RULES:
             plan = rule(plan)
-        if plan == before:
+        plan = interned(plan)
+        if plan is before:
             break
     return plan

@@ -1,12 +1,18 @@
-"""Walking and rebuilding plans: what every rule is made of."""
+"""Walking and rebuilding plans: what every rule is made of.
+
+A plan is a graph, in which a query that is named twice is one node: each is looked at, and rebuilt, once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from bamquery.cancellation import check_cancelled
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, SortKey, transform
 from bamquery.plan.nodes import (
     Aggregate,
@@ -26,6 +32,8 @@ from bamquery.plan.nodes import (
 from bamquery.plan.windows import map_call
 
 Rewrite = Callable[[Expression], Expression]
+
+Answer = TypeVar("Answer")
 
 
 def children(plan: Plan) -> tuple[Plan, ...]:
@@ -63,31 +71,89 @@ def with_children(plan: Plan, below: Sequence[Plan]) -> Plan:
             return replace(plan, child=child)
 
 
+def fact_of_node(function: Callable[[Plan], Answer]) -> Callable[[Plan], Answer]:
+    """A function of plans whose answer a node keeps: it is to be the same whoever asks, and whenever."""
+    key = f"{function.__module__}.{function.__qualname__}"
+
+    @functools.wraps(function)
+    def remembered(plan: Plan) -> Answer:
+        known = plan.__dict__
+        if key not in known:
+            known[key] = function(plan)
+        answer: Answer = known[key]
+        return answer
+
+    return remembered
+
+
+def nodes_of(plan: Plan) -> Iterator[Plan]:
+    """The node and all below it, each once, a node before what it first leads to."""
+    seen: set[int] = set()
+    waiting = [plan]
+    while waiting:
+        found = waiting.pop()
+        if id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting.extend(reversed(children(found)))
+
+
+def changed(plan: Plan, **own: Any) -> Plan:
+    """The node with other values for some of its fields; the same node where they are the same."""
+    if all(_is_same(getattr(plan, name), value) for name, value in own.items()):
+        return plan
+    return replace(plan, **own)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_is_same, one, other))
+    # Numbers of columns and names are compared by value: what is large is rebuilt only where it changes.
+    return one is other or (isinstance(one, int | str) and type(one) is type(other) and bool(one == other))
+
+
+class Rewritten:
+    """What became of the nodes of a plan: a node that several others lead to is rebuilt once."""
+
+    def __init__(self, rewrite: Callable[[Plan], Plan]) -> None:
+        self._rewrite = rewrite
+        self._made: dict[int, tuple[Plan, Plan]] = {}  # with the node itself, whose number stays taken
+
+    def __call__(self, plan: Plan) -> Plan:
+        """Rebuilt bottom-up."""
+        found = self._made.get(id(plan))
+        if found is None:
+            check_cancelled()
+            below = [self(child) for child in children(plan)]
+            found = self._made[id(plan)] = (plan, self._rewrite(with_children(plan, below)))
+        return found[1]
+
+
 def transform_plan(plan: Plan, rewrite: Callable[[Plan], Plan]) -> Plan:
-    """Rebuild bottom-up, each node passed through `rewrite` after its children."""
-    return rewrite(with_children(plan, [transform_plan(child, rewrite) for child in children(plan)]))
+    """Rebuild bottom-up, each node passed through `rewrite` after its children, once."""
+    return Rewritten(rewrite)(plan)
 
 
 def map_expressions(plan: Plan, rewrite: Rewrite) -> Plan:
     """The node with `rewrite` applied to each of its own expressions as a whole; the child is kept."""
     match plan:
         case Scan(predicates=predicates):
-            return replace(plan, predicates=tuple(map(rewrite, predicates)))
+            return changed(plan, predicates=tuple(map(rewrite, predicates)))
         case Filter(predicate=predicate):
-            return replace(plan, predicate=rewrite(predicate))
+            return changed(plan, predicate=rewrite(predicate))
         case Project(expressions=expressions):
-            return replace(plan, expressions=tuple(map(rewrite, expressions)))
+            return changed(plan, expressions=tuple(map(rewrite, expressions)))
         case Aggregate(keys=keys, aggregates=aggregates):
             calls = tuple(map_arguments(call, rewrite) for call in aggregates)
-            return replace(plan, keys=tuple(map(rewrite, keys)), aggregates=calls)
+            return changed(plan, keys=tuple(map(rewrite, keys)), aggregates=calls)
         case Sort(keys=keys):
-            return replace(plan, keys=tuple(map_key(key, rewrite) for key in keys))
+            return changed(plan, keys=tuple(map_key(key, rewrite) for key in keys))
         case Join(condition=condition) if condition is not None:
-            return replace(plan, condition=rewrite(condition))
+            return changed(plan, condition=rewrite(condition))
         case Repeat(count=count):
-            return replace(plan, count=rewrite(count))
+            return changed(plan, count=rewrite(count))
         case Window(partition=partition, order=order, calls=calls):
-            return replace(
+            return changed(
                 plan,
                 partition=tuple(map(rewrite, partition)),
                 order=tuple(map_key(key, rewrite) for key in order),
@@ -101,12 +167,16 @@ def map_arguments(call: AggregateCall, rewrite: Rewrite) -> AggregateCall:
     """The call with `rewrite` applied to its arguments, order and filter."""
     condition = None if call.filter is None else rewrite(call.filter)
     order = tuple(map_key(key, rewrite) for key in call.order)
-    return replace(call, arguments=tuple(map(rewrite, call.arguments)), filter=condition, order=order)
+    arguments = tuple(map(rewrite, call.arguments))
+    if condition is call.filter and _is_same(order, call.order) and _is_same(arguments, call.arguments):
+        return call
+    return replace(call, arguments=arguments, filter=condition, order=order)
 
 
 def map_key(key: SortKey, rewrite: Rewrite) -> SortKey:
     """The term with `rewrite` applied to what it orders by."""
-    return replace(key, expression=rewrite(key.expression))
+    expression = rewrite(key.expression)
+    return key if expression is key.expression else replace(key, expression=expression)
 
 
 def rewrite_everywhere(plan: Plan, rewrite: Rewrite) -> Plan:
@@ -121,9 +191,13 @@ def substitute(expression: Expression, columns: Sequence[Expression]) -> Express
 
 def renumber(expression: Expression, positions: Mapping[int, int]) -> Expression:
     """The expression with column number `i` read from `positions[i]` instead."""
-    return transform(
-        expression, lambda e: replace(e, index=positions[e.index]) if isinstance(e, ColumnRef) else e
-    )
+
+    def moved(node: Expression) -> Expression:
+        if not isinstance(node, ColumnRef) or positions[node.index] == node.index:
+            return node
+        return replace(node, index=positions[node.index])
+
+    return transform(expression, moved)
 
 
 def expressions_of(plan: Plan) -> list[Expression]:
@@ -138,6 +212,7 @@ def expressions_of(plan: Plan) -> list[Expression]:
     return found
 
 
+@fact_of_node
 def columns_of(plan: Plan) -> tuple[ColumnRef, ...]:
     """A reference to each of the node's output columns."""
     return tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))

@@ -166,13 +166,38 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
+class Partitioning:
+    """How COPY TO spreads rows over files in folders `key=value`.
+
+    Attributes:
+        keys: positions of the columns whose values name the folders, outermost first.
+        mode: what becomes of files that are there: an "error", or "overwrite" them all, those of the same
+            names ("overwrite_or_ignore") or none ("append").
+        name: of a file, in which {i} and {uuid} are replaced.
+        extension: behind its name.
+        writes_keys: whether the keys are columns of the files, too.
+    """
+
+    keys: tuple[int, ...]
+    mode: str
+    name: str
+    extension: str
+    writes_keys: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CopyTo:
-    """COPY TO: a plan's rows into one file; `options` by their names, as `bamquery.copying` takes them."""
+    """COPY TO: a plan's rows into one file; `options` by their names, as `bamquery.copying` takes them.
+
+    With `partitioning` into files of the folder that the path is, a file for each value of the keys; rows of
+    one come together.
+    """
 
     plan: Plan
     path: str
     format: str
     options: tuple[tuple[str, Any], ...] = ()
+    partitioning: Partitioning | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from bamquery.plan.nodes import Plan
 SubqueryKind: TypeAlias = Literal["scalar", "exists", "any"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SubqueryCall(Call):
     """A query as a value. No rule and no device ever sees one.
 

@@ -17,13 +17,15 @@ from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referen
 from bamquery.plan.expressions import children as subexpressions
 from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, SingleRow, Sort
 from bamquery.plan.rewriting import (
+    Rewritten,
+    children,
     columns_of,
     conjunction,
     conjuncts,
     expressions_of,
+    fact_of_node,
     map_expressions,
     substitute,
-    transform_plan,
     with_children,
 )
 from bamquery.plan.subqueries import SubqueryCall, has_subquery
@@ -43,7 +45,22 @@ def unnested(plan: Plan) -> Plan:
     Raises:
         UnnestingError: a query stands, or is made, in a way that has no join.
     """
-    return transform_plan(plan, _resolved)
+    return _Unnesting()(plan) if _has_subqueries(plan) else plan
+
+
+class _Unnesting(Rewritten):
+    def __init__(self) -> None:
+        super().__init__(_resolved)
+
+    def __call__(self, plan: Plan) -> Plan:
+        # What was bound, and unnested, before is not looked through with each query around it.
+        return super().__call__(plan) if _has_subqueries(plan) else plan
+
+
+@fact_of_node
+def _has_subqueries(plan: Plan) -> bool:
+    own = any(map(has_subquery, expressions_of(plan)))
+    return own or any(map(_has_subqueries, children(plan)))
 
 
 def _resolved(plan: Plan) -> Plan:

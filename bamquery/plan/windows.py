@@ -72,6 +72,8 @@ def map_call(call: WindowCall, rewrite: Callable[[Expression], Expression]) -> W
         return replace(old, offset=offset, key=None if old.key is None else rewrite(old.key))
 
     given = call.call
+    if not any(rewrite(read) is not read for read in call.inputs):
+        return call
     inner = replace(
         given,
         arguments=tuple(map(rewrite, given.arguments)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from bamquery.engine.profile import QueryProfile
-from bamquery.errors import CatalogError, SqlError, within_depth
+from bamquery.errors import CatalogError, SqlError, foreign_errors, within_depth
 from bamquery.expressions.statement_builder import StatementBuilder, told_once
 from bamquery.naming import fold, suggestion, unique_names
 from bamquery.plan.nodes import Plan
@@ -65,6 +65,7 @@ class RelationBase:
         self._lock = threading.Lock()
         self._name = name
         self._definition = definition
+        self._text = "" if definition is None else definition.text  # for reports of faults
         self.message = message
         self.is_answer = is_answer
 
@@ -97,7 +98,7 @@ class RelationBase:
 
     def run(self) -> Result:
         """A run of its own, to take batches from as they come; see `Result`."""
-        result = self._session.run(self._plan, self._optimized)
+        result = self._session.run(self._plan, self._optimized, self._text)
         if self.is_answer:  # otherwise what counts is the run that did the work
             self._profile = result.profile
             self._latest = result.running
@@ -169,7 +170,7 @@ class RelationBase:
         catalog = self._session.catalog(sources)
         try:
             # No decorator: who calls is found by going up the frames of this package.
-            with within_depth():
+            with foreign_errors(statement.text), within_depth():
                 bound = list(bind(statement.text, catalog))
         except SqlError as error:
             raise told_once(error) from None

@@ -191,6 +191,11 @@ class AggregateCollector:
         self._groupings.setdefault(call, node)
         return call
 
+    @property
+    def has_grouping(self) -> bool:
+        """Whether GROUPING() stands anywhere."""
+        return bool(self._groupings)
+
     def aggregate(
         self, child: Plan, keys: Sequence[Expression], names: Sequence[str], sets: Sets = ()
     ) -> Plan:

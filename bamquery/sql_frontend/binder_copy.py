@@ -19,6 +19,7 @@ from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.binder_defaults import Defaults
 from bamquery.sql_frontend.binder_files import bind_files
 from bamquery.sql_frontend.binder_insert import arranged, check_count, target_positions
+from bamquery.sql_frontend.binder_partitions import PARTITION_OPTIONS, bind_partitioning
 from bamquery.sql_frontend.binder_query import bind_query
 from bamquery.sql_frontend.binder_sources import bind_table, catalog_of
 from bamquery.sql_frontend.catalog import Catalog
@@ -26,19 +27,13 @@ from bamquery.sql_frontend.failures import Faults, each, placed
 from bamquery.sql_frontend.file_options import (
     CSV_MARKS,
     FileRequest,
-    boolean,
-    character,
     copy_options,
     copy_path,
-    count,
     file_request,
-    integer,
     json_columns,
     note_option,
-    one_of,
-    text,
-    texts,
 )
+from bamquery.sql_frontend.option_values import boolean, character, count, integer, one_of, text, texts
 
 FORMATS: Final = ("csv", "parquet", "json", "arrow")
 _SUFFIXES: Final = {
@@ -109,7 +104,8 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
     file_format = _format(named, path, sql)
     options: dict[str, Any] = {"delimiter": "\t"} if file_format == "tsv" else {}
     file_format = "csv" if file_format == "tsv" else file_format
-    known = _WRITE_OPTIONS[file_format]
+    known = {**_WRITE_OPTIONS[file_format], **PARTITION_OPTIONS}
+    extension = "tsv" if "delimiter" in options else file_format
     faults = Faults(sql)
     seen: dict[object, str] = {}
     for name, node, value in named:
@@ -134,7 +130,10 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
             _check_marks({**CSV_MARKS, **options})
         if file_format == "parquet":
             _check_level(options.get("compression", "zstd"), options.get("compression_level"))
-    return CopyTo(plan, path, file_format, tuple(sorted(options.items())))
+        if file_format in ("csv", "json"):
+            extension += {"gzip": ".gz", "zstd": ".zst"}.get(options.get("compression", ""), "")
+        plan, partitioning = bind_partitioning(plan, options, extension)
+    return CopyTo(plan, path, file_format, tuple(sorted(options.items())), partitioning)
 
 
 def _check_quoted(options: Mapping[str, Any], names: list[str]) -> None:
@@ -233,7 +232,10 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
         request = _with(request, declared=tuple(enumerate(field.type for field in fields)))
     elif file_format == "json" and not request.types:
         request = json_columns(request, [(field.name, field.type) for field in fields])
-    plan = bind_files([path], file_format, place, sql, catalog, request)
+    if request.options.paths.partitioned is None:
+        # Columns go by position here: folders give some only where that is said.
+        request = _with(request, paths=replace(request.options.paths, partitioned=False))
+    plan, _ = bind_files([path], file_format, place, sql, catalog, request)
     check_count(place, len(plan.fields), positions, target, sql)
     return Insert(target.name, arranged(plan, positions, place, sql, defaults))
 

@@ -8,6 +8,7 @@ from typing import Final, NoReturn
 
 from sqlglot import exp
 
+from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.sql_frontend import binder_subqueries
 from bamquery.sql_frontend.binder_aggregates import AggregateCollector
@@ -16,7 +17,7 @@ from bamquery.sql_frontend.binder_forms import FORMS, Bind
 from bamquery.sql_frontend.binder_windows import WindowCollector
 from bamquery.sql_frontend.environment import NOTHING_AROUND, Environment
 from bamquery.sql_frontend.failures import each, placed
-from bamquery.sql_frontend.scope import Scope, SelectAliases
+from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope, SelectAliases
 from bamquery.sql_frontend.system_names import SESSION_VALUE
 
 
@@ -101,6 +102,11 @@ class ExpressionBinder:
                 if SESSION_VALUE in node.meta:
                     known: Expression = node.meta[SESSION_VALUE]
                     return known
+                if fold(node.table) in self.environment.beside and not self.scope.has_table(node.table):
+                    raise ValueError(
+                        f'"{node.table}" stands beside this subquery in FROM: to use its columns there '
+                        "(LATERAL) is not supported"
+                    )
                 others = self.aliases.names if self.aliases is not None and not node.table else []
                 raise ValueError(self.scope.missing(node.name, others, node.table))
         return found
@@ -124,7 +130,8 @@ class ExpressionBinder:
         """
         column = self._own_column(name, table)
         firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
-        if not firm and self.aliases is not None and not table:
+        named = not table or fold(table) == ALIAS_TABLE
+        if not firm and self.aliases is not None and named:
             aliased = self.aliases.find(name)
             if aliased is not None and name not in self._within:
                 return self._alias(name, aliased)

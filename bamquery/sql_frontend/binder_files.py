@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.engine.sources import FileSource
 from bamquery.errors import BamQueryError, Reason, SqlError
 from bamquery.naming import fold, suggestion
 from bamquery.plan.expressions import ColumnRef, Expression
@@ -17,10 +19,15 @@ from bamquery.sql_frontend.file_options import FileRequest, arguments, file_requ
 from bamquery.sql_frontend.operators import explicit_cast, literal
 from bamquery.sql_frontend.positions import reason
 from bamquery.sql_frontend.table_functions import FILE_FUNCTIONS
+from bamquery.storage.ingest.options import VIRTUAL_COLUMNS, FileOptions
 
 
-def bind_file_function(node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Plan:
+def bind_file_function(
+    node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()
+) -> tuple[Plan, int]:
     """read_parquet() and its like: a path or a list of them, and options; `others` are not of files.
+
+    Also says how many of the last columns are for who names them only.
 
     Raises:
         SqlError: no such function or option, no such file, or one that cannot be read.
@@ -49,33 +56,42 @@ def bind_files(  # noqa: PLR0917 (what they are, where it is said, how they are 
     sql: str,
     catalog: Catalog,
     request: FileRequest | None = None,
-) -> Plan:
-    """Files by their paths, as one table.
+) -> tuple[Plan, int]:
+    """Files by their paths, as one table, and how many of its last columns are for who names them only.
 
     Raises:
         SqlError: they cannot be opened as one; what the reader says, at the node.
     """
     request = request or FileRequest()
     try:
-        source = catalog.files(patterns, file_format, request.options)
+        source = catalog.files(patterns, file_format, _with_virtual(request.options, sql))
     except SqlError:
         raise
     except BamQueryError as error:
         place = reason("", sql, node)
         raise SqlError(Reason(str(error), place.line, place.column), sql) from error
+    assert isinstance(source, FileSource)
     plan = Scan(source, tuple(range(len(source.schema))))
     with placed(sql, node):
-        return _typed(plan, request)
+        return _typed(plan, source, request), len(source.source.hidden)
 
 
-def _typed(plan: Scan, request: FileRequest) -> Plan:
+def _with_virtual(options: FileOptions, sql: str) -> FileOptions:
+    """With the virtual columns that the statement may name, as those that nobody names cost a little."""
+    text = sql.lower()
+    named = tuple(name for name in VIRTUAL_COLUMNS if name in text)
+    return replace(options, paths=replace(options.paths, virtual=named)) if named else options
+
+
+def _typed(plan: Scan, source: FileSource, request: FileRequest) -> Plan:
     """The columns that are asked for, in the types that are asked for."""
-    if not request.types:
+    if not request.types and not request.key_types:
         return plan
+    made = len(source.source.made) + len(source.source.hidden)
     names = [field.name for field in plan.fields]
     places = {fold(name): place for place, name in enumerate(names)}
     kinds: dict[int, pa.DataType] = {}
-    for column, kind in request.types:
+    for column, kind in (*request.types, *request.key_types):
         place = column if isinstance(column, int) else places.get(fold(column), -1)
         if 0 <= place < len(names):
             kinds[place] = kind
@@ -89,8 +105,9 @@ def _typed(plan: Scan, request: FileRequest) -> Plan:
         return reference if kind == field.type else explicit_cast(reference, kind)
 
     if request.columns is None or request.options.names:
-        if request.columns is not None and len(request.columns) != len(names) - request.options.filename:
-            raise ValueError(f"the files have {len(names)} columns, not {len(request.columns)}")
+        own = len(names) - made
+        if request.columns is not None and len(request.columns) != own:
+            raise ValueError(f"the files have {own} columns, not {len(request.columns)}")
         chosen = [column_at(place) for place in range(len(names))]
         return Project(plan, tuple(chosen), tuple(names))
     wanted = dict(request.types)
@@ -98,4 +115,6 @@ def _typed(plan: Scan, request: FileRequest) -> Plan:
         column_at(places[fold(name)]) if fold(name) in places else literal(None, wanted[name])
         for name in request.columns
     ]
-    return Project(plan, tuple(chosen), request.columns)
+    wanted_names = [*request.columns, *names[len(names) - made :]]
+    chosen += [column_at(place) for place in range(len(names) - made, len(names))]
+    return Project(plan, tuple(chosen), tuple(wanted_names))

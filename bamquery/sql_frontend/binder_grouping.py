@@ -16,6 +16,7 @@ KEY_PLACE: Final = 1 << 39
 """Columns from here on stand for keys of grouping sets: no plan has so many columns."""
 
 INTEGER: Final = pa.int64()
+_MOST_BITS: Final = 63
 _MOST_SETS: Final = 4096
 _SETS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
@@ -41,6 +42,17 @@ def terms_of_sets(group: exp.Group) -> list[Terms]:
     return sets
 
 
+def terms_in_order(group: exp.Group) -> list[exp.Expr]:
+    """All terms as they are written, each as often as it is."""
+
+    def leaves(term: exp.Expr) -> list[exp.Expr]:
+        if isinstance(term, _SETS):
+            return [leaf for member in term.expressions for leaf in leaves(member)]
+        return list(_members(term))
+
+    return [leaf for term in group.expressions for leaf in leaves(term)]
+
+
 def plain_terms(group: exp.Group) -> list[exp.Expr]:
     """The terms of a GROUP BY without sets; () stands for none."""
     return [term for term in group.expressions if not (isinstance(term, exp.Tuple) and not term.expressions)]
@@ -54,17 +66,21 @@ def grouping_number(
 ) -> Expression:
     """GROUPING(arguments): a bit for each, the last the lowest, set where a row's set is without it.
 
-    `place` is the column with the number of the row's set.
+    Without arguments it is about all keys. `place` is the column with the number of the row's set.
 
     Raises:
-        ValueError: an argument is not grouped by.
+        ValueError: an argument is not grouped by, nothing is, or there are more bits than the number holds.
     """
-    positions = []
+    if not keys:
+        raise ValueError("GROUPING() needs something to group by")
+    positions = [] if arguments else list(range(len(keys)))
     for argument in arguments:
         position = key_position(argument, keys)
         if position is None:
             raise ValueError("GROUPING() takes what is grouped by")
         positions.append(position)
+    if len(positions) > _MOST_BITS:
+        raise ValueError(f"GROUPING() of {len(positions)} terms: its number holds {_MOST_BITS}")
     values = [_bits(positions, members) for members in sets]
     if not values:
         return literal(0, INTEGER)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Final
 
 from sqlglot import exp
 
@@ -11,12 +12,19 @@ from bamquery.plan.nodes import Plan
 from bamquery.plan.unnesting import UnnestingError, unnested
 from bamquery.sql_frontend.binder_limit import limited, row_count
 from bamquery.sql_frontend.binder_select import SelectBinder
-from bamquery.sql_frontend.binder_set_operations import bind_set_operation, ordered_output
+from bamquery.sql_frontend.binder_set_operations import bind_set_operation
+from bamquery.sql_frontend.binder_set_order import ordered_rows
 from bamquery.sql_frontend.binder_sources import bind_values
+from bamquery.sql_frontend.binder_subqueries import BindInner
 from bamquery.sql_frontend.binder_with import bind_with
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.environment import NOTHING_AROUND, Environment
 from bamquery.sql_frontend.failures import Faults, placed
+from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.set_branches import Branch, Rows
+
+_OF_VALUES: Final = "valueslist"
+"""What VALUES is called that has no alias."""
 
 
 def bind_query(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment = NOTHING_AROUND) -> Plan:
@@ -27,52 +35,80 @@ def bind_query(node: exp.Expr, sql: str, catalog: Catalog, environment: Environm
     Raises:
         SqlError: with everything that is wrong, in the order of the text.
     """
+    return _bind(node, sql, catalog, environment).plan
+
+
+def _bind(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) -> Rows:
     try:
-        return unnested(_bind_nested(node, sql, catalog, environment))
+        rows = _bind_nested(node, sql, catalog, environment)
+        return Rows(unnested(rows.plan), rows.branches)
     except UnnestingError as error:
         words, call = f"{error} is not supported", error.call
         place = Reason(words, call.line, call.column) if call.line else Reason(words)
         raise UnsupportedError(place, sql) from error
 
 
-def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) -> Plan:
+def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) -> Rows:
     def bind(inner: exp.Expr, around: Environment = environment) -> Plan:
         return bind_query(inner, sql, catalog, around)
 
     if isinstance(node, exp.Subquery):
         _check_no_alias(node, sql)
         around = bind_with(node.args.get("with_"), sql, environment, bind)
-        return _arranged(node, sql, lambda: (bind(node.this, around), []))
+        _take_order(node)
+        return _arranged(node, sql, around, bind, lambda: _bind(node.this, sql, catalog, around))
     if isinstance(node, exp.Values):
         _check_no_alias(node, sql)
-        return bind_values(node, sql)
+        plan = bind_values(node, sql)
+        scope = Scope.of(_OF_VALUES, plan.fields)
+        names = [field.name for field in plan.fields]
+        return Rows(plan, [Branch(names, scope.columns, scope, range(len(names)))])
     if isinstance(node, exp.Table):  # (t) for (FROM t)
-        return bind(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
+        star = exp.Select(expressions=[exp.Star()], from_=exp.From(this=node))
+        return _bind(star, sql, catalog, environment)
     if isinstance(node, exp.SetOperation):
         around = bind_with(node.args.get("with_"), sql, environment, bind)
-        return _arranged(node, sql, lambda: bind_set_operation(node, sql, lambda inner: bind(inner, around)))
+
+        def rows() -> Rows:
+            return bind_set_operation(node, sql, lambda inner: _bind(inner, sql, catalog, around))
+
+        return _arranged(node, sql, around, bind, rows)
     assert isinstance(node, exp.Select)
     return SelectBinder(node, sql, catalog, environment, bind).bind()
 
 
-def _arranged(node: exp.Query, sql: str, rows: Callable[[], tuple[Plan, Sequence[Sequence[str]]]]) -> Plan:
-    """The rows of a query that is put together of others, under its own ORDER BY, LIMIT and OFFSET.
+def _take_order(node: exp.Subquery) -> None:
+    """Let ORDER BY behind a SELECT in parentheses be its own, where it has none: it may name all it could."""
+    inner = node.this
+    while isinstance(inner, exp.Subquery) and not any(v for k, v in inner.args.items() if k != "this"):
+        inner = inner.this
+    if not isinstance(inner, exp.Select) or any(
+        inner.args.get(clause) for clause in ("order", "limit", "offset")
+    ):
+        return
+    distinct = inner.args.get("distinct")
+    if distinct is None or distinct.args.get("on") is None:
+        inner.set("order", node.args.get("order"))
+        node.set("order", None)
 
-    `rows` gives them with names that ORDER BY may use beside those of the columns.
-    """
+
+def _arranged(
+    node: exp.Query, sql: str, environment: Environment, bind_inner: BindInner, bind: Callable[[], Rows]
+) -> Rows:
+    """The rows of a query that is put together of others, under its own ORDER BY, LIMIT and OFFSET."""
     faults = Faults(sql)
     limit = offset = None
-    plan: Plan | None = None
+    rows: Rows | None = None
     with faults.collected():
-        plan, other_names = rows()
-        plan = ordered_output(plan, node.args.get("order"), sql, other_names)
+        rows = bind()
+        rows = Rows(ordered_rows(rows, node.args.get("order"), sql, environment, bind_inner), rows.branches)
     with faults.collected():
         limit = row_count(node, "limit", sql)
     with faults.collected():
         offset = row_count(node, "offset", sql)
     faults.check()
-    assert plan is not None
-    return limited(plan, limit, offset)
+    assert rows is not None
+    return Rows(limited(rows.plan, limit, offset), rows.branches)
 
 
 def _check_no_alias(node: exp.Expr, sql: str) -> None:

@@ -12,7 +12,7 @@ from bamquery.naming import fold
 from bamquery.plan import types
 from bamquery.plan.nodes import Plan, Project, Recursion, Scan
 from bamquery.plan.recursion import WorkingTable
-from bamquery.plan.rewriting import children, columns_of
+from bamquery.plan.rewriting import columns_of, nodes_of
 from bamquery.sql_frontend.coercion import decode
 from bamquery.sql_frontend.environment import Environment, NamedQuery
 from bamquery.sql_frontend.failures import placed
@@ -80,9 +80,7 @@ def _names(node: exp.Expr, name: str) -> bool:
 
 
 def _scans(plan: Plan, table: WorkingTable) -> bool:
-    if isinstance(plan, Scan):
-        return plan.source is table
-    return any(_scans(child, table) for child in children(plan))
+    return any(isinstance(node, Scan) and node.source is table for node in nodes_of(plan))
 
 
 def _settled(plan: Plan) -> Plan:

@@ -1,7 +1,8 @@
 """Row values, (a, b), where they are compared: taken apart into comparisons of their parts.
 
 As in DuckDB, rows compare as wholes, so that an answer is never null: null equals null, and is greater than
-any value. IN with a query is the exception: there parts are compared one by one, and nulls make it null.
+any value. = and <> with the rows of a query, and so IN, are the exception: parts are compared one by one, and
+nulls make it null.
 """
 
 from __future__ import annotations
@@ -67,6 +68,23 @@ def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
         lambda bound: bind_comparison(binder, bound[0], node, node.this, bound[1]), bounds, binder.sql
     )
     return operators.logical("and", tests)
+
+
+def compared_with_columns(
+    function: str, values: Sequence[Expression], columns: Sequence[Expression]
+) -> Expression:
+    """One value or a row's parts compared with a query's columns, as many as there are of them.
+
+    Raises:
+        ValueError: types that do not compare.
+    """
+    if len(values) == 1:
+        return operators.compare(function, values[0], columns[0])
+    if function not in ("equal", "not_equal"):
+        return _compared(function, values, columns)
+    tests = [operators.compare("equal", one, other) for one, other in zip(values, columns, strict=True)]
+    same = operators.logical("and", tests)
+    return same if function == "equal" else operators.negation(same)
 
 
 def _bound(binder: ExpressionBinder, node: exp.Expr) -> Row:

@@ -15,7 +15,6 @@ from bamquery.sql_frontend import operators
 from bamquery.sql_frontend.binder_aggregates import (
     AggregateCollector,
     Sets,
-    check_sort_term,
     has_aggregate,
     has_window,
     is_key,
@@ -26,7 +25,7 @@ from bamquery.sql_frontend.binder_grouping import has_sets, plain_terms
 from bamquery.sql_frontend.binder_limit import limited, row_count
 from bamquery.sql_frontend.binder_sample import sampled
 from bamquery.sql_frontend.binder_set_keys import Selected, SetKeys, bind_set_keys
-from bamquery.sql_frontend.binder_sources import SourceBinder
+from bamquery.sql_frontend.binder_sources import SourceBinder, source_names
 from bamquery.sql_frontend.binder_star import star_columns
 from bamquery.sql_frontend.binder_subqueries import BindInner
 from bamquery.sql_frontend.binder_windows import WindowCollector
@@ -36,9 +35,16 @@ from bamquery.sql_frontend.coercion import decode
 from bamquery.sql_frontend.environment import Environment
 from bamquery.sql_frontend.failures import Faults, placed
 from bamquery.sql_frontend.operators import literal
-from bamquery.sql_frontend.scope import Scope, SelectAliases
+from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope, SelectAliases
 from bamquery.sql_frontend.select_output import Item, Order, Output, distinct, distinct_on, ordered
-from bamquery.sql_frontend.select_terms import check_groupable, item_at, ordinal
+from bamquery.sql_frontend.select_terms import (
+    check_aliases,
+    check_groupable,
+    check_no_constant,
+    item_at,
+    ordinal,
+)
+from bamquery.sql_frontend.set_branches import Branch, Rows
 from bamquery.sql_frontend.spelling import column_name
 from bamquery.sql_frontend.window_syntax import read_definitions
 
@@ -65,7 +71,7 @@ class SelectBinder:
         sources = SourceBinder(
             sql,
             catalog,
-            lambda inner: bind_inner(inner, self._environment),
+            lambda inner: bind_inner(inner, self._environment.in_from(source_names(node))),
             self._join_binder,
             self._environment,
         )
@@ -78,8 +84,8 @@ class SelectBinder:
         self._windows = WindowCollector(sql)
         self._items_failed = False
 
-    def bind(self) -> Plan:
-        """The plan.
+    def bind(self) -> Rows:
+        """The plan, and what is selected as it is written.
 
         Raises:
             SqlError: with everything that is wrong in any clause.
@@ -91,8 +97,10 @@ class SelectBinder:
         self._items_failed = self._faults.count > before
         keys = self._group_keys(items) if set_keys is None else set_keys.keys
         sets = () if set_keys is None else set_keys.sets
-        # In HAVING an alias comes before a column that is not grouped by.
-        grouped = {key.index for key in keys if isinstance(key, ColumnRef)}
+        # In HAVING an alias comes before a column that is not grouped by, and with ALL before any.
+        group = self._node.args.get("group")
+        all_ = group is not None and group.args.get("all")
+        grouped = {key.index for key in keys if isinstance(key, ColumnRef) and not all_}
         having = self._condition("having", self._binder("HAVING", grouped=True, firm_columns=grouped))
         qualify = self._qualify()
         output = Output(items, having, self._orders(items), qualify, self._distinct_on(items))
@@ -115,7 +123,9 @@ class SelectBinder:
             plan, output = distinct_on(plan, output)
         elif self._node.args.get("distinct") is not None:
             plan, output = distinct(plan, output, self._sql)
-        return limited(ordered(plan, output), limit, offset)
+        written = [item.expression if item.node is None else item.node for item in items]
+        branch = Branch([item.name for item in items], written, self._scope, range(len(items)))
+        return Rows(limited(ordered(plan, output), limit, offset), [branch])
 
     def _join_binder(self, scope: Scope, clause: str) -> ExpressionBinder:
         return ExpressionBinder(
@@ -197,7 +207,8 @@ class SelectBinder:
                         raise ValueError("GROUP BY ALL cannot group by a call over a window: name the keys")
             plain = [item for item in items if item.node is None or not has_aggregate(item.node)]
             keys = [decode(item.expression) for item in plain if _varies(item)]
-            if not keys and not self._aggregates():  # constants only: nothing to group by
+            grouping = self._collector is not None and self._collector.has_grouping
+            if not (keys or grouping or self._aggregates()):  # constants only: nothing to group by
                 self._collector = None
             return list(dict.fromkeys(keys))
         binder = self._binder("GROUP BY", grouped=False)
@@ -228,6 +239,8 @@ class SelectBinder:
 
     def _group_key(self, binder: ExpressionBinder, node: exp.Expr, items: Sequence[Item]) -> Expression:
         position = ordinal(node)
+        with placed(self._sql, node):
+            check_aliases(node, self._scope, self._aliases)
         if position is None:
             return binder.bind(node)
         with placed(self._sql, node):
@@ -260,12 +273,13 @@ class SelectBinder:
         with placed(self._sql, node):
             if position is not None:
                 return [self._at(items, position, "ORDER BY").expression]
-        check_sort_term(node, self._sql)
-        if isinstance(node, exp.Column) and not node.table:
+            check_no_constant(node)
+        if isinstance(node, exp.Column) and (not node.table or fold_name(node.table) == ALIAS_TABLE):
             aliased = self._aliases.find(node.name)
-            named = [item for item in items if fold_name(item.name) == fold_name(node.name)]
+            named = [] if node.table and aliased is None else items
+            named = [item for item in named if fold_name(item.name) == fold_name(node.name)]
             last = [item for item in named if aliased is not None and item.node is aliased]
-            if named:
+            if last or len({item.expression for item in named}) == 1:
                 return [(last or named)[0].expression]
         return [binder.bind(node)]
 

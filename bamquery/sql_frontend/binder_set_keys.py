@@ -11,12 +11,12 @@ from sqlglot import exp
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.sql_frontend.binder_aggregates import Sets
 from bamquery.sql_frontend.binder_expressions import ExpressionBinder
-from bamquery.sql_frontend.binder_grouping import Terms, terms_of_sets
+from bamquery.sql_frontend.binder_grouping import Terms, terms_in_order, terms_of_sets
 from bamquery.sql_frontend.coercion import decode
 from bamquery.sql_frontend.failures import Faults, placed
 from bamquery.sql_frontend.operators import literal
 from bamquery.sql_frontend.scope import SelectAliases
-from bamquery.sql_frontend.select_terms import check_groupable, item_at, ordinal
+from bamquery.sql_frontend.select_terms import check_aliases, check_groupable, item_at, ordinal
 
 Selected = exp.Expr | ColumnRef | None
 """A selected column: the expression as written, what * stands for, or None where that is wrong."""
@@ -53,7 +53,7 @@ def bind_set_keys(
         written = terms_of_sets(group)
     keys: dict[Hashable, tuple[Expression, exp.Expr | None]] = {}
     places: dict[int, int] = {}
-    for term in {id(term): term for terms in written for term in terms}.values():
+    for term in terms_in_order(group):
         with faults.collected():
             with placed(binder.sql, term):
                 item, selected = _meant(term, items, aliases, binder)
@@ -75,6 +75,7 @@ def _meant(
         selected = item if isinstance(item, exp.Expr) else None
         check_groupable(selected)
         return item, selected
+    check_aliases(term, binder.scope, aliases)
     column = term.unnest()
     if isinstance(column, exp.Column) and not (column.table or isinstance(column.this, exp.Star)):
         aliased = None if binder.scope.find(column.name) is not None else aliases.find(column.name)

@@ -10,7 +10,6 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.naming import fold as fold_name
-from bamquery.naming import suggestion
 from bamquery.plan import types
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import (
@@ -20,46 +19,56 @@ from bamquery.plan.nodes import (
     Plan,
     Project,
     Repeat,
-    Sort,
-    SortKey,
     Union,
 )
 from bamquery.plan.rewriting import columns_of, conjunction
 from bamquery.plan.scalars import scalar
-from bamquery.sql_frontend.binder_expressions import ExpressionBinder
 from bamquery.sql_frontend.coercion import coerce, combine, decode
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.operators import explicit_cast
-from bamquery.sql_frontend.scope import Scope
+from bamquery.sql_frontend.set_branches import Rows
 from bamquery.sql_frontend.types import type_name
 
-BindQuery = Callable[[exp.Expr], Plan]
+BindQuery = Callable[[exp.Expr], Rows]
 
 _COUNT: Final = pa.int64()
 
 
-def bind_set_operation(
-    node: exp.SetOperation, sql: str, bind: BindQuery
-) -> tuple[Plan, Sequence[Sequence[str]]]:
+def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Rows:
     """The rows of both queries, or those that both have, or those that only the first one has.
 
-    Names are those of the first query; those of the others come along, for ORDER BY knows them too. Rows
-    are compared with nulls equal to each other, as by GROUP BY.
+    Names are those of the first query; what the others have written comes along, for ORDER BY knows it too.
+    Rows are compared with nulls equal to each other, as by GROUP BY.
 
     Raises:
         SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
     """
     links, operands = zip(*_flattened(node), strict=True)
-    plans = each(bind, operands, sql)
-    plan, place = plans[0], 1
+    rows: Sequence[Rows] = each(bind, operands, sql)
+    whole, place = rows[0], 1
     while place < len(links):
         link = links[place]
         end = place + 1
         while isinstance(link, exp.Union) and end < len(links) and _is_alike(links[end], link):
             end += 1
-        alike = _alike(links[place:end], [plan, *plans[place:end]], sql)
-        plan, place = _combined(link, alike), end
-    return plan, [_names(one) for one in plans[1:]]
+        parts: Sequence[Rows] = [whole, *rows[place:end]]
+        plan = _combined(link, _alike(links[place:end], [part.plan for part in parts], sql))
+        moved = ((part, _places(part.plan, plan, link)) for part in parts)
+        branches = [
+            branch.moved(places, nested=len(part.branches) > 1)
+            for part, places in moved
+            for branch in part.branches
+        ]
+        whole, place = Rows(plan, branches), end
+    return whole
+
+
+def _places(operand: Plan, whole: Plan, link: exp.SetOperation) -> Sequence[int]:
+    """Which column of the whole each of the operand's columns is."""
+    if not link.args.get("by_name"):
+        return range(len(operand.fields))
+    names = [fold_name(name) for name in _names(whole)]
+    return [names.index(fold_name(name)) for name in _names(operand)]
 
 
 def _alike(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: str) -> list[Plan]:
@@ -146,48 +155,6 @@ def _combined(node: exp.SetOperation, plans: Sequence[Plan]) -> Plan:
     if isinstance(node, exp.Intersect):
         return _matching(left, right, "semi") if distinct else _counted(left, right, "intersect")
     return _matching(left, right, "anti") if distinct else _counted(left, right, "except")
-
-
-def ordered_output(plan: Plan, order: exp.Order | None, sql: str, names: Sequence[Sequence[str]]) -> Plan:
-    """ORDER BY on the rows of a query put together of others: positions, names, expressions of columns.
-
-    `names` are those of the queries after the first one, which do as well.
-    """
-    if order is None:
-        return plan
-    columns = columns_of(plan)
-    binder = ExpressionBinder(sql, Scope.of("", plan.fields), "ORDER BY")
-
-    def keys(term: exp.Ordered) -> list[SortKey]:
-        with placed(sql, term.this):
-            found: Sequence[Expression] = _ordered_columns(term.this, columns, names)
-        found = found or [binder.bind(term.this)]
-        descending, nulls_first = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
-        return [SortKey(decode(column), descending, nulls_first) for column in found]
-
-    terms = each(keys, order.expressions, sql)
-    return Sort(plan, tuple(key for group in terms for key in group))
-
-
-def _ordered_columns(
-    node: exp.Expr, columns: Sequence[ColumnRef], names: Sequence[Sequence[str]]
-) -> Sequence[ColumnRef]:
-    """What is meant by ALL, a position or a name; nothing for an expression."""
-    if isinstance(node, exp.Var) and node.this == "ALL":
-        return columns
-    if isinstance(node, exp.Literal) and not node.args["is_string"] and str(node.this).isdecimal():
-        position = int(node.this)
-        if not 1 <= position <= len(columns):
-            raise ValueError(f"ORDER BY {position} is not one of the {len(columns)} columns selected")
-        return [columns[position - 1]]
-    if isinstance(node, exp.Column):
-        for known in ([column.name for column in columns], *names):
-            for name, column in zip(known, columns, strict=False):
-                if fold_name(name) == fold_name(node.name):
-                    return [column]
-        hint = suggestion(node.name, [column.name for column in columns])
-        raise ValueError(f'there is no column "{node.name}" in the result.{hint}')
-    return []
 
 
 def _word(node: exp.SetOperation) -> str:

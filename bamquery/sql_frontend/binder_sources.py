@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from bamquery.sql_frontend.scope import Scope
 from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, SYSTEM_FUNCTIONS
 from bamquery.sql_frontend.table_functions import SERIES_FUNCTIONS
 from bamquery.sql_frontend.types import type_name
+from bamquery.storage.ingest.formats import has_known_suffix
 
 _NOTHING: Final = Scope()
 
@@ -45,6 +47,7 @@ class SourceBinder:
         bind_query: for queries in FROM.
         make_binder: for conditions of joins: an expression binder over a scope, for a clause.
         environment: what the query sees of the text around it.
+        unnamed: numbers for the queries in FROM that have no alias.
     """
 
     sql: str
@@ -52,6 +55,7 @@ class SourceBinder:
     bind_query: Callable[[exp.Expr], Plan]
     make_binder: Callable[[Scope, str], ExpressionBinder]
     environment: Environment
+    unnamed: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def bind(self, node: exp.From | None, joins: Sequence[exp.Join]) -> tuple[Plan, Scope]:
         """The plan and scope of what FROM names and joins; one row without columns where there is no FROM."""
@@ -77,28 +81,35 @@ class SourceBinder:
         alias = source.args.get("alias")
         match source:
             case exp.Table():
-                plan, name = _bind_table(source, self.sql, self.catalog, self.environment)
-                hidden = int(isinstance(plan, Scan) and isinstance(plan.source, NumberedTable))
+                plan, name, hidden = _bind_table(source, self.sql, self.catalog, self.environment)
                 plan = sampled(plan, source.args.get("sample"), self.sql)
                 scope = _aliased(Scope.of(name, plan.fields, hidden), alias, self.sql)
                 if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
                     scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
             case exp.Values():
-                plan, name = bind_values(source, self.sql), ""
+                plan, name = bind_values(source, self.sql), self._next_name(alias)
             case exp.Subquery(this=inner) if _is_source(inner):
                 plan, scope = self._bind_source(inner)
                 plan = sampled(plan, source.args.get("sample"), self.sql)
                 bound = (plan, scope) if alias is None else self._as_table(plan, scope, alias)
                 return joiner.bind(bound, source.args.get("joins") or ())
             case exp.Subquery(this=inner):
-                plan, name = self.bind_query(inner), ""
+                name = self._next_name(alias)
+                plan = self.bind_query(inner)
             case _:
                 with placed(self.sql, source):
                     raise ValueError(f"{type(source).__name__} cannot stand in FROM")
         plan = sampled(plan, source.args.get("sample"), self.sql)
         bound = plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
         return joiner.bind(bound, source.args.get("joins") or ())
+
+    def _next_name(self, alias: exp.TableAlias | None) -> str:
+        """What a query in FROM is called that has no alias: unnamed_subquery, unnamed_subquery2 and so on."""
+        if alias is not None and alias.this is not None:
+            return ""
+        number = next(self.unnamed)
+        return f"unnamed_subquery{number if number > 1 else ''}"
 
     def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
         """What stands in parentheses, as one table with a name of its own."""
@@ -107,6 +118,14 @@ class SourceBinder:
         if chosen != scope.columns:
             plan = Project(plan, chosen, tuple(column.name for column in whole.columns))
         return plan, _aliased(whole, alias, self.sql)
+
+
+def source_names(select: exp.Select) -> Iterator[str]:
+    """What the tables and aliased queries in its FROM are called."""
+    from_ = select.args.get("from_")
+    for part in (*([] if from_ is None else [from_]), *(select.args.get("joins") or ())):
+        if part.this.alias_or_name:
+            yield part.this.alias_or_name
 
 
 def _is_source(inner: exp.Expr) -> bool:
@@ -191,24 +210,28 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
     return folded.value
 
 
-def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Environment) -> tuple[Plan, str]:
+def _bind_table(
+    node: exp.Table, sql: str, catalog: Catalog, environment: Environment
+) -> tuple[Plan, str, int]:
+    """The plan, what it is called, and how many of its last columns are for who names them only."""
     name = node.this
     in_schema = node.args.get("db") is not None  # main.t: a table or view, whatever else has its name
     if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
         with placed(sql, node):
             named = named_query(name.this, environment)
         if named is not None:
-            return named, name.this
+            return named, name.this, 0
     if isinstance(name, exp.Identifier):
-        if _is_single_quoted(name, sql):
+        if _is_single_quoted(name, sql) or _is_file(name, node, sql, catalog):
             from bamquery.sql_frontend.binder_files import bind_files
 
-            return bind_files([name.this], None, name, sql, catalog), _stem(name.this)
+            plan, hidden = bind_files([name.this], None, name, sql, catalog)
+            return plan, _stem(name.this), hidden
         source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     elif name.name.lower() in SERIES_FUNCTIONS:
         from bamquery.sql_frontend.binder_series import bind_series
 
-        return bind_series(name, sql), name.name.lower()
+        return bind_series(name, sql), name.name.lower(), 0
     elif name.name.lower() in SYSTEM_FUNCTIONS:
         from bamquery.sql_frontend.binder_system import bind_system_function
 
@@ -216,17 +239,28 @@ def _bind_table(node: exp.Table, sql: str, catalog: Catalog, environment: Enviro
     else:
         from bamquery.sql_frontend.binder_files import bind_file_function
 
-        return bind_file_function(name, sql, catalog, (*SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS)), name.name
+        plan, hidden = bind_file_function(name, sql, catalog, (*SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS))
+        return plan, name.name, hidden
     if isinstance(source, StoredTable) and ROW_NUMBER in sql.lower():
         # Only a statement that may name them has the numbers of rows; a column of that name comes first.
         named_so = any(fold_name(column) == ROW_NUMBER for column in source.schema.names)
         source = source if named_so else source.numbered()
-    return Scan(source, tuple(range(len(source.schema)))), called
+    hidden = int(isinstance(source, NumberedTable))
+    return Scan(source, tuple(range(len(source.schema)))), called, hidden
 
 
 def _is_single_quoted(name: exp.Identifier, sql: str) -> bool:
     offset = start(name)
     return offset is not None and sql[offset] == "'"
+
+
+def _is_file(name: exp.Identifier, node: exp.Table, sql: str, catalog: Catalog) -> bool:
+    """Whether a name in double quotes is the path of a file, as its end says, and no table is called so."""
+    offset = start(name)
+    quoted = offset is not None and sql[offset] == '"'
+    if not quoted or node.args.get("db") is not None or not has_known_suffix(name.this):
+        return False
+    return fold_name(name.this) not in map(fold_name, catalog.table_names())
 
 
 def _stem(path: str) -> str:

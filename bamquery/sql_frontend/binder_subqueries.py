@@ -14,7 +14,7 @@ from bamquery.plan.rewriting import columns_of
 from bamquery.plan.subqueries import SubqueryCall, SubqueryKind
 from bamquery.plan.types import value_type
 from bamquery.sql_frontend import operators
-from bamquery.sql_frontend.binder_rows import row_parts
+from bamquery.sql_frontend.binder_rows import compared_with_columns, row_parts
 from bamquery.sql_frontend.call_syntax import query_of_in
 from bamquery.sql_frontend.coercion import decode
 from bamquery.sql_frontend.environment import Environment
@@ -69,18 +69,21 @@ def _any(
     binder: ExpressionBinder, node: exp.Expr, function: str, value: exp.Expr, query: exp.Expr
 ) -> Expression:
     parts = row_parts(value)
+    with placed(binder.sql, value):
+        if parts is not None and len(parts) == 1:
+            raise ValueError("a row of one value cannot be compared with a query: write the value alone")
     operands = [decode(bound) for bound in binder.bind_all([value] if parts is None else parts)]
     plan, outside = _bound(binder, query)
     _check_columns(binder, plan, query, len(operands))
     compared = [operand for operand in operands if not isinstance(operand, Literal)]
-    tests = []
-    for operand, column in zip(operands, columns_of(plan), strict=True):
-        stand_in = operand
-        if not isinstance(operand, Literal):
-            stand_in = ColumnRef(len(operands) + compared.index(operand), "operand", operand.type)
-        with placed(binder.sql, node):
-            tests.append(operators.compare(function, stand_in, column))
-    test = tests[0] if len(tests) == 1 else operators.logical("and", tests)
+    stand_ins = [
+        operand
+        if isinstance(operand, Literal)
+        else ColumnRef(len(operands) + compared.index(operand), "operand", operand.type)
+        for operand in operands
+    ]
+    with placed(binder.sql, node):
+        test = compared_with_columns(function, stand_ins, columns_of(plan))
     return _call(binder, query, plan, "any", outside, test=test, compared=compared)
 
 

@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from bamquery.errors import BamQueryError
 from bamquery.naming import fold, unique_names
-from bamquery.plan.expressions import ColumnRef, referenced_columns
+from bamquery.plan.dependent import is_dependent
+from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Plan, Project
-from bamquery.plan.rewriting import children, expressions_of
 from bamquery.sql_frontend.binder_recursion import bind_recursive, names_itself
 from bamquery.sql_frontend.environment import Environment, NamedQuery
 from bamquery.sql_frontend.failures import placed
@@ -54,7 +54,7 @@ def bind_with(node: exp.With | None, sql: str, environment: Environment, bind: B
         except BamQueryError as error:
             environment = environment.with_named(NamedQuery(name, error, None))
             continue
-        correlation = environment.correlation if _takes_from_outside(plan) else None
+        correlation = environment.correlation if is_dependent(plan) else None
         environment = environment.with_named(NamedQuery(name, plan, correlation))
     return environment
 
@@ -86,9 +86,3 @@ def _renamed(plan: Plan, columns: list[str]) -> Plan:
         return replace(plan, names=names)
     references = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
     return Project(plan, references, names)
-
-
-def _takes_from_outside(plan: Plan) -> bool:
-    return any(index < 0 for index in referenced_columns(*expressions_of(plan))) or any(
-        map(_takes_from_outside, children(plan))
-    )

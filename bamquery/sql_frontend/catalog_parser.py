@@ -35,6 +35,8 @@ def parse_show(parser: Any) -> exp.Expr:
         if not _word(parser, "TABLE", "VIEW"):
             parser.raise_error("Expecting TABLE or VIEW")
         return syntax.ShowSubject(this="definition", table=table_name(parser))
+    if parser._curr.text.upper() in ("SELECT", "FROM", "VALUES", "WITH", "("):
+        return exp.Describe(this=parser._parse_statement())
     if parser._match_text_seq("COLUMNS") and not parser._match(TokenType.FROM):
         parser.raise_error("Expecting FROM")
     for word in _SHOWN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -66,10 +66,16 @@ class Environment:
     Attributes:
         named: by folded name, the innermost where several have it.
         correlation: of the subquery that this is about; None for a query that is none.
+        beside: folded names of what stands in the FROM that a subquery stands in, which it cannot use.
     """
 
     named: Mapping[str, NamedQuery] = field(default_factory=dict)
     correlation: Correlation | None = None
+    beside: frozenset[str] = frozenset()
+
+    def in_from(self, names: Iterable[str]) -> Environment:
+        """That of a subquery in FROM, with the names of all that stands there."""
+        return replace(self, beside=self.beside.union(map(fold, names)))
 
     def with_named(self, query: NamedQuery) -> Environment:
         """One name more, which hides others."""

@@ -14,8 +14,20 @@ from sqlglot.errors import ParseError, TokenError
 
 from bamquery.naming import fold, suggestion
 from bamquery.sql_frontend.failures import Faults, placed
+from bamquery.sql_frontend.option_values import (
+    boolean,
+    character,
+    column_names,
+    count,
+    date_format,
+    null_texts,
+    one_of,
+    sample_size,
+    text,
+    unwrapped,
+)
 from bamquery.sql_frontend.types import from_syntax, unknown_type
-from bamquery.storage.ingest.options import Compression, FileOptions
+from bamquery.storage.ingest.options import FILENAME, Compression, FileOptions
 from bamquery.storage.ingest.paths import is_url
 
 
@@ -27,11 +39,13 @@ class FileRequest:
         options: for who opens them.
         types: of columns by name or position, to which they are cast.
         columns: the names that there are to be, in this order; None: those of the files.
+        key_types: of columns that are keys of folders, to which they are cast.
     """
 
     options: FileOptions = field(default_factory=FileOptions)
     types: tuple[tuple[str | int, pa.DataType], ...] = ()
     columns: tuple[str, ...] | None = None
+    key_types: tuple[tuple[str, pa.DataType], ...] = ()
 
 
 Named = Sequence[tuple[str, exp.Expr, exp.Expr | None]]
@@ -42,9 +56,6 @@ CSV_MARKS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What a CSV file that COPY writes has between and around values, and for null, unless it is said."""
 
-_HIGHEST_COUNT: Final = (1 << 63) - 1
-_FEW_DIGITS: Final = 19
-"""Those of the highest count: int() refuses texts of very many."""
 _TYPES_BY_NAME: Final = "types by name, such as {'a': 'INTEGER'}"
 
 _Set = Callable[[FileRequest, Any], FileRequest]
@@ -121,94 +132,9 @@ def note_option(seen: dict[object, str], option: object, name: str) -> None:
         raise ValueError(f"{first} and {name} are one option: give one of them")
 
 
-def boolean(value: exp.Expr | None) -> bool:
-    """TRUE, FALSE, their texts, 1 or 0; an option alone is TRUE."""
-    value = _unwrapped(value)
-    if value is None:
-        return True
-    if isinstance(value, exp.Boolean):
-        return bool(value.this)
-    text = _word(value, "TRUE or FALSE").lower()
-    if text in ("true", "1", "on"):
-        return True
-    if text in ("false", "0", "off"):
-        return False
-    raise ValueError("it takes TRUE or FALSE")
-
-
-def text(value: exp.Expr | None, takes: str = "a text") -> str:
-    """A string, or a word without quotes; `takes` says in the error what there has to be."""
-    return _word(_unwrapped(value), takes)
-
-
-def character(value: exp.Expr | None) -> str:
-    """A single character that ends no line; a backslash and t are a tab."""
-    found = text(value, "one ASCII character").replace("\\t", "\t")
-    if len(found) != 1 or not found.isascii():
-        raise ValueError("it takes one ASCII character")
-    if found in "\n\r\0":
-        raise ValueError(f"it takes one ASCII character, but not {found!r}: no reader could read the file")
-    return found
-
-
-def count(value: exp.Expr | None) -> int:
-    """A whole number that is not below zero."""
-    found = integer(value, "a whole number not below zero")
-    if found < 0:
-        raise ValueError("it takes a whole number not below zero")
-    return found
-
-
-def integer(value: exp.Expr | None, takes: str = "a whole number") -> int:
-    """A whole number of 64 bits; `takes` as in `text`."""
-    found = text(value, takes)
-    digits = found.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal()):
-        raise ValueError(f"it takes {takes}")
-    if len(digits) > _FEW_DIGITS or int(digits) > _HIGHEST_COUNT:
-        raise ValueError(f"it takes {takes}, of 64 bits")
-    return int(found)
-
-
-def texts(value: exp.Expr | None, takes: str = "a text or a list of texts") -> tuple[str, ...]:
-    """A string or a list of them; `takes` as in `text`."""
-    value = _unwrapped(value)
-    if isinstance(value, (exp.Array, exp.Tuple)):
-        return tuple(text(one, takes) for one in value.expressions)
-    return (text(value, takes),)
-
-
-def one_of(*choices: str) -> Callable[[exp.Expr | None], str]:
-    """What reads one of these words, in any case."""
-    takes = f"one of {', '.join(choices)}"
-
-    def read(value: exp.Expr | None) -> str:
-        word = text(value, takes).lower()
-        if word not in choices:
-            raise ValueError(f"it takes {takes}")
-        return word
-
-    return read
-
-
-def _word(value: exp.Expr | None, takes: str) -> str:
-    if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
-        return f"-{value.this.name}"
-    if isinstance(value, exp.Literal):
-        # 'x' and x, '1' and 1 are the same to an option.
-        return str(value.this) if value.args["is_string"] else value.name
-    if isinstance(value, (exp.Var, exp.Column, exp.Identifier, exp.Boolean)):
-        return str(value.name)
-    raise ValueError(f"it takes {takes}")
-
-
-def _unwrapped(value: exp.Expr | None) -> exp.Expr | None:
-    return value.unnest() if isinstance(value, exp.Paren) else value
-
-
 def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
     """`{'a': 'INTEGER', …}`, or a list of types for the first columns."""
-    value = _unwrapped(value)
+    value = unwrapped(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
         return tuple((i, _type(text(one, "types as texts"))) for i, one in enumerate(value.expressions))
     if isinstance(value, exp.Struct):
@@ -310,32 +236,75 @@ def _json_format(request: FileRequest, value: str) -> FileRequest:
     return replace(request, options=replace(request.options, layout=layouts[fold(value)]))
 
 
-_EVERY_FORMAT: Final[_Options] = MappingProxyType(
+def _path_option(name: str) -> _Set:
+    def put(request: FileRequest, value: Any) -> FileRequest:
+        paths = replace(request.options.paths, **{name: value})
+        if request.key_types and paths.partitioned is False:
+            raise ValueError("hive_types are of partitions: leave out hive_partitioning = false")
+        return replace(request, options=replace(request.options, paths=paths))
+
+    return put
+
+
+def _hive_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
+    if not all(isinstance(name, str) for name, _ in types):
+        raise ValueError(f"it takes {_TYPES_BY_NAME}")
+    request = replace(request, key_types=tuple((str(name), kind) for name, kind in types))
+    request = _path_option("partition_texts")(request, tuple(name for name, _ in request.key_types))
+    return request if request.options.paths.partitioned else _path_option("partitioned")(request, True)
+
+
+def _filename(value: exp.Expr | None) -> str:
+    """TRUE or FALSE, or what the column is called."""
+    given = unwrapped(value)
+    try:
+        return FILENAME if boolean(given) else ""
+    except ValueError:
+        if not isinstance(given, exp.Literal) or not given.args["is_string"] or not given.this:
+            raise ValueError("it takes TRUE, FALSE or a name for the column") from None
+        return str(given.this)
+
+
+_DATE_OPTIONS: Final[_Options] = MappingProxyType(
     {
-        "filename": (boolean, _option("filename")),
-        "union_by_name": (boolean, _ignored(True)),
+        **dict.fromkeys(("dateformat", "date_format"), (date_format("date"), _option("date_format"))),
+        **dict.fromkeys(
+            ("timestampformat", "timestamp_format"), (date_format("timestamp"), _option("timestamp_format"))
+        ),
+        "sample_size": (sample_size, lambda request, rows: request),
     }
 )
+_EVERY_FORMAT: Final[_Options] = MappingProxyType(
+    {
+        "filename": (_filename, _path_option("filename")),
+        "union_by_name": (boolean, _option("union_by_name")),
+        "hive_partitioning": (boolean, _path_option("partitioned")),
+        "hive_types": (_types, _hive_types),
+        "hive_types_autocast": (boolean, _path_option("guess_types")),
+    }
+)
+_ROW_NUMBER: Final = (boolean, _path_option("row_number"))
 _BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
     {
         "parquet": {
-            "hive_partitioning": (boolean, _ignored(False)),
+            "file_row_number": _ROW_NUMBER,
             "compression": (text, _ignored("auto")),
         },
-        "arrow": {},
+        "arrow": {"file_row_number": _ROW_NUMBER},
         "json": {
             "columns": (_types, _json_columns),
             "format": (text, _json_format),
             "auto_detect": (boolean, _ignored(True)),
-            "sample_size": (text, _ignored("-1")),
+            **_DATE_OPTIONS,
             "compression": (one_of(*get_args(Compression)), _option("compression")),
         },
         "csv": {
             **dict.fromkeys(("delim", "sep", "delimiter"), (character, _delimiter)),
             "header": (boolean, _option("header")),
             "skip": (count, _option("skip")),
-            **dict.fromkeys(("nullstr", "null"), (texts, _option("nulls"))),
-            **dict.fromkeys(("names", "column_names"), (texts, _option("names"))),
+            **_DATE_OPTIONS,
+            **dict.fromkeys(("nullstr", "null"), (null_texts, _option("nulls"))),
+            **dict.fromkeys(("names", "column_names"), (column_names, _option("names"))),
             **dict.fromkeys(("types", "dtypes", "column_types"), (_types, _csv_types)),
             "columns": (_types, _csv_columns),
             "all_varchar": (boolean, _option("all_text")),

@@ -128,11 +128,20 @@ def _names(found: Sequence[exp.Expr], sql: str) -> list[str]:
     return names
 
 
+def require_parameters(parameters: object) -> None:
+    """See that the values of parameters are a list or a dict, or that there are none.
+
+    Raises:
+        TypeError: they are something else.
+    """
+    if isinstance(parameters, (str, bytes)) or not isinstance(parameters, (Iterable, type(None))):
+        raise TypeError(f"params is a list of values or a dict by name, not {type(parameters).__name__}")
+
+
 def _values(parameters: Parameters) -> dict[str, Any]:
+    require_parameters(parameters)
     if isinstance(parameters, Mapping):
         return {str(name): value for name, value in parameters.items()}
-    if isinstance(parameters, (str, bytes)) or not isinstance(parameters, Iterable):
-        raise TypeError(f"params is a list of values or a dict by name, not {type(parameters).__name__}")
     return {str(number): value for number, value in enumerate(parameters, 1)}
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 
 class PlacedError(ParseError):
@@ -91,7 +91,13 @@ class PlacingParser(DuckDBParser):
 
     def _parse_unary(self) -> Any:
         token = self._curr
-        return _placed(super()._parse_unary(), token)
+        operand = _placed(super()._parse_unary(), token)
+        while self._curr.text == "!" and self._curr.token_type == TokenType.NOT:
+            if operand is None or (self._next and self._next.text.startswith("~")):  # !~
+                break
+            self._advance()
+            operand = _placed(exp.Anonymous(this="factorial", expressions=[operand]), token)
+        return operand
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
 from bamquery.naming import fold, suggestion, unique_names
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field
+from bamquery.sql_frontend.system_names import MAIN
 from bamquery.unreadable import unreadable
+
+ALIAS_TABLE: Final = "alias"
+"""What may stand before an alias of the select list, as if it were a table."""
+_SEVERAL: Final = 'several tables in FROM are called "{}": give them aliases of their own'
+_NO_ROW: Final = '"{}" is a table, and a row as a value is not supported: name columns, or write {}.*'
 
 
 @dataclass(frozen=True)
@@ -107,9 +114,13 @@ class Scope:
 
     def _found(self, name: str, table: str) -> ColumnRef | None:
         if table:
-            own = self._table(table)
-            synonym = next((c for c in own.columns if self._is_synonym(c, name)), None)
-            return _named(own.columns, name) or synonym or _named(own.hidden, name)
+            if not self.has_table(table):
+                raise ValueError(self._no_table(table))
+            own = [known for known in self.tables if fold(known.name) == fold(table)]
+            found_in = [column for known in own if (column := self._column_in(known, name)) is not None]
+            if len(found_in) > 1:
+                raise ValueError(_SEVERAL.format(table))
+            return found_in[0] if found_in else None
         found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]
         found = found or [(column, of) for column, of in self.visible if self._is_synonym(column, name)]
         found = found or [
@@ -126,6 +137,10 @@ class Scope:
             raise ValueError(f'"{name}" could be the column of several tables{hint}')
         return found[0][0] if found else None
 
+    def _column_in(self, own: ScopeTable, name: str) -> ColumnRef | None:
+        synonym = next((c for c in own.columns if self._is_synonym(c, name)), None)
+        return _named(own.columns, name) or synonym or _named(own.hidden, name)
+
     def _is_synonym(self, column: ColumnRef, name: str) -> bool:
         return any(column == known and fold(name) == fold(second) for known, second in self.synonyms)
 
@@ -134,22 +149,21 @@ class Scope:
         return any(fold(table) == fold(known.name) for known in self.tables)
 
     def check_names(self) -> None:
-        """Raise `ValueError` where two tables have one name."""
+        """Raise `ValueError` where two tables have one name, and a column of one name."""
+        names = [fold(table.name) for table in self.tables if table.name]
         for table in self.tables:
-            if table.name:
-                self._table(table.name)
+            if names.count(fold(table.name)) > 1:
+                for column in table.columns:
+                    self._found(column.name, table.name)
 
     def columns_of(self, table: str) -> tuple[ColumnRef, ...]:
         """What `table.*` stands for; `ValueError` unless that is one table's name."""
-        return self._table(table).columns
-
-    def _table(self, name: str) -> ScopeTable:
-        found = [table for table in self.tables if fold(table.name) == fold(name)]
+        found = [known for known in self.tables if fold(known.name) == fold(table)]
         if len(found) > 1:
-            raise ValueError(f'several tables in FROM are called "{name}": give them aliases of their own')
+            raise ValueError(_SEVERAL.format(table))
         if not found:
-            raise ValueError(self._no_table(name))
-        return found[0]
+            raise ValueError(self._no_table(table))
+        return found[0].columns
 
     def _no_table(self, name: str) -> str:
         known = [table.name for table in self.tables if table.name]
@@ -157,16 +171,16 @@ class Scope:
 
     def missing(self, name: str, others: Sequence[str] = (), table: str = "") -> str:
         """Words for a column that is not there; `others` are names that could have been meant too."""
+        if fold(table) == MAIN and self.has_table(name):
+            return _NO_ROW.format(f"{table}.{name}", name)
         if table and not self.has_table(table):
             return self._no_table(table)
         if not table and self.has_table(name):
-            return (
-                f'"{name}" is a table, and a row as a value is not supported: name columns, or write {name}.*'
-            )
+            return _NO_ROW.format(name, name)
         if not self.columns and not others:
             return f'there is no column "{name}", for lack of a FROM'
-        here = self.columns_of(table) if table else [column for column, _ in self.visible]
-        known = [column.name for column in here]
+        here = [own for own in self.tables if not table or fold(own.name) == fold(table)]
+        known = [column.name for own in here for column in own.columns]
         where = f' in table "{table}"' if table and len(self.tables) > 1 else ""
         return f'there is no column "{name}"{where}.{suggestion(name, [*known, *others])}'
 

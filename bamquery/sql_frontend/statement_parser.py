@@ -54,9 +54,9 @@ def other_object(parser: Any) -> exp.Expr | None:
     ):
         words.append(parser._prev.text.upper())
     kind = parser._curr.text.upper() if parser._curr is not None else ""
-    if kind in _OBJECTS or (kind == "VIEW" and "RECURSIVE" in words):
-        named = kind if kind != "VIEW" else "RECURSIVE VIEW"
-        return foreign(parser, f"{verb} {named}")
+    special = next((word for word in words if word in ("RECURSIVE", "SECURE")), "") if kind == "VIEW" else ""
+    if kind in _OBJECTS or special:
+        return foreign(parser, " ".join(word for word in (verb, special, kind) if word))
     if kind not in ("TABLE", "VIEW"):
         hint = suggestion(kind, ["TABLE", "VIEW"])
         parser.raise_error(f"Expecting TABLE or VIEW{'.' * bool(hint)}{hint}")
@@ -66,7 +66,7 @@ def other_object(parser: Any) -> exp.Expr | None:
 
 _ADJECTIVES = (
     *("OR", "REPLACE", "TEMP", "TEMPORARY", "PERSISTENT", "UNLOGGED", "LOCAL", "GLOBAL", "EXTERNAL"),
-    *("MATERIALIZED", "RECURSIVE", "UNIQUE"),
+    *("MATERIALIZED", "RECURSIVE", "SECURE", "UNIQUE"),
 )
 _OBJECTS = (
     *("DATABASE", "EXTENSION", "FUNCTION", "INDEX", "MACRO", "POLICY", "PROCEDURE", "ROLE", "SCHEMA"),
@@ -105,13 +105,13 @@ def _action(parser: Any) -> exp.Expr:
         return _drop(parser, token)
     if parser._match_text_seq("RENAME"):
         return _rename(parser)
-    if not parser._match_texts(("ALTER", "SET")):
+    if not parser._match_texts(("ALTER", "SET", "RESET", "OWNER")):
         parser.raise_error("Expecting ADD, DROP or RENAME")
     return foreign(parser, f"ALTER TABLE {token.text.upper()}", token)
 
 
 def _add(parser: Any, token: Any) -> exp.Expr:
-    if parser._match_texts(("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN")):
+    if parser._match_texts(("CONSTRAINT", "PRIMARY KEY", "UNIQUE", "CHECK", "FOREIGN KEY")):
         return foreign(parser, "ALTER TABLE ADD CONSTRAINT", token)
     parser._match_text_seq("COLUMN")
     exists = bool(parser._match_text_seq("IF", "NOT", "EXISTS"))
@@ -159,13 +159,15 @@ def parse_copy(parser: Any) -> exp.Expr:
     into = isinstance(source, exp.Table) and parser._match(TokenType.FROM)
     if not into and not parser._match_text_seq("TO"):
         parser.raise_error("Expecting TO" if not isinstance(source, exp.Table) else "Expecting TO or FROM")
+    if parser._match_texts(("STDIN", "STDOUT")):
+        return foreign(parser, f"COPY with {parser._prev.text.upper()}", parser._prev)
     path = parser._parse_primary() or parser._parse_placeholder()
     if not isinstance(path, (exp.Literal, exp.Placeholder)) or (
         isinstance(path, exp.Literal) and not path.args["is_string"]
     ):
         parser.raise_error("Expecting a path in quotes")
     parser._match(TokenType.WITH)
-    options = _options(parser) if parser._match(TokenType.L_PAREN) else None
+    options = _options(parser) if parser._match(TokenType.L_PAREN) else _plain_options(parser)
     node = syntax.CopyFrom if into else syntax.CopyTo
     return node(this=source, columns=columns, path=path, options=options)
 
@@ -190,9 +192,43 @@ def _options(parser: Any) -> list[exp.Expr]:
     return options
 
 
+_WITH_VALUE = {
+    **{word: word.lower() for word in ("DELIMITER", "NULL", "QUOTE", "ESCAPE", "ENCODING")},
+    "DELIMITERS": "delimiter",
+}
+"""Options of COPY that have a value, as they are written without parentheses, and within."""
+
+
+def _plain_options(parser: Any) -> list[exp.Expr] | None:
+    """PostgreSQL's older way to write options: a word each, and some with a value."""
+    options: list[exp.Expr] = []
+    ends = (TokenType.SEMICOLON, TokenType.R_PAREN)
+    while parser._curr and parser._curr.token_type not in ends:
+        token = parser._curr
+        name, value = token.text.upper(), None
+        parser._advance()
+        if name in _WITH_VALUE:
+            parser._match(TokenType.ALIAS)
+            name, value = _WITH_VALUE[name], parser._parse_primary()
+            if value is None:
+                parser.raise_error("Expecting a value")
+        elif name == "CSV":
+            name, value = "format", exp.Literal.string("csv")
+        elif name in ("FORCE", "PARTITION BY"):
+            words = f"FORCE {parser._curr.text.upper()}" if name == "FORCE" else name
+            return [foreign(parser, f"{words} of COPY without parentheses", token)]
+        elif name != "HEADER":
+            parser.raise_error("", token)
+        option = syntax.Option(this=exp.Identifier(this=name.lower()), expression=value)
+        option.update_positions(token)
+        options.append(option)
+    return options or None
+
+
 def parse_summarize(parser: Any) -> exp.Expr:
     """SUMMARIZE, after its first word."""
     word = parser._curr.text.upper() if parser._curr else ""
+    parser._match(TokenType.TABLE)
     is_query = word in ("SELECT", "FROM", "VALUES", "WITH", "(")
     return syntax.Summarize(this=parser._parse_statement() if is_query else table_name(parser))
 
@@ -207,6 +243,8 @@ def parse_setting(parser: Any) -> exp.Expr:
     """SET, after its first word."""
     if parser._match_text_seq("VARIABLE"):
         return foreign(parser, "SET VARIABLE")
+    if parser._match_text_seq("TIME", "ZONE"):
+        return foreign(parser, "SET TIME ZONE")
     _scope(parser)
     name = parser._parse_name()
     if not (parser._match(TokenType.EQ) or parser._match_text_seq("TO")):
@@ -226,13 +264,32 @@ def _scope(parser: Any) -> None:
         parser._match_texts(("GLOBAL", "SESSION"))
 
 
-def parse_explain(parser: Any) -> syntax.Explain:
+def parse_explain(parser: Any) -> exp.Expr:
     """EXPLAIN, after its first word."""
-    analyze = parser._match_text_seq("ANALYZE")
+    analyze = bool(parser._match_texts(("ANALYZE", "ANALYSE")))
+    if _is_option_list(parser):
+        parser._advance()
+        analyze = False
+        while not parser._match(TokenType.R_PAREN):
+            token = parser._curr
+            if parser._match_texts(("ANALYZE", "ANALYSE")):
+                analyze = True
+            elif not (parser._match(TokenType.FORMAT) and parser._match_text_seq("TEXT")):
+                word = token.text.upper() if token else ""
+                named = f"{word} {parser._curr.text}".upper() if word == "FORMAT" and parser._curr else word
+                return foreign(parser, f"EXPLAIN ({named})", token)
+            parser._match(TokenType.COMMA)
     this = parser._parse_statement()
     if this is None:
         parser.raise_error("Expecting a statement")
     return syntax.Explain(this=this, analyze=analyze)
+
+
+def _is_option_list(parser: Any) -> bool:
+    """Whether a parenthesis comes that is no query's."""
+    if not parser._next or parser._curr.token_type != TokenType.L_PAREN:
+        return False
+    return parser._next.text.upper() in ("ANALYZE", "ANALYSE", "FORMAT")
 
 
 def parse_optimize(parser: Any) -> syntax.Optimize:
@@ -248,8 +305,10 @@ def parse_optimize(parser: Any) -> syntax.Optimize:
     return syntax.Optimize(this=this, columns=columns)
 
 
-def parse_vacuum(parser: Any) -> syntax.Vacuum:
+def parse_vacuum(parser: Any) -> exp.Expr:
     """VACUUM, after its first word."""
+    if parser._curr and parser._curr.token_type != TokenType.SEMICOLON:
+        return foreign(parser, "VACUUM of one table, or with ANALYZE", parser._curr)
     return syntax.Vacuum()
 
 

@@ -15,7 +15,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from bamquery.naming import suggestion
 from bamquery.sql_frontend import catalog_parser, statement_parser, syntax
-from bamquery.sql_frontend.placing_parser import PlacingParser
+from bamquery.sql_frontend.foreign_parser import ForeignSyntaxParser
 from bamquery.sql_frontend.positions import start
 from bamquery.sql_frontend.words import FOREIGN_STATEMENTS, PARTS, RESERVED, STATEMENT_KEYWORDS
 
@@ -80,7 +80,7 @@ def _without(parsers: Mapping[Any, Any], token_type: Any) -> dict[Any, Any]:
 _CALLS: dict[str, Callable[[Any], Any]] = {"DATE": _date, "EXTRACT": _extract, "POSITION": _position}
 
 
-class StrictParser(PlacingParser):
+class StrictParser(ForeignSyntaxParser):
     """Takes what DuckDB's own parser takes, as nearly as can be had, and BamQuery's statements."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -111,11 +111,6 @@ class StrictParser(PlacingParser):
     EQUALITY: ClassVar[dict[Any, Any]] = _without(DuckDBParser.EQUALITY, TokenType.NULLSAFE_EQ)  # <=>
     SIGNED_TO_UNSIGNED_TYPE_TOKEN: ClassVar[dict[Any, Any]] = {
         token_type: token_type for token_type in DuckDBParser.SIGNED_TO_UNSIGNED_TYPE_TOKEN
-    }
-    RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
-        token_type: parser
-        for token_type, parser in DuckDBParser.RANGE_PARSERS.items()
-        if token_type not in (TokenType.RLIKE, TokenType.IRLIKE)  # REGEXP is MySQL's
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: _closed(parser)
@@ -175,7 +170,12 @@ class StrictParser(PlacingParser):
     def _parse_using_identifiers(self) -> list[Any]:
         if self._curr.token_type != TokenType.L_PAREN:
             self.raise_error("Expecting (")
-        return list(super()._parse_using_identifiers())
+        start = self._index
+        names = list(super()._parse_using_identifiers())
+        for token in self._tokens[start : self._index]:
+            if token.token_type == TokenType.DOT:
+                self.raise_error("Expecting names of columns", token)
+        return names
 
     def _parse_group(self, skip_group_by_token: bool = False) -> Any:
         if self._curr.token_type == TokenType.GROUP_BY and self._next.token_type == TokenType.DISTINCT:
@@ -246,6 +246,8 @@ class StrictParser(PlacingParser):
     def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
         token = self._curr
         alias = super()._parse_table_alias(alias_tokens)
+        if alias is not None and token.token_type == TokenType.STRING and self._curr.text != ":":
+            self.raise_error("Expecting AS before it", token)
         if alias is not None:
             self._check_name(token)
         if (alias is None and self._prev is token) or (alias is not None and alias.this is None):
@@ -261,7 +263,11 @@ class StrictParser(PlacingParser):
     def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
         if self._curr.token_type == TokenType.SELECT and self._next.token_type == TokenType.ALIAS:
             self.raise_error("", self._next)
-        return super()._parse_select(*args, **kwargs)
+        word = self._curr
+        select = super()._parse_select(*args, **kwargs)
+        if isinstance(select, exp.Select) and not select.expressions:
+            self.raise_error("Expecting what to select", word)
+        return select
 
     def _parse_type(self, parse_interval: bool = True, fallback_to_identifier: bool = False) -> Any:
         # In DATE '...'::VARCHAR the date is what is cast; sqlglot would cast the text.
@@ -292,10 +298,15 @@ class StrictParser(PlacingParser):
             and self._next.token_type == TokenType.LT
         ):
             return None  # in DuckDB, `row < 3` compares a column: no type is written with <
+        if kwargs.get("check_func") and token and token.text.upper() == "ROW" and self._is_called():
+            return None  # nor is row(1, 2) < row(3, 4) about a type
         kind = super()._parse_types(*args, **kwargs)
         if kind is not None and self._prev is not token and self._prev.text.upper() == "UNSIGNED":
             self._retreat(self._index - 1)  # MySQL's; in DuckDB it is a name behind the type
         return kind
+
+    def _is_called(self) -> bool:
+        return bool(self._next and self._next.token_type == TokenType.L_PAREN)
 
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True
@@ -348,8 +359,10 @@ class StrictParser(PlacingParser):
             offset = this.args.get("offset")
             if offset is not None and "start" not in offset.meta:
                 self.raise_error("Expecting OFFSET after LIMIT, not a comma", self._first(offset))
-            clauses = [this.args[name] for name in _CLAUSE_ORDER if isinstance(this.args.get(name), exp.Expr)]
-            placed = [clause for clause in clauses if "start" in clause.meta]
+            written = [this.args.get(name) or () for name in _CLAUSE_ORDER]
+            clauses = [next(iter(clause), None) if isinstance(clause, list) else clause for clause in written]
+            found: list[exp.Expr] = [clause for clause in clauses if isinstance(clause, exp.Expr)]
+            placed = [clause for clause in found if "start" in clause.meta]
             for before, after in pairwise(placed):
                 if {before.key, after.key} != {"limit", "offset"} and (
                     after.meta["start"] < before.meta["start"]
@@ -381,6 +394,7 @@ class StrictParser(PlacingParser):
     def _parse_between(self, this: exp.Expr | None) -> exp.Between:
         # sqlglot takes the AND as optional.
         symmetric = self._match_text_seq("SYMMETRIC")
+        self._match_text_seq("ASYMMETRIC")
         low = self._parse_bitwise()
         self._require(TokenType.AND, "AND")
         high = self._parse_bitwise()

@@ -48,8 +48,11 @@ def _inner_statement(node: exp.Expr) -> str | None:
 
 def _comparison(node: exp.Expr) -> str | None:
     """Which of two comparisons comes first is not for the reader to guess."""
-    for side in (node.this, node.expression):
-        if isinstance(side, _ORDERINGS) and not isinstance(side.expression, (exp.Any, exp.All)):
+    alike = _ORDERINGS if isinstance(node, _ORDERINGS) else (exp.NullSafeEQ, exp.NullSafeNEQ)
+    for operand in (node.this, node.expression):
+        made = isinstance(operand, exp.Paren) and "start" not in operand.meta  # by the parser
+        side = operand.this if made else operand
+        if isinstance(side, alike) and not isinstance(side.expression, (exp.Any, exp.All)):
             return "a comparison of a comparison (write AND between them, or parentheses)"
     return None
 
@@ -64,11 +67,6 @@ def _quantified(node: exp.Expr) -> str | None:
     query = node.this
     while isinstance(query, exp.Paren | exp.Subquery):
         query = query.this
-    if isinstance(comparison.this.unnest(), exp.Tuple) and (type(comparison), type(node)) not in (
-        (exp.EQ, exp.Any),
-        (exp.NEQ, exp.All),
-    ):
-        return "a row value with anything but IN, = ANY or <> ALL of a query"
     return None if isinstance(query, exp.Query | exp.Values) else f"{words} of a list"
 
 
@@ -197,7 +195,7 @@ PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mappi
     {
         **dict.fromkeys((exp.Create, exp.Describe, exp.Drop, exp.Insert, *_STATEMENTS), _inner_statement),
         **dict.fromkeys((syntax.Optimize, syntax.Reset, syntax.Summarize, syntax.Vacuum), _inner_statement),
-        **dict.fromkeys(_ORDERINGS, _comparison),
+        **dict.fromkeys(_COMPARISONS, _comparison),
         exp.Join: _join,
         exp.Select: _query,
         exp.Any: _quantified,

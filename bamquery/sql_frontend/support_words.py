@@ -131,5 +131,10 @@ def _foreign(node: exp.Expr) -> str:
 
 
 _DESCRIBED: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str]]] = MappingProxyType(
-    {exp.Pivot: _pivot, exp.Command: _command, syntax.Foreign: _foreign}
+    {
+        exp.Pivot: _pivot,
+        exp.Command: _command,
+        syntax.Foreign: _foreign,
+        syntax.Refused: lambda node: str(node.this),
+    }
 )

@@ -132,6 +132,12 @@ class SchemaStatement(exp.Expression):
     arg_types: ClassVar[dict[str, Any]] = {"this": True, "verb": True, "exists": False}
 
 
+class Refused(exp.Expression):
+    """What stands in an expression and is refused, by the words `this`."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True}
+
+
 class Foreign(exp.Expression):
     """A statement of DuckDB that begins with the keyword `this` and that BamQuery does not run."""
 

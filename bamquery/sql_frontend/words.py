@@ -16,6 +16,7 @@ FOREIGN_STATEMENTS = {
             "PREPARE",
         )
     },
+    "END": "END",
     "FORCE": "FORCE CHECKPOINT",
     "START": "START TRANSACTION",
 }

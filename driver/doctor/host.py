@@ -7,8 +7,8 @@ import platform
 import re
 import resource
 from collections.abc import Iterator
-from pathlib import Path
 
+from bamquery.driver.control_groups import control_group_folders, memory_limit
 from bamquery.driver.doctor.machine import Finding, Level, Machine, gib
 
 _IO_URING_SINCE = (5, 6)
@@ -73,7 +73,7 @@ def check_memory(machine: Machine) -> Iterator[Finding]:
     if total is None:
         yield Finding("memory", Level.NOTE, "unknown", "/proc/meminfo cannot be read", "mount /proc")
         return
-    limit = _memory_limit(machine)
+    limit = memory_limit(machine.root)
     values = {"total": total, "available": available, "limit": limit}
     found = gib(total) + (f", {gib(available)} available" if available is not None else "")
     if limit is not None and limit < total:
@@ -114,29 +114,9 @@ def check_memlock(machine: Machine) -> Iterator[Finding]:
         )
 
 
-def cgroup_folders(machine: Machine, controller: str) -> list[Path]:
-    """The folders of this process's control group and those above, of version 2 or of one controller of 1."""
-    for line in (machine.text("/proc/self/cgroup") or "").splitlines():
-        number, _, rest = line.partition(":")
-        names, _, group = rest.partition(":")
-        if number == "0" and not names:
-            top = machine.path("/sys/fs/cgroup")
-        elif controller in names.split(","):
-            top = machine.path(f"/sys/fs/cgroup/{controller}")
-        else:
-            continue
-        if not top.is_dir():
-            continue
-        # In a container the group may be named as the host sees it; then its own root is all there is.
-        folder = top / group.lstrip("/")
-        steps = [folder, *folder.parents] if folder.is_dir() else [top]
-        return [step for step in steps if step.is_relative_to(top)]
-    return []
-
-
 def _cpu_quota(machine: Machine) -> float | None:
     quotas = []
-    for folder in cgroup_folders(machine, "cpu"):
+    for folder in control_group_folders("cpu", machine.root):
         words = (machine.text(folder / "cpu.max") or "").split()
         if len(words) == 2 and words[0].isdigit() and words[1].isdigit():
             quotas.append(int(words[0]) / int(words[1]))
@@ -147,15 +127,6 @@ def _cpu_quota(machine: Machine) -> float | None:
         if quota is not None and period and quota > 0:
             quotas.append(quota / period)
     return min(quotas, default=None)
-
-
-def _memory_limit(machine: Machine) -> int | None:
-    found = [
-        machine.number(folder / name)
-        for folder in cgroup_folders(machine, "memory")
-        for name in ("memory.max", "memory.limit_in_bytes")
-    ]
-    return min((value for value in found if value is not None), default=None)
 
 
 def _instructions(machine: Machine) -> Finding:

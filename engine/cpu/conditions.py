@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cpu.frames import as_type, decoded
+from bamquery.engine.cpu.frames import as_type, decoded_in_room
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
@@ -23,9 +23,10 @@ from bamquery.engine.cpu.kernels import (
     column_of,
     compute,
     constant,
+    filled,
     kept,
     nulls,
-    take,
+    spread,
     where,
 )
 from bamquery.errors import ExecutionError
@@ -52,12 +53,12 @@ def _compute_where(
         if not wanted.any():
             return nulls(batch.num_rows, expression.type)
         subset = kept(batch, mask)
-        values = decoded(column_of(evaluate(expression, subset), subset.num_rows))
-        return take(values, pa.array(np.cumsum(wanted) - 1, mask=~wanted))
+        values = decoded_in_room(column_of(evaluate(expression, subset), subset.num_rows))
+        return spread(values, pa.array(np.cumsum(wanted) - 1, mask=~wanted))
 
 
 def _plain(datum: Datum) -> Datum:
-    return decoded(datum) if isinstance(datum, pa.Array) else datum
+    return decoded_in_room(datum) if isinstance(datum, pa.Array) else datum
 
 
 def _is_true(condition: Datum, rows: int) -> Column:
@@ -69,7 +70,7 @@ def _case(
 ) -> Datum:
     texts = chosen_literals(arguments, kind, batch, evaluate)
     if texts is not None:
-        return decoded(texts)
+        return decoded_in_room(texts)
     rows = batch.num_rows
     undecided = column_of(constant(True, pa.bool_()), rows)
     branches: list[tuple[Column, Datum]] = []
@@ -119,7 +120,7 @@ def _coalesce(
         if not result.null_count:
             break
         value = _compute_where(argument, batch, evaluate, partial(compute, "is_null", result))
-        result = compute("coalesce", result, value)
+        result = filled(result, value)
     return as_type(result, kind)
 
 

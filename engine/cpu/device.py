@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +20,8 @@ from bamquery.engine.cpu.frames import (
     string_bytes,
     take_batch,
     take_batch_or_null,
+    text_lengths,
+    value_width,
 )
 from bamquery.engine.cpu.kernels import booleans_of, kept, nulls
 from bamquery.engine.text_bounds import LargeTextError
@@ -87,6 +89,14 @@ class CpuDevice:
     def string_bytes(self, frame: pa.RecordBatch) -> int:
         """Bytes of strings and binaries."""
         return sum(string_bytes(column) for column in frame.columns)
+
+    def row_width(self, frame: pa.RecordBatch) -> int:
+        """Bytes of values, places and offsets."""
+        return sum(map(value_width, frame.columns))
+
+    def text_lengths(self, frame: pa.RecordBatch) -> NDArray[np.uint32] | None:
+        """Bytes of each row's strings and binaries."""
+        return text_lengths(frame)
 
     def select(self, frame: pa.RecordBatch, columns: Sequence[int]) -> pa.RecordBatch:
         """Those columns."""
@@ -188,6 +198,21 @@ class CpuDevice:
         from bamquery.engine.cpu.windows.compute import window_columns
 
         return make_batch(window_columns(window, frame, rest), frame.num_rows)
+
+    def window_portions(
+        self,
+        window: Window,
+        frame: pa.RecordBatch,
+        rest: RestOfPartition | None = None,
+        first: int = 0,
+        count: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The values of a window's calls for some rows, as texts fit."""
+        from bamquery.engine.cpu.windows.compute import window_portions
+
+        stop = frame.num_rows if count is None else first + count
+        for columns in window_portions(window, frame, rest, first, stop):
+            yield make_batch(columns, len(columns[0]))
 
     def column_reader(self, reader: FragmentReader) -> CpuColumnReader:
         """The fragment's columns as batches."""

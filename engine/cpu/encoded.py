@@ -10,7 +10,7 @@ import pyarrow as pa
 from bamquery.engine.cpu.calendar import days_of
 from bamquery.engine.cpu.conditions import chosen_literals
 from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
-from bamquery.engine.cpu.frames import decoded
+from bamquery.engine.cpu.frames import decoded_in_room
 from bamquery.engine.cpu.instants import NAMES, column_of_names
 from bamquery.engine.cpu.kernels import Column, Constant, column_of, concatenate, from_values, valid
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
@@ -46,7 +46,7 @@ def _encoded(expression: Expression, batch: pa.RecordBatch) -> Column:
         case Cast(argument=argument, type=kind) if argument.type != kind == value_type(argument.type):
             return _encoded(argument, batch)
         case Call(function=name, arguments=(argument,)) if name in NAMES:
-            column = decoded(column_of(evaluate(argument, batch), batch.num_rows))
+            column = decoded_in_room(column_of(evaluate(argument, batch), batch.num_rows))
             names, place = NAMES[name]
             places = from_values(place(days_of(column)), pa.int64(), valid(column))
             return pa.DictionaryArray.from_arrays(places, column_of_names(names))

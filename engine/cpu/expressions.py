@@ -5,22 +5,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 from typing import cast as typed
 
 import pyarrow as pa
 
-from bamquery.engine.cancellation import check_cancelled
-from bamquery.engine.cpu.frames import concatenate_columns, decoded
-from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, take
+from bamquery.cancellation import check_cancelled
+from bamquery.engine.cpu.frames import concatenate_columns, decoded_in_room
+from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, spread
 from bamquery.engine.cpu.once import once
-from bamquery.engine.cpu.text_sizes import text_bytes
-from bamquery.engine.text_bounds import LargeTextError, require_room, text_bounds
+from bamquery.engine.text_bounds import LargeTextError, text_bounds
 from bamquery.errors import ExecutionError, placed_at
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
-
-_MEASURED: Final = 1 << 20
-"""Bytes of texts from which on it is asked how much copies of them take."""
 
 
 def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
@@ -42,13 +38,7 @@ def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -
 
 def _at_once(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
     with once():
-        return [_on_all_rows(evaluate(expression, batch), batch.num_rows) for expression in expressions]
-
-
-def _on_all_rows(datum: Datum, rows: int) -> Column:
-    if isinstance(datum, pa.Scalar):
-        require_room("a constant", text_bytes(datum, rows), rows)
-    return column_of(datum, rows)
+        return [column_of(evaluate(expression, batch), batch.num_rows) for expression in expressions]
 
 
 def _in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
@@ -70,7 +60,10 @@ def _in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list
         start += piece.num_rows
         size += sum(column.nbytes for column in columns)
         if size > bounds.answer and start < batch.num_rows:
-            raise LargeTextError(f"texts of {batch.num_rows:,} rows take more than {bounds.answer:,} bytes")
+            raise LargeTextError(
+                f"texts of {batch.num_rows:,} rows take more than {bounds.answer:,} bytes, the part of "
+                "memory_limit for those of one thread. Raise it with SET memory_limit = '...'"
+            )
     return [concatenate_columns(columns) for columns in zip(*found, strict=True)]
 
 
@@ -153,7 +146,7 @@ def _call(name: str, arguments: list[Datum], kind: pa.DataType) -> Datum:
 def _apply(name: str, arguments: list[Datum], kind: pa.DataType) -> Column:
     from bamquery.engine.cpu.functions import FUNCTIONS
 
-    plain = [decoded(argument) if isinstance(argument, pa.Array) else argument for argument in arguments]
+    plain = [decoded_in_room(one) if isinstance(one, pa.Array) else one for one in arguments]
     try:
         result = FUNCTIONS[name](plain, kind)
     except pa.ArrowInvalid as error:  # a pattern too long for a regular expression, say
@@ -168,14 +161,6 @@ def _over_dictionary(
     """Each dictionary value once; rows decide only where a value fails, since no row may use it."""
     try:
         values: list[Datum] = [*arguments[:place], column.dictionary, *arguments[place + 1 :]]
-        found = _apply(name, values, kind)
-        require_room(f"{name}()", _taken_bytes(found, len(column)), len(column))
-        return take(found, column.indices)
+        return spread(_apply(name, values, kind), column.indices)
     except ExecutionError:
         return _apply(name, arguments, kind)
-
-
-def _taken_bytes(values: Column, rows: int) -> int:
-    """Bytes of the texts that rows take, of which many may be the same; 0 where that is surely little."""
-    own = text_bytes(values, len(values))
-    return own * rows // len(values) if own > _MEASURED else 0

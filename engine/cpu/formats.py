@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.calendar import CALENDAR, Integers, days_and_rest, first_day_of_month, months_of
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -24,7 +24,7 @@ from bamquery.engine.cpu.kernels import (
     compute,
     constant,
     from_values,
-    take,
+    spread,
     values_of,
 )
 from bamquery.engine.cpu.rows import value_of, with_constants
@@ -197,7 +197,7 @@ def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
             return constant(text, kind)
         if text not in written:
             distinct, places = moments.distinct(text.lstrip("-"))
-            written[text] = take(array_of(_WRITERS[text](distinct), kind), places)
+            written[text] = spread(array_of(_WRITERS[text](distinct), kind), places)
         return written[text]
 
     blank = constant("", kind)

@@ -16,12 +16,18 @@ from bamquery.engine.cpu.kernels import (
     concatenate,
     convert,
     from_values,
+    spread,
     take_found,
     valid,
 )
 
 _MOST: Final = 0.9
 """Share of rows from which it is cheaper to say which ones are left out."""
+
+
+_OFFSET: Final = 8
+_NO_OFFSETS: Final = np.zeros(1, np.int64)
+_MOST_LENGTH: Final = (1 << 32) - 1
 
 
 def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
@@ -60,6 +66,30 @@ def string_bytes(column: Column) -> int:
         offsets = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
         return int(offsets[column.offset + len(column)] - offsets[column.offset])
     return int(compute("binary_length", column).sum().as_py() or 0)
+
+
+def value_width(column: Column) -> int:
+    """Bytes of one value, of its place in a dictionary, or of a string's offset; of nested ones the mean."""
+    kind: Any = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.index_type
+    if _has_bytes(column):
+        return _OFFSET
+    if pa.types.is_nested(kind):
+        return -(-column.nbytes // max(len(column), 1))
+    return -(-kind.bit_width // 8) if not pa.types.is_null(kind) else 0
+
+
+def text_lengths(batch: pa.RecordBatch) -> NDArray[np.uint32] | None:
+    """Bytes of each row's strings and binaries, at most 4 GiB; None where no column has such."""
+    found: NDArray[np.uint32] | None = None
+    for column in filter(_has_bytes, batch.columns):
+        offsets = np.frombuffer(memoryview(column.buffers()[1]), np.int64) if len(column) else _NO_OFFSETS  # type: ignore[arg-type]
+        own = np.diff(offsets[column.offset : column.offset + len(column) + 1])
+        if found is not None:
+            own += found
+        found = np.minimum(own, _MOST_LENGTH, out=own).astype(np.uint32)
+    return found
 
 
 def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> pa.RecordBatch:
@@ -120,6 +150,15 @@ def decoded(column: Column) -> Column:
     if not pa.types.is_dictionary(column.type):
         return column
     return compute("dictionary_decode", column)
+
+
+def decoded_in_room(column: Column) -> Column:
+    """The same, where that is not too much.
+
+    Raises:
+        LargeTextError: its texts take too much memory.
+    """
+    return spread(column.dictionary, column.indices) if isinstance(column, pa.DictionaryArray) else column
 
 
 def as_type(column: Column, kind: pa.DataType) -> Column:

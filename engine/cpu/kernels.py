@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cancellation import interruptible
+from bamquery.cancellation import interruptible
+from bamquery.engine.text_bounds import require_room, text_bounds
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -37,6 +38,9 @@ _SLOW: Final = MappingProxyType({"match_substring_regex": 1 << 16, "replace_subs
 """Functions whose arguments count for so many times their bytes: patterns may look at each so often."""
 _LONG_SORT: Final = 8 << 20
 """The same of a sort, which takes longer."""
+_TEXTS: Final = (pa.LargeStringScalar, pa.LargeBinaryScalar)
+_LONG_TEXT: Final = 64
+"""Bytes of a constant from which on it matters how many rows have it: less than what else a row takes."""
 
 AnyDatum = TypeVar("AnyDatum", "pa.Array[Any]", "pa.Scalar[Any]", "pa.Array[Any] | pa.Scalar[Any]")
 
@@ -79,13 +83,42 @@ def constant(value: object, kind: pa.DataType) -> Constant:
 
 
 def column_of(datum: Datum, rows: int) -> Column:
-    """The datum as an array of `rows` values."""
+    """The datum as an array of `rows` values.
+
+    Raises:
+        LargeTextError: a constant text on all rows takes too much memory.
+    """
     if isinstance(datum, pa.Array):
         return datum
     if not datum.is_valid:
         return nulls(rows, datum.type)
+    if rows > 1:
+        require_room("a constant", constant_bytes(datum) * rows, rows)
     repeated: Column = _pa.repeat(datum, rows)
     return repeated
+
+
+def constant_bytes(datum: Constant) -> int:
+    """Bytes of a text; 0 for other constants and null."""
+    return datum.as_buffer().size if isinstance(datum, _TEXTS) and datum.is_valid else 0
+
+
+def column_bytes(column: Column) -> int:
+    """Bytes of a column's texts, without a look at each; 0 where it has none."""
+    if not _is_text(column.type) or not len(column):
+        return 0
+    offsets = _offsets(column)
+    return int(offsets[-1] - offsets[0])
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+
+
+def _offsets(column: Column) -> NDArray[np.int64]:
+    """Where the texts of a column that has rows begin, and where the last one ends."""
+    stored = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
+    return stored[column.offset : column.offset + len(column) + 1]
 
 
 def nulls(rows: int, kind: pa.DataType) -> Column:
@@ -145,7 +178,7 @@ def sorted_places(columns: Sequence[Column], directions: Sequence[str]) -> Colum
 
 def any_true(mask: Column) -> bool:
     """Whether any value is true."""
-    return bool(mask.true_count) if isinstance(mask, pa.BooleanArray) else False
+    return bool(_true_count(mask))
 
 
 def first_true(mask: Column) -> int:
@@ -154,8 +187,47 @@ def first_true(mask: Column) -> int:
 
 
 def where(mask: Column, chosen: Datum, otherwise: Datum) -> Column:
-    """`chosen` where the mask is true, `otherwise` where it is false; null where it is null."""
+    """`chosen` where the mask is true, `otherwise` where it is false; null where it is null.
+
+    Raises:
+        LargeTextError: a constant text on so many rows takes too much memory.
+    """
+    sizes = [constant_bytes(d) if isinstance(d, pa.Scalar) else 0 for d in (chosen, otherwise)]
+    if max(sizes) > _LONG_TEXT:
+        true, rows = _true_count(mask), len(mask)
+        require_room("a constant", sizes[0] * true + sizes[1] * (rows - true), rows)
     return compute("if_else", mask, chosen, otherwise)
+
+
+def filled(column: Column, datum: Datum) -> Column:
+    """The values, those of the datum where they are null.
+
+    Raises:
+        LargeTextError: a constant text on so many rows takes too much memory.
+    """
+    size = constant_bytes(datum) if isinstance(datum, pa.Scalar) else 0
+    if size > _LONG_TEXT:
+        require_room("a constant", size * column.null_count, len(column))
+    return compute("coalesce", column, datum)
+
+
+def spread(values: Column, places: Column | NDArray[np.int64]) -> Column:
+    """As `take`, of values that many rows may share.
+
+    Raises:
+        LargeTextError: as texts of each row they take too much memory.
+    """
+    rows = len(places)
+    if len(values) and rows > 1 and _is_text(values.type):
+        lengths = np.diff(_offsets(values))
+        if int(lengths.max()) * rows > text_bounds().piece:
+            found = take(from_values(lengths, pa.int64()), places)
+            require_room("texts that rows share", int(_pc().sum(found).as_py() or 0), rows)
+    return take(values, places)
+
+
+def _true_count(mask: Column) -> int:
+    return mask.true_count if isinstance(mask, pa.BooleanArray) else 0
 
 
 def null_where(mask: Column, column: Column) -> Column:

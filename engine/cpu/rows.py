@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from itertools import repeat
 from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
     array_of,
+    column_bytes,
     column_of,
     compute,
     concatenate,
     nulls,
+    spread,
     take,
 )
+from bamquery.engine.text_bounds import require_room
 from bamquery.errors import ExecutionError
 
 AnyText = TypeVar("AnyText", str, bytes)
 
+_ASKED: Final = 1 << 20
+"""Characters of texts from which on it is asked whether there is room."""
 _MANY: Final = 256
 """Groups of rows beyond which a call of a kernel for each takes longer than one of Python's for each row."""
 
@@ -79,13 +85,11 @@ def per_value(function: Callable[..., Any]) -> Implementation:
         try:
             if len(places) == 1:
                 return _over_distinct(function, arguments, places[0], kind)
-            columns = [column_of(a, rows).to_pylist() for a in arguments]
-            values: list[Any] = []
-            for place, row in enumerate(zip(*columns, strict=True)):
-                if place % _ROWS == 0:
-                    check_cancelled()
-                values.append(None if None in row else function(*row))
-            return array_of(values, kind)
+            columns = [
+                a.to_pylist() if isinstance(a, pa.Array) else repeat(a.as_py(), rows) for a in arguments
+            ]
+            answers = (None if None in row else function(*row) for row in zip(*columns, strict=True))
+            return array_of(_in_room(answers, rows), kind)
         except (ValueError, OverflowError) as error:
             raise ExecutionError(str(error)) from None
 
@@ -105,7 +109,22 @@ def _over_distinct(
             check_cancelled()
         given[place] = value
         values.append(function(*given))
-    return take(array_of(values, kind), encoded.indices)
+    return spread(array_of(values, kind), encoded.indices)
+
+
+def _in_room(values: Iterable[Any], rows: int) -> list[Any]:
+    """The values of so many rows, as long as there is room for their texts."""
+    found: list[Any] = []
+    size = 0
+    for place, value in enumerate(values):
+        if place % _ROWS == 0:
+            check_cancelled()
+        if isinstance(value, str | bytes):
+            size += len(value)
+            if size > _ASKED:
+                require_room("texts", size, rows)
+        found.append(value)
+    return found
 
 
 def with_constants(
@@ -126,6 +145,7 @@ def with_constants(
         if not varying:
             return kernel(arguments, kind)
         parts: list[Column] = []
+        size = 0
         order: list[np.ndarray[Any, np.dtype[np.int64]]] = []
         groups = _groups([arguments[i] for i in varying], rows)
         if one is not None and len(groups) > _MANY:
@@ -139,9 +159,13 @@ def with_constants(
             given: list[Datum] = [take(a, chosen) if isinstance(a, pa.Array) else a for a in arguments]
             for i, value in zip(varying, values, strict=True):
                 given[i] = value
-            if not any(isinstance(a, pa.Array) for a in given):
-                given[0] = column_of(given[0], len(positions))
-            parts.append(kernel(given, kind))
+            if any(isinstance(a, pa.Array) for a in given):
+                parts.append(kernel(given, kind))
+            else:
+                given[0] = column_of(given[0], 1)
+                parts.append(column_of(kernel(given, kind)[0], len(positions)))
+            size += column_bytes(parts[-1])
+            require_room("texts", size, rows)
         back = np.empty(rows, np.int64)
         back[np.concatenate(order)] = np.arange(rows)
         return take(concatenate(parts), back)

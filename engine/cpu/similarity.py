@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.kernels import Implementation
 from bamquery.engine.cpu.rows import per_value, pieces
 from bamquery.engine.text_bounds import require_room

@@ -12,7 +12,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, Datum, Implementation, column_of, compute, operand
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    column_bytes,
+    column_of,
+    compute,
+    constant_bytes,
+    operand,
+)
 from bamquery.engine.cpu.rows import row_count
 from bamquery.engine.text_bounds import require_room
 
@@ -35,12 +44,7 @@ def within_room(name: str, kernel: Implementation, size: Size) -> Implementation
 
 def text_bytes(datum: Datum, rows: int) -> int:
     """Bytes of a column's texts, or of a constant on all rows; 0 where it has none."""
-    if isinstance(datum, pa.Scalar):
-        return text_bytes(column_of(datum, 1), 1) * rows if _is_text(datum.type) else 0
-    if not _is_text(datum.type) or not len(datum):
-        return 0
-    offsets = np.frombuffer(memoryview(datum.buffers()[1]), np.int64)  # type: ignore[arg-type]
-    return int(offsets[datum.offset + len(datum)] - offsets[datum.offset])
+    return constant_bytes(datum) * rows if isinstance(datum, pa.Scalar) else column_bytes(datum)
 
 
 def joined_size(arguments: Sequence[Datum]) -> float:
@@ -100,10 +104,6 @@ def translated_size(arguments: Sequence[Datum]) -> float:
     if isinstance(others, pa.Scalar) and others.is_valid:
         width = max((len(character.encode()) for character in others.as_py()), default=1)
     return text_bytes(arguments[0], row_count(arguments)) * width
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
 def sizes(datum: Datum) -> NDArray[Any]:

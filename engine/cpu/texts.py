@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.graphemes import reversed_text
 from bamquery.engine.cpu.kernels import (
     Column,

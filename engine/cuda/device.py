@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _MOST_ROWS: Final = 2**31 - 1
+_OFFSET: Final = 8
+_MOST_LENGTH: Final = 2**32 - 1
 
 
 @functools.cache
@@ -126,6 +128,22 @@ class CudaDevice:
         if not texts:
             return 0
         return self._on_gpu("the size of strings", lambda: sum(map(self._string_bytes, texts)))
+
+    def row_width(self, frame: CudaFrame) -> int:
+        """Bytes of values and offsets; libcudf's are of 8 bytes where strings are many."""
+        return sum(
+            _OFFSET if c.type().id() == TypeId.STRING else -(-column_bytes(c) // max(frame.rows, 1))
+            for c in frame.columns
+        )
+
+    def text_lengths(self, frame: CudaFrame) -> NDArray[np.uint32] | None:
+        """Bytes of each row's strings, counted on the GPU and copied."""
+        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING]
+        if not texts:
+            return None
+        if not frame.rows:
+            return np.zeros(0, np.uint32)
+        return self._on_gpu("the sizes of strings", lambda: self._text_lengths(texts, frame.rows))
 
     def select(self, frame: CudaFrame, columns: Sequence[int]) -> CudaFrame:
         """Those columns."""
@@ -222,6 +240,18 @@ class CudaDevice:
             lambda: make_frame(window_columns(self.kernels, window, frame, rest), frame.rows),
         )
 
+    def window_portions(
+        self,
+        window: Window,
+        frame: CudaFrame,
+        rest: RestOfPartition | None = None,
+        first: int = 0,
+        count: int | None = None,
+    ) -> Iterator[CudaFrame]:
+        """The values of a window's calls for some rows, all at once: the pool refuses what is too much."""
+        values = self.window(window, frame, rest)
+        yield self.slice(values, first, frame.rows - first if count is None else count)
+
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
         """The fragment's columns, read by the host and copied."""
         return CudaColumnReader(self.session, reader)
@@ -284,6 +314,16 @@ class CudaDevice:
             kernels.between(parted, start, end)
             for start, end in zip(starts, [*starts[1:], frame.rows], strict=True)
         ]
+
+    def _text_lengths(self, texts: Sequence[plc.Column], rows: int) -> NDArray[np.uint32]:
+        kernels = self.kernels
+        found = np.zeros(rows, np.int64)
+        for column in texts:
+            sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
+            batch = transfer.to_arrow(self.session, make_frame([sizes], rows), [Field("bytes", pa.int32())])
+            lengths: Any = batch.column(0)
+            found += lengths.fill_null(0).to_numpy(zero_copy_only=False)
+        return np.minimum(found, _MOST_LENGTH).astype(np.uint32)
 
     def _string_bytes(self, column: plc.Column) -> int:
         kernels = self.kernels

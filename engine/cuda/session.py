@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import rmm
 from rmm.pylibrmm.stream import Stream
 
+from bamquery.cancellation import check_cancelled
+from bamquery.driver import gpu_wait
 from bamquery.driver.gpu import Gpu
 from bamquery.engine.cuda.memory import device_pool, memory_limit_error
 from bamquery.errors import GpuError
 
-_SPIN_S: Final = 200e-6
-_NAPS_S: Final = (20e-6, 1e-3)
-"""Shortest and longest pause between two looks."""
+_STUCK_DEADLINE_S: Final = 1.0
+"""Where a wait before this one was given up: the GPU may still be as it was then."""
 
 _sessions: dict[tuple[int, int | None], CudaSession] = {}
 _gpus: dict[int, tuple[Gpu, threading.RLock]] = {}
@@ -54,6 +55,9 @@ class CudaSession:
         # still do with a column that came from here ends before its memory is used again.
         self.stream: Final = Stream()
         self.driver_stream: Final = self.gpu.cuda.api.CUstream(self.stream.__cuda_stream__()[1])
+        self._held: list[object] = []
+        self._held_lock = threading.Lock()
+        self._stuck = False
 
     @property
     def name(self) -> str:
@@ -95,28 +99,44 @@ class CudaSession:
         finally:
             cuda.quietly("cuEventDestroy", event)  # CUDA keeps it until it has happened
 
-    def synchronize(self, driver_stream: Any = None) -> None:
-        """Wait until a stream, `stream` if None, has done all it was given. Ctrl-C works.
+    def hold(self, thing: object) -> None:
+        """Keep what copies on `stream` still read, until somebody has waited for them by `synchronize`."""
+        with self._held_lock:
+            self._held.append(thing)
+
+    def synchronize(self) -> None:
+        """Wait until `stream` has done all it was given. Cancellation and Ctrl-C work.
 
         Raises:
-            GpuError: something on it failed.
+            CancelledError: the thread's query was cancelled.
+            GpuError: something on the stream failed, or does not end.
+        """
+        with self._held_lock:
+            held, self._held = self._held, []
+        try:
+            self.wait(
+                lambda deadline: self.gpu.wait_for_stream(
+                    self.driver_stream, self.name, check=check_cancelled, deadline_s=deadline
+                )
+            )
+        except BaseException:  # copies may go on
+            with self._held_lock:
+                self._held = held + self._held
+            raise
+
+    def wait(self, waiting: Callable[[float], None]) -> None:
+        """Call `waiting` with the seconds that it may take; few, once a wait was given up, until one ends.
+
+        Raises:
+            GpuError: `waiting` did.
         """
         self.enter()
-        cuda = self.gpu.cuda
-        stream = self.driver_stream if driver_stream is None else driver_stream
-        start = time.monotonic()
-        nap, longest = _NAPS_S
-        while True:
-            (status,) = cuda.api.cuStreamQuery(stream)
-            if not int(status):
-                return
-            if status != cuda.api.CUresult.CUDA_ERROR_NOT_READY:
-                raise GpuError(
-                    f"{self.name} failed: {cuda.explain(status)}; it takes no more work from this process"
-                )
-            if time.monotonic() - start > _SPIN_S:
-                time.sleep(nap)
-                nap = min(2 * nap, longest)
+        try:
+            waiting(_STUCK_DEADLINE_S if self._stuck else gpu_wait.STREAM_DEADLINE_S)
+        except GpuError:
+            self._stuck = True
+            raise
+        self._stuck = False
 
 
 class _Handle:

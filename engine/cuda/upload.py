@@ -16,7 +16,7 @@ from bamquery.engine.cuda.types import device_type
 def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
     """A column of the array's values. A dictionary's values are looked up on the GPU.
 
-    The copy may still run when this returns: the array must live until the session's stream has done it.
+    The copy may still run when this returns: the session holds the array until its stream has done it.
     """
     if not len(array):
         # libcudf would copy from where an empty slice's buffers are not.
@@ -25,10 +25,7 @@ def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
     if isinstance(array, pa.DictionaryArray):
         return _looked_up(session, array)
     sent = outbound(array)
-    column = plc.Column.from_arrow(sent, stream=session.stream, mr=session.memory)
-    if sent.offset != array.offset:  # a copy, which must not go before the GPU has it
-        session.synchronize()
-    return column
+    return plc.Column.from_arrow(sent, stream=session.stream, mr=session.memory)
 
 
 def _looked_up(session: CudaSession, array: pa.DictionaryArray[Any, Any]) -> plc.Column:
@@ -40,8 +37,6 @@ def _looked_up(session: CudaSession, array: pa.DictionaryArray[Any, Any]) -> plc
     if indices.null_count:
         indices = indices.fill_null(len(array.dictionary))
     places = upload(session, indices)
-    # Before a temporary array's copy is done the array must not go.
-    session.synchronize()
     table = plc.Table([upload(session, array.dictionary)])
     found = plc.copying.gather(
         table, places, OutOfBoundsPolicy.NULLIFY, stream=session.stream, mr=session.memory

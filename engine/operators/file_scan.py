@@ -9,14 +9,17 @@ import pyarrow as pa
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
+from bamquery.engine.late_filter import LateFilter, column_of
+from bamquery.engine.operators.file_pruning import files_to_read
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.scan_predicates import conjunction, rebase
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.profile import FileScanProfile
 from bamquery.engine.sources import FileSource
-from bamquery.plan.expressions import referenced_columns
+from bamquery.plan.expressions import Expression, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
+from bamquery.plan.rewriting import renumber
 
 
 class FileScan(Operator[Frame], Generic[Frame]):
@@ -27,20 +30,40 @@ class FileScan(Operator[Frame], Generic[Frame]):
         if scan.predicates:
             shown["filter"] = " AND ".join(map(format_expression, scan.predicates))
         self._source = files.source
-        self._position = FileScanProfile(
-            "File scan",
-            shown,
-            source=files.name,
-            rows_total=files.source.total_rows,
-            bytes_total=files.source.total_bytes,
-        )
+        self._files = files_to_read(files.source, scan.predicates)
+        self._late: list[tuple[Expression, LateFilter]] = []
+        self._position = FileScanProfile("File scan", shown, source=files.name)
+        self._note_files()
         super().__init__(scan.fields, (), self._position)
         self._wanted = sorted({*scan.columns, *referenced_columns(*scan.predicates)})
+        self._columns = scan.columns
         self._outputs = [self._wanted.index(column) for column in scan.columns]
         self._predicate = rebase(conjunction(scan.predicates), self._wanted) if scan.predicates else None
 
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Taken where `value` is a column, or a cast of one, that has one value in each file."""
+        column = column_of(value)
+        if column is None or late.moves or self._columns[column.index] not in self._source.file_columns:
+            return False
+        places = {index: self._columns[index] for index in referenced_columns(value)}
+        self._late.append((renumber(value, places), late))
+        return True
+
+    def _note_files(self) -> None:
+        """What the profile says of the files, as far as it is known which ones are read."""
+        count, position = self._source.file_count, self._position
+        position.files_total = count
+        position.files_read = count if self._files is None else len(self._files)
+        if count > 1:
+            position.details["files"] = f"{position.files_read:,} of {count:,}"
+        position.rows_total, position.bytes_total = self._source.totals(self._files)
+
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a batch of the source."""
+        late = [condition.of(value) for value, late in self._late for condition in late.conditions]
+        if late:
+            self._files = files_to_read(self._source, late, self._files)
+            self._note_files()
 
         def read(batch: pa.RecordBatch) -> Frame:
             frame = context.device.from_arrow(batch)
@@ -59,7 +82,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
 
     def _counted(self, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
         """The source's batches; the profile says how many rows and bytes they are."""
-        batches = self._source.batches(names)
+        batches = self._source.batches(names, self._files)
         try:
             for batch in batches:
                 self._position.rows_scanned += batch.num_rows

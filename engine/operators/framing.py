@@ -66,11 +66,14 @@ def _cut(device: Device[Frame], frames: Iterable[Frame], enough: int) -> Generat
             yield frame
 
 
-def sliced(device: Device[Frame], frame: Frame) -> Generator[Frame, None, None]:
-    """The frame in pieces of at most `FRAME_ROWS`; one without rows stays one."""
+def sliced(device: Device[Frame], frame: Frame, size: int | None = None) -> Generator[Frame, None, None]:
+    """The frame in pieces of at most `FRAME_ROWS`, and of about `size` bytes; one without rows stays one."""
     rows = device.row_count(frame)
-    for start in range(0, max(rows, 1), FRAME_ROWS):
-        yield device.slice(frame, start, FRAME_ROWS)
+    length = FRAME_ROWS
+    if size is not None and rows:
+        length = min(max(rows * size // max(device.nbytes(frame), 1), 1), FRAME_ROWS)
+    for start in range(0, max(rows, 1), length):
+        yield device.slice(frame, start, length)
 
 
 def block_bytes(limit: int) -> int:

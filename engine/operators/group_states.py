@@ -151,7 +151,9 @@ class GroupStates(Generic[Frame]):
         """Merge what waits, or put what is held into files, where it is time to."""
         waiting = _PENDING_GROUPS * self._context.device.task_size
         enough = max(waiting, self._merged_groups) if self._merges else _SPILLED_GROUPS
+        large = self._pending_bytes >= max(self._split_bytes, self._merged_bytes)
         many = self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES
+        many = many or (large and self._merges)
         if many and self._merges:
             self._merge()
         if self._memory.fits(self._needed()) and (self._merges or not many):

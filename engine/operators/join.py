@@ -388,7 +388,8 @@ class Join(Operator[Frame], Generic[Frame]):
             keys = device.evaluate(self._condition.probe_keys, frame)
             pieces = zip(parts, device.partition(frame, keys, PARTS, MEMORY_LEVEL), strict=True)
             made = chain.from_iterable(part.of(piece) for part, piece in pieces)
-            return chain([device.concatenate(list(islice(made, PARTS)))], made)
+            rows = gathered(context, made)
+            return chain(list(islice(rows, _AT_ONCE)), rows)
 
         with (
             closing(gathered(context, frames)) as chunks,

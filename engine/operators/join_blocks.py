@@ -23,6 +23,7 @@ from bamquery.engine.operators.join_pairs import (
     columns_of_nulls,
     truth_column,
 )
+from bamquery.engine.operators.portions import CopiedRows, fitting
 from bamquery.engine.parallel import ordered_map
 from bamquery.engine.spill import SpillFile
 from bamquery.plan.nodes import JoinKind
@@ -90,7 +91,7 @@ class BlockJoin(Generic[Frame]):
             yield from self._noted()
 
     def _pairs(self, block: list[Frame], memory: Reservation, nothing: Frame) -> Generator[Frame, None, None]:
-        device, kind = self._device, self._kind
+        device, kind, portion = self._device, self._kind, self._context.texts.piece
         no_pairs = kind != "mark" and self._condition.is_never_true
         before = memory.held
         held = held_rows(self._context, block, self._condition, memory, no_pairs=no_pairs)
@@ -106,12 +107,19 @@ class BlockJoin(Generic[Frame]):
             wants_undecided=kind == "mark",
         )
 
+        copies = CopiedRows(device, held.frame) if self._gives_pairs else None
+
         def answers(start: int, frame: Frame) -> Iterator[Frame]:
+            probed = None if copies is None else CopiedRows(device, frame)
             for pairs in finder.pairs(frame):
                 self._note(start, pairs)
-                if self._gives_pairs:
-                    found[pairs.found] = True
-                    sides = [device.take(frame, pairs.positions), device.take(held.frame, pairs.found)]
+                if probed is None or copies is None:
+                    continue
+                found[pairs.found] = True
+                for some in fitting([(probed, pairs.positions), (copies, pairs.found)], portion):
+                    self._context.check_cancelled()
+                    sides = [device.take(frame, pairs.positions[some])]
+                    sides.append(device.take(held.frame, pairs.found[some]))
                     yield device.join_columns(sides)
 
         def begun(item: tuple[int, Frame]) -> Iterator[Frame]:
@@ -123,7 +131,7 @@ class BlockJoin(Generic[Frame]):
                 yield from filter(device.row_count, answer)
         if kind in ("right", "full"):
             lone = device.take(held.frame, np.flatnonzero(~found))
-            for frame in filter(device.row_count, sliced(device, lone)):
+            for frame in filter(device.row_count, sliced(device, lone, portion)):
                 yield device.join_columns([columns_of_nulls(device, nothing, device.row_count(frame)), frame])
 
     def _note(self, start: int, pairs: Pairs) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame, JoinTable
+from bamquery.engine.operators.portions import CopiedRows, fitting
 from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
@@ -132,7 +133,7 @@ class PairFinder(Generic[Frame]):
         residual = condition.residual
         self._condition = None if residual is None else PairCondition.of(residual, probe_columns)
         of_build = () if self._condition is None else self._condition.of_build
-        self._read = context.device.select(build, of_build)
+        self._read = CopiedRows(context.device, context.device.select(build, of_build))
 
     def pairs(self, frame: Frame) -> Iterator[Pairs]:
         """All pairs of the frame's rows, in portions; every row is in one portion, also without a pair.
@@ -143,31 +144,50 @@ class PairFinder(Generic[Frame]):
         device = self._context.device
         keys = device.evaluate(self._keys, frame) if self._keys else frame
         start = 0
+        probed: CopiedRows[Frame] | None = None
         for stop, positions, found in self._table.matches(keys):
             self._context.check_cancelled()
             all_pairs = Pairs(start, stop, positions, found, self._nothing_undecided())
             condition = self._condition if len(positions) else None
-            yield all_pairs if condition is None else self._checked(frame, all_pairs, condition)
+            if condition is None:
+                yield all_pairs
+            else:
+                probed = probed or CopiedRows(device, device.select(frame, condition.of_probe))
+                yield self._checked(probed, all_pairs, condition)
             start = stop
 
     def _nothing_undecided(self) -> Positions | None:
         return np.zeros(0, np.int64) if self._wants_undecided else None
 
-    def _checked(self, frame: Frame, pairs: Pairs, condition: PairCondition) -> Pairs:
+    def _checked(self, probed: CopiedRows[Frame], pairs: Pairs, condition: PairCondition) -> Pairs:
         """The pairs that fulfil the condition, and if wanted the rows for which it is null."""
+        sides = ((probed, pairs.positions), (self._read, pairs.found))
+        kept: list[Positions] = []
+        unknown: list[Positions] = []
+        for some in fitting(sides, self._context.texts.piece):
+            self._context.check_cancelled()
+            true, null = self._true_and_null(probed, pairs, some, condition)
+            kept.append(true + some.start)
+            unknown.append(null + some.start)
+        chosen = np.concatenate(kept)
+        undecided = np.unique(pairs.positions[np.concatenate(unknown)]) if self._wants_undecided else None
+        return Pairs(pairs.start, pairs.stop, pairs.positions[chosen], pairs.found[chosen], undecided)
+
+    def _true_and_null(
+        self, probed: CopiedRows[Frame], pairs: Pairs, some: slice, condition: PairCondition
+    ) -> tuple[Positions, Positions]:
+        """Places of some pairs for which the condition is true, and if that is wanted of those where null."""
         device = self._context.device
         sides: list[Frame] = []
         if condition.of_probe or not condition.of_build:
-            sides.append(device.take(device.select(frame, condition.of_probe), pairs.positions))
+            sides.append(device.take(probed.frame, pairs.positions[some]))
         if condition.of_build:
-            sides.append(device.take(self._read, pairs.found))
+            sides.append(device.take(self._read.frame, pairs.found[some]))
         rows = device.join_columns(sides)
-        kept = device.matching(condition.expression, rows)
-        undecided = None
-        if self._wants_undecided:
-            unknown = device.matching(Call("is_null", (condition.expression,), pa.bool_()), rows)
-            undecided = np.unique(pairs.positions[unknown])
-        return Pairs(pairs.start, pairs.stop, pairs.positions[kept], pairs.found[kept], undecided)
+        true = device.matching(condition.expression, rows)
+        if not self._wants_undecided:
+            return true, true[:0]
+        return true, device.matching(Call("is_null", (condition.expression,), pa.bool_()), rows)
 
 
 def columns_of_nulls(device: Device[Frame], like: Frame, rows: int) -> Frame:

@@ -28,6 +28,7 @@ from bamquery.engine.operators.join_pairs import (
     kept_rows,
     truth_column,
 )
+from bamquery.engine.operators.portions import CopiedRows, fitting
 from bamquery.engine.operators.row_marks import RowMarks
 from bamquery.plan.nodes import JoinKind
 
@@ -51,6 +52,9 @@ class JoinedRows(Generic[Frame]):
         self._marks = RowMarks(context, held.frame, condition) if condition.compared else None
         self._joins = self._on_device(probe_columns)
         self._gives_lone = kind in ("right", "full")
+        gives_pairs = self._joins is None and kind not in ("semi", "anti", "mark")
+        self._copies = CopiedRows(context.device, held.frame) if gives_pairs else None
+        self._portion = context.texts.piece
         self._matched = np.zeros(held.rows if self._gives_lone and self._joins is None else 0, np.bool_)
         self._finder = PairFinder(
             context,
@@ -78,13 +82,14 @@ class JoinedRows(Generic[Frame]):
                 self._check()
                 yield rows
             return
+        probed = None if self._copies is None else CopiedRows(self._device, frame)
         for pairs in self._finder.pairs(frame):
-            if self._kind in ("semi", "anti"):
-                yield self._chosen(frame, pairs)
+            if probed is not None:
+                yield from self._paired(probed, pairs)
             elif self._kind == "mark":
                 yield self._marked(frame, pairs)
             else:
-                yield self._paired(frame, pairs)
+                yield self._chosen(frame, pairs)
 
     def _on_device(self, probe_columns: int) -> JoiningRows | None:
         """The join as the device does it by itself, if it can."""
@@ -104,14 +109,16 @@ class JoinedRows(Generic[Frame]):
             lone = self._joins.lone()
         else:
             lone = device.take(self._held.frame, np.flatnonzero(~self._matched))
-        for frame in sliced(device, lone):
+        for frame in sliced(device, lone, self._portion):
             rows = device.row_count(frame)
             if rows:
                 yield device.join_columns([columns_of_nulls(device, nothing, rows), frame])
 
-    def _paired(self, frame: Frame, pairs: Pairs) -> Frame:
-        device, held = self._device, self._held.frame
+    def _paired(self, probed: CopiedRows[Frame], pairs: Pairs) -> Iterator[Frame]:
+        """The pairs' rows side by side, and rows without a partner beside nulls, where these are wanted."""
+        assert self._copies is not None
         positions, found = pairs.positions, pairs.found
+        take = self._device.take
         if self._gives_lone:
             self._matched[found] = True
         if self._kind == "single" and (np.diff(positions) == 0).any():
@@ -123,8 +130,11 @@ class JoinedRows(Generic[Frame]):
                 found = np.concatenate([found, np.full(len(lone), -1, np.int64)])
                 order = np.argsort(positions, kind="stable")
                 positions, found = positions[order], found[order]
-                return device.join_columns([device.take(frame, positions), device.take_or_null(held, found)])
-        return device.join_columns([device.take(frame, positions), device.take(held, found)])
+                take = self._device.take_or_null
+        for some in fitting([(probed, positions), (self._copies, found)], self._portion):
+            self._check()
+            sides = [self._device.take(probed.frame, positions[some]), take(self._copies.frame, found[some])]
+            yield self._device.join_columns(sides)
 
     def _chosen(self, frame: Frame, pairs: Pairs) -> Frame:
         rows = kept_rows(pairs.start, pairs.stop, pairs.positions, negate=self._kind == "anti")

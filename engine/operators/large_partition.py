@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -11,7 +11,7 @@ from typing import Final, Generic
 
 import numpy as np
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame, RestOfPartition
 from bamquery.engine.memory import Reservation
@@ -19,8 +19,10 @@ from bamquery.engine.operators.following_rows import Following, FollowingRows, S
 from bamquery.engine.operators.framing import drained
 from bamquery.engine.operators.near_rows import NearRows
 from bamquery.engine.operators.partition_blocks import Block, BlockCutter
+from bamquery.engine.operators.portions import CopiedRows, fitting
 from bamquery.engine.operators.window_methods import Method, names_of
 from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.text_bounds import text_bounds
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.nodes import Field, Window
 
@@ -53,24 +55,52 @@ class Portion(Generic[Frame]):
     runs: Sequence[Run[Frame]]
     constants: Sequence[tuple[int, Frame]]
 
-    def computed(self, device: Device[Frame]) -> Frame:
-        """The rows with the calls' values, in the calls' order.
+    def computed(self, device: Device[Frame]) -> Iterator[Frame]:
+        """The rows with the calls' values, in the calls' order, by as many as the calls give at once.
 
         Raises:
-            ExecutionError: as for `Device.window`.
+            ExecutionError: as for `Device.window_portions`.
         """
-        frames = [self.frame]
-        calls: list[int] = []
-        for run in self.runs:
-            values = device.window(run.window, run.rows, run.rest)
-            frames.append(device.slice(values, run.first, self.count))
-            calls += run.calls
-        for call, row in self.constants:
-            check_cancelled()
-            frames.append(device.take(row, np.zeros(self.count, np.int64)))
-            calls.append(call)
+        calls = [call for run in self.runs for call in run.calls] + [call for call, _ in self.constants]
         places = np.argsort(calls) + self.columns
-        return device.select(device.join_columns(frames), [*range(self.columns), *places.tolist()])
+        values = [
+            _Ahead(device, device.window_portions(run.window, run.rows, run.rest, run.first, self.count))
+            for run in self.runs
+        ]
+        done = 0
+        while done < self.count:
+            check_cancelled()
+            count = min([self.count - done, *(one.ready() for one in values)])
+            own = [(CopiedRows(device, row), np.zeros(count, np.int64)) for _, row in self.constants]
+            if own:
+                count = next(fitting(own, text_bounds().piece)).stop
+            frames = [device.slice(self.frame, done, count), *(one.taken(count) for one in values)]
+            frames += [device.take(row, np.zeros(count, np.int64)) for _, row in self.constants]
+            yield device.select(device.join_columns(frames), [*range(self.columns), *places.tolist()])
+            done += count
+
+
+class _Ahead(Generic[Frame]):
+    """Values that come by portions, of which others want fewer rows at once."""
+
+    def __init__(self, device: Device[Frame], portions: Iterator[Frame]) -> None:
+        self._device = device
+        self._portions = portions
+        self._portion: Frame | None = None
+        self._done = 0
+
+    def ready(self) -> int:
+        """Rows whose values are there; some are."""
+        while self._portion is None or self._done == self._device.row_count(self._portion):
+            self._portion = None  # before the next one is made
+            self._portion, self._done = next(self._portions), 0
+        return self._device.row_count(self._portion) - self._done
+
+    def taken(self, count: int) -> Frame:
+        """The next ones."""
+        assert self._portion is not None
+        self._done += count
+        return self._device.slice(self._portion, self._done - count, count)
 
 
 @dataclass(slots=True)

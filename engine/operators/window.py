@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from typing import Generic
+from itertools import chain, islice
+from typing import Final, Generic
 
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device, Frame
@@ -22,6 +23,8 @@ from bamquery.plan import nodes
 from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
 from bamquery.plan.windows import WindowCall
 
+_AT_ONCE: Final = 2
+"""Portions of a piece's answer that a thread makes ahead; where texts are large, there are more."""
 _STATE_BYTES = 64
 """What a call holds of each row at most while it is computed: states, positions, the frame."""
 
@@ -54,13 +57,11 @@ class Window(Operator[Frame], Generic[Frame]):
         """The rows, partition by partition."""
         device = context.device
 
-        def compute(piece: Frame | Portion[Frame] | None) -> Frame | None:
+        def compute(piece: Frame | Portion[Frame] | None) -> Iterator[Frame]:
             if piece is None:
-                return None
-            if isinstance(piece, Portion):
-                return piece.computed(device)
-            values = device.window(self._window, piece)
-            return device.join_columns([piece, values])
+                return iter(())
+            made = piece.computed(device) if isinstance(piece, Portion) else self._computed(device, piece)
+            return chain(list(islice(made, _AT_ONCE)), made)
 
         busy: deque[int] = deque()  # bytes of pieces that are computed, or whose answers wait
         with (
@@ -69,12 +70,22 @@ class Window(Operator[Frame], Generic[Frame]):
             closing(self._gathered(context, frames, memory, busy)) as partitions,
             closing(ordered_map(context, compute, partitions)) as computed,
         ):
-            for frame in computed:
+            for answer in computed:
                 self.profile.details["peak_memory"] = memory.peak
-                if frame is not None:
+                for frame in answer:
                     yield from sliced(device, frame)
-                del frame  # nobody has it while more rows are gathered
+                    del frame  # nobody has it while more rows are gathered
+                del answer
                 busy.popleft()
+
+    def _computed(self, device: Device[Frame], piece: Frame) -> Iterator[Frame]:
+        """Rows of whole partitions with their values, by as many as the calls give at once."""
+        done = 0
+        for values in device.window_portions(self._window, piece):
+            count = device.row_count(values)
+            yield device.join_columns([device.slice(piece, done, count), values])
+            del values
+            done += count
 
     def _gathered(
         self,

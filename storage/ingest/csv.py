@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +18,11 @@ from bamquery.errors import IngestError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.csv_blocks import Block, TextFile, find_bad_text, read_blocks, whole_records
 from bamquery.storage.ingest.csv_dialect import Dialect, sniff
+from bamquery.storage.ingest.csv_header import is_header
 from bamquery.storage.ingest.csv_parse import Misfit, parse
-from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading, interpret, reading_for
-from bamquery.storage.ingest.csv_types import infer
+from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading, reading_for
+from bamquery.storage.ingest.csv_types import DateReadings, infer, infer_head
+from bamquery.storage.ingest.date_formats import DateFormat
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.ingest.source import Chunk
@@ -58,6 +61,7 @@ class CsvPart:
         *,
         delimiter: str | None = None,
         options: FileOptions = NO_OPTIONS,
+        found: tuple[DateFormat, ...] = (),
         on_bytes: Callable[[int], None] = lambda position: None,
     ) -> None:
         """Look through the file.
@@ -67,6 +71,7 @@ class CsvPart:
             name: for messages.
             delimiter: if it is known; otherwise comma, tab, semicolon or bar, whichever fits best.
             options: what else is known of it; its delimiter comes before `delimiter`.
+            found: the `date_formats` of the files before it.
             on_bytes: told how many bytes of it were looked through, again and again.
 
         Raises:
@@ -81,7 +86,7 @@ class CsvPart:
         self.bytes = status.st_size
         if options.delimiter is None:
             options = replace(options, delimiter=delimiter)
-        known = _look_through(path, status, options, on_bytes)
+        known = _look_through(path, status, options, found, on_bytes)
         self.rows = known.rows
         self._dialect = known.dialect
         self._readings = list(known.readings)
@@ -96,6 +101,16 @@ class CsvPart:
         self.schema: pa.Schema = pa.schema(
             [pa.field(name, r.type) for name, r in zip(known.dialect.names, self._readings, strict=False)]
         )
+
+    @property
+    def date_formats(self) -> tuple[DateFormat, ...]:
+        """How its dates and timestamps are written, where that is not ISO 8601."""
+        return tuple(one.format for one in self._readings if one.format and one.has_free_format)
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it is written."""
+        return self._dialect
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """See `Part.read`; a column that is wanted as a string is the text itself, whatever its reading."""
@@ -113,8 +128,8 @@ class CsvPart:
                 raise find_bad_text(block, self.path) or self._changed(place) from misfit
             arrays = {str(i): batch.column(str(i)) for i in columns}
             for i, reading in readings.items():
-                if reading.pattern:
-                    interpreted = interpret(arrays[str(i)], reading)
+                if reading.format is not None:
+                    interpreted = reading.format.read(arrays[str(i)])
                     if interpreted is None:
                         raise self._changed(place)
                     arrays[str(i)] = interpreted
@@ -142,7 +157,11 @@ def _declared(options: FileOptions, names: Sequence[str], path: Path) -> Iterato
 
 
 def _look_through(
-    path: Path, status: os.stat_result, options: FileOptions, on_bytes: Callable[[int], None]
+    path: Path,
+    status: os.stat_result,
+    options: FileOptions,
+    found: tuple[DateFormat, ...],
+    on_bytes: Callable[[int], None],
 ) -> _Known:
     key = (
         os.fspath(path.absolute()),
@@ -151,14 +170,17 @@ def _look_through(
         status.st_size,
         status.st_mtime_ns,
         replace(options, declared=(), all_text=False),
+        found,
     )
     with _known_files_lock:
         if key in _known_files:
             _known_files.move_to_end(key)
             return _known_files[key]
     settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
-    dialect, head = _sniff(path, options)
-    inferred = infer(path, dialect, head, on_bytes)
+    given = (options.date_format, options.timestamp_format)
+    dates = DateReadings(tuple(format_ for format_ in given if format_), found)
+    dialect, head = _sniff(path, options, dates)
+    inferred = infer(path, dialect, head, dates, on_bytes)
     known = _Known(dialect, inferred.readings, inferred.rows)
     if settled:
         with _known_files_lock:
@@ -168,39 +190,77 @@ def _look_through(
     return known
 
 
-def _sniff(path: Path, options: FileOptions) -> tuple[Dialect, Block]:
+def _sniff(path: Path, options: FileOptions, dates: DateReadings) -> tuple[Dialect, Block]:
     """The dialect, and the first records behind the header."""
     size = _HEAD_BYTES
     while True:
         with TextFile(path) as file:
             head = file.read(size)
-        is_all = len(head) < size
-        skipped = _skipped(head, options.skip, path, is_all=is_all)
-        dialect = sniff(
-            head[skipped:], path, is_all=is_all, delimiter=options.delimiter, header=options.header
-        )
-        if dialect is not None:
-            if len(options.names) > len(dialect.names):
-                raise IngestError(f"has {len(dialect.names)} columns, not {len(options.names)}", path)
-            names = (*options.names, *dialect.names[len(options.names) :])
-            _require_different(names, path)
-            dialect = replace(
-                dialect,
-                start=dialect.start + skipped,
-                first_line=dialect.first_line + options.skip,
-                nulls=options.nulls,
-                names=names,
-                unnamed=min(dialect.unnamed, len(dialect.names) - len(options.names)),
-            )
-            data = whole_records(head[dialect.start :], dialect, is_all=is_all)
-            lines = data.count(dialect.newline)
-            return dialect, Block(data, dialect.first_line, dialect.first_line + lines - 1, 0)
+        found = _sniff_head(head, path, options, dates, is_all=len(head) < size)
+        if found is not None:
+            return found
         if size >= _LONGEST_HEAD:
             raise IngestError(
                 f"line 1: does not end within {_LONGEST_HEAD >> 20} MiB; is it CSV, is each quote closed?",
                 path,
             )
         size *= 16
+
+
+def _sniff_head(
+    head: bytes, path: Path, options: FileOptions, dates: DateReadings, *, is_all: bool
+) -> tuple[Dialect, Block] | None:
+    """As above, by the first bytes; None where these are too few."""
+    skipped = _skipped(head, options.skip, path, is_all=is_all)
+    sniffed = partial(
+        sniff, head[skipped:], path, is_all=is_all, delimiter=options.delimiter, nulls=options.nulls
+    )
+
+    def completed(dialect: Dialect) -> tuple[Dialect, Block]:
+        dialect = replace(
+            dialect,
+            start=dialect.start + skipped,
+            first_line=dialect.first_line + options.skip,
+        )
+        data = whole_records(head[dialect.start :], dialect, is_all=is_all)
+        lines = data.count(dialect.newline)
+        return dialect, Block(data, dialect.first_line, dialect.first_line + lines - 1, 0)
+
+    found = sniffed(header=options.header is not False)
+    if found is None:
+        return None
+    dialect, block = completed(found)
+    if options.header is None:
+        if not block.data.strip(b"\r\n") and not is_all:
+            return None
+        if not _has_header(
+            head[skipped:], found, block, partial(infer_head, path=path, dates=dates), sniffed
+        ):
+            found = sniffed(header=False)
+            assert found is not None, "it ends its first record with a header, and without one"
+            dialect, block = completed(found)
+    if len(options.names) > len(dialect.names):
+        raise IngestError(f"has {len(dialect.names)} columns, not {len(options.names)}", path)
+    names = (*options.names, *dialect.names[len(options.names) :])
+    _require_different(names, path)
+    unnamed = min(dialect.unnamed, len(dialect.names) - len(options.names))
+    return replace(dialect, names=names, unnamed=unnamed), block
+
+
+def _has_header(
+    head: bytes,
+    dialect: Dialect,
+    behind: Block,
+    inferred: Callable[[Block, Dialect], tuple[Reading, ...]],
+    sniffed: Callable[..., Dialect | None],
+) -> bool:
+    """Whether the first record of `head`, which `dialect` takes for the header, is one."""
+    if behind.data.strip(b"\r\n"):
+        return is_header(dialect.first, inferred(behind, dialect), dialect.nulls, alone=False)
+    plain = sniffed(header=False)
+    assert plain is not None, "it was read with a header"
+    record = Block(head[plain.start : dialect.start], 1, 1, 0)
+    return is_header(dialect.first, inferred(record, plain), dialect.nulls, alone=True)
 
 
 def _require_different(names: Sequence[str], path: Path) -> None:

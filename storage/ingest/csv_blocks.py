@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import re
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.csv_dialect import Dialect
+from bamquery.storage.ingest.csv_records import read_records
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.formats import compression_of, read_start
 
@@ -139,21 +139,25 @@ def find_bad_record(block: Block, dialect: Dialect, path: Path) -> IngestError |
     """The first record of a block without the right number of fields, as an error; None if all have it."""
     expected = len(dialect.names)
     text = io.StringIO(block.data.decode("utf-8", "surrogateescape"), newline="")
-    reader = csv.reader(text, delimiter=dialect.delimiter)
+    read = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        for line in text:
+            read += 1
+            yield line
+
     before = 0
-    try:
-        for record in reader:
-            if record and len(record) != expected:
-                line = block.first_line + before
-                shown = dialect.delimiter.join(record).encode("utf-8", "replace").decode()[:_SHOWN_CHARACTERS]
-                return IngestError(
-                    f"line {line}: has {len(record)} field{'s' * (len(record) != 1)} where the others have "
-                    f"{expected}: {shown}",
-                    path,
-                )
-            before = reader.line_num
-    except csv.Error as error:
-        return IngestError(f"line {block.first_line + before}: {error}", path)
+    for record in read_records(lines(), dialect.delimiter):
+        if record and len(record) != expected:
+            line = block.first_line + before
+            shown = dialect.delimiter.join(record).encode("utf-8", "replace").decode()[:_SHOWN_CHARACTERS]
+            return IngestError(
+                f"line {line}: has {len(record)} field{'s' * (len(record) != 1)} where the others have "
+                f"{expected}: {shown}",
+                path,
+            )
+        before = read
     return None
 
 

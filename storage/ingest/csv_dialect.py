@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import csv
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -13,11 +12,11 @@ from typing import Final
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.column_names import names_in_file
+from bamquery.storage.ingest.csv_records import read_records
 
 _DELIMITERS: Final = (",", "\t", ";", "|")
 _SAMPLE_RECORDS: Final = 200
 _LINE: Final = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
-_VALUE: Final = re.compile(r"\s*([-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d{1,2}-\d{1,2}([ T].*)?)\s*")
 _OTHER_ENCODINGS: Final = {
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
@@ -39,7 +38,11 @@ class Dialect:
     """Offset of the first byte behind byte order mark, comments and header."""
     first_line: int
     """Number of the line there, from 1."""
-    nulls: tuple[str, ...] = ("",)
+    first: tuple[str, ...]
+    """The fields of the first record."""
+    has_header: bool
+    """Whether that is the header."""
+    nulls: tuple[str, ...]
     """Texts that are null."""
 
 
@@ -49,22 +52,23 @@ def sniff(
     *,
     is_all: bool,
     delimiter: str | None = None,
-    header: bool | None = None,
+    header: bool = True,
+    nulls: tuple[str, ...] = ("",),
 ) -> Dialect | None:
     """The dialect of a file that starts with `head`; None where that is too little to end the first record.
 
     The delimiter is the one that gives most records the same number of fields, of which there are more than
-    one. The first record is the header unless one of its fields is a number or a date. Fields that records
-    have beyond the header are given names, as is a field that the header leaves empty; of equal names all
-    but the first get numbers. Lines at the start that begin with # are comments unless they have as many
-    fields as the lines behind them.
+    one. Fields that records have beyond the header are given names, as is a field that the header leaves
+    empty; of equal names all but the first get numbers. Lines at the start that begin with # are comments
+    unless they have as many fields as the lines behind them.
 
     Args:
         head: the first bytes of the file.
         path: for messages.
         is_all: `head` is the whole file.
         delimiter: if it is known.
-        header: whether the first record is one, if that is known.
+        header: whether the first record is one.
+        nulls: texts that are null.
 
     Raises:
         IngestError: the file is not UTF-8 text, or has nothing but blank lines.
@@ -92,24 +96,24 @@ def sniff(
     if first is None or (consumed.ended and not is_all):
         return None
     header_bytes, header_lines = consumed.bytes, consumed.lines
-    is_header = header
-    if is_header is None:
-        is_header = any(cell.strip() for cell in first) and not any(_VALUE.fullmatch(cell) for cell in first)
-    rows = [] if is_header else [first]
+    rows = [] if header else [first]
     rows += [record for record, _ in zip(records, range(_SAMPLE_RECORDS), strict=False)]
     if len(rows) > 1 and not is_all:
         rows.pop()  # an open quote at the sample's end would make one record of the rest
     fields = _usual_length(rows, len(first)) or len(first)
-    names = _header_names(first, fields, path) if is_header else [""] * fields
+    names = _header_names(first, fields, path) if header else [""] * fields
     width = len(str(len(names) - 1))
     filled = [name or f"column{i:0{width}}" for i, name in enumerate(names)]
     return Dialect(
         delimiter=found,
         newline=b"\r" if b"\n" not in head and b"\r" in head else b"\n",
         names=tuple(names_in_file(filled)),
-        unnamed=next((i for i, name in enumerate(reversed(names)) if name), 0) if is_header else 0,
-        start=start + header_bytes if is_header else start,
-        first_line=1 + len(comments) + (header_lines if is_header else 0),
+        unnamed=next((i for i, name in enumerate(reversed(names)) if name), 0) if header else 0,
+        start=start + header_bytes if header else start,
+        first_line=1 + len(comments) + (header_lines if header else 0),
+        first=tuple(first),
+        has_header=header,
+        nulls=nulls,
     )
 
 
@@ -177,7 +181,7 @@ def _usual_length(records: list[list[str]], preferred: int = 0) -> int:
 def _records(lines: Iterable[bytes], delimiter: str) -> Iterator[list[str]]:
     """Records that are not blank lines."""
     text = (line.decode("utf-8", "surrogateescape") for line in lines)
-    return (record for record in csv.reader(text, delimiter=delimiter) if record)
+    return (record for record in read_records(text, delimiter) if record)
 
 
 class _Counted:

@@ -13,12 +13,10 @@ from pyarrow import csv
 
 from bamquery.storage.ingest.csv_blocks import Block, find_bad_record
 from bamquery.storage.ingest.csv_dialect import Dialect
+from bamquery.storage.ingest.csv_readings import FALSE_WORDS, TRUE_WORDS
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.types import DataType
 
-# The words DuckDB takes for BOOLEAN; 1 and 0 stay numbers, and the Y and N of taxi files stay text.
-_TRUE: Final = ["true", "True", "TRUE", "t", "T", "yes", "Yes", "YES"]
-_FALSE: Final = ["false", "False", "FALSE", "f", "F", "no", "No", "NO"]
 _FEW_BYTES: Final = 1 << 18
 """Blocks for which threads cost more than they bring."""
 _FAILED_COLUMN: Final = re.compile(r"In CSV column #(\d+)")
@@ -62,8 +60,8 @@ def parse(
                 column_types={names[i]: type_ for i, type_ in types.items()},
                 null_values=list(dialect.nulls),
                 strings_can_be_null=True,
-                true_values=_TRUE,
-                false_values=_FALSE,
+                true_values=list(TRUE_WORDS),
+                false_values=list(FALSE_WORDS),
             ),
         )
     except pa.ArrowInvalid as error:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bamquery.storage.ingest import date_formats
+from bamquery.storage.ingest.date_formats import DateFormat
 from bamquery.storage.types import DataType
 
 Array: TypeAlias = "pa.Array[Any]"
 """Short for annotations."""
+
+# The words DuckDB takes for BOOLEAN; 1 and 0 stay numbers, and the Y and N of taxi files stay text.
+TRUE_WORDS: Final = ("true", "True", "TRUE", "t", "T", "yes", "Yes", "YES")
+FALSE_WORDS: Final = ("false", "False", "FALSE", "f", "F", "no", "No", "NO")
 
 _ODD_NUMBER: Final = r"^\s*(\+|-?0[0-9xX])"
 _WHOLE_NUMBER: Final = r"^\s*-?[0-9]{1,38}\s*$"
@@ -28,35 +35,53 @@ class Reading:
     name: str
     parsed: DataType
     """What the CSV parser makes of it."""
-    pattern: str = ""
-    """If not empty, `parsed` is text, and this strptime pattern makes `type` of it."""
-    shape: str = ""
-    """A regular expression for that pattern, with the day of the month as group d."""
-    final: DataType | None = None
-    ambiguous_with: str = ""
-    """Name of the reading that understands some of the same text differently."""
+    format: DateFormat | None = None
+    """If there is one, `parsed` is text, and this makes `type` of it."""
+    is_iso: bool = False
+    """Whether it takes dates of ISO 8601 alone, which may be in any file."""
 
     @property
     def type(self) -> DataType:
         """What the column has in the end."""
-        return self.final or self.parsed
+        return self.format.type if self.format else self.parsed
+
+    def may_take(self, text: str) -> bool:
+        """Whether a value, by a look at its characters, may be read so; always, but for dates and times."""
+        if self.format is not None:
+            return self.format.fits(text)
+        if pa.types.is_time(self.parsed):
+            return re.match(r"\d\d:\d\d", text) is not None
+        if pa.types.is_date(self.parsed) or pa.types.is_timestamp(self.parsed):
+            return re.match(r"\d{4}-\d\d-\d\d", text) is not None
+        return True
+
+    def takes(self, text: str) -> bool:
+        """Whether a value can be read so."""
+        array: Array = pa.array([text], pa.large_string())
+        if self.format is not None:
+            return self.format.read(array) is not None
+        if pa.types.is_boolean(self.parsed):
+            return text in TRUE_WORDS or text in FALSE_WORDS
+        if pa.types.is_large_string(self.parsed):
+            return True
+        if pa.types.is_null(self.parsed) or has_odd_numbers(array):
+            return False
+        try:
+            pc.utf8_trim_whitespace(array).cast(self.parsed)
+        except pa.ArrowException:
+            return False
+        return True
+
+    @property
+    def has_free_format(self) -> bool:
+        """Whether it takes dates, with or without a time, of a format that all columns have in common."""
+        return self.format is not None and self.format.kind != "time" and not self.is_iso
 
 
-def _stamp(pattern: str, shape: str) -> Reading:
-    return Reading(pattern, pa.large_string(), pattern, shape, pa.timestamp("us"))
-
-
-def _date(pattern: str, shape: str, ambiguous_with: str = "") -> Reading:
-    return Reading(pattern, pa.large_string(), pattern, shape, pa.date32(), ambiguous_with)
-
-
-def _month_or_day_first(separator: str) -> tuple[Reading, Reading]:
-    """A column in which no value tells which of the two it is stays text: a guess might swap them."""
-    s = re.escape(separator)
-    month_first, day_first = f"%m{separator}%d{separator}%Y", f"%d{separator}%m{separator}%Y"
-    return (
-        _date(month_first, rf"^\d{{1,2}}{s}(?P<d>\d{{1,2}}){s}\d{{4}}$", day_first),
-        _date(day_first, rf"^(?P<d>\d{{1,2}}){s}\d{{1,2}}{s}\d{{4}}$", month_first),
+def of_formats(formats: Iterable[DateFormat], *, is_iso: bool = False) -> tuple[Reading, ...]:
+    """Readings of text by formats."""
+    return tuple(
+        Reading(one.name, pa.large_string(), one, is_iso or one.name == "%Y-%m-%d") for one in formats
     )
 
 
@@ -66,8 +91,8 @@ INTEGER: Final = Reading("integer", pa.int64())
 HUGE: Final = Reading("huge integer", pa.decimal128(38, 0))
 DOUBLE: Final = Reading("double", pa.float64())
 TIME: Final = Reading("time", pa.time64("us"))
-DATE: Final = Reading("date", pa.date32())
-STAMP: Final = Reading("timestamp", pa.timestamp("us"))
+DATE: Final = Reading("date", pa.date32(), is_iso=True)
+STAMP: Final = Reading("timestamp", pa.timestamp("us"), is_iso=True)
 TEXT: Final = Reading("text", pa.large_string())
 
 READINGS: Final[tuple[Reading, ...]] = (
@@ -79,23 +104,29 @@ READINGS: Final[tuple[Reading, ...]] = (
     TIME,
     DATE,
     STAMP,
-    Reading("timestamp to the nanosecond", pa.timestamp("ns")),
-    Reading("timestamp with zone", pa.timestamp("us", "UTC")),
-    Reading("timestamp with zone to the nanosecond", pa.timestamp("ns", "UTC")),
-    _date("%Y-%m-%d", r"^\d{4}-\d{1,2}-(?P<d>\d{1,2})$"),
-    _date("%Y/%m/%d", r"^\d{4}/\d{1,2}/(?P<d>\d{1,2})$"),
-    *_month_or_day_first("/"),
-    *_month_or_day_first("-"),
-    *_month_or_day_first("."),
-    _stamp(
-        "%m/%d/%Y %I:%M:%S %p", r"^\d{1,2}/(?P<d>\d{1,2})/\d{4} \d{1,2}:\d{2}:\d{2} [AaPp][Mm]$"
-    ),  # NYC Open Data's exports
-    _stamp("%Y/%m/%d %H:%M:%S", r"^\d{4}/\d{1,2}/(?P<d>\d{1,2}) \d{1,2}:\d{2}:\d{2}$"),
+    Reading("timestamp to the nanosecond", pa.timestamp("ns"), is_iso=True),
+    Reading("timestamp with zone", pa.timestamp("us", "UTC"), is_iso=True),
+    Reading("timestamp with zone to the nanosecond", pa.timestamp("ns", "UTC"), is_iso=True),
+    *of_formats([date_formats.TIME]),
+    *of_formats(date_formats.DATES),
+    *of_formats(date_formats.ISO_STAMPS, is_iso=True),
+    *of_formats(date_formats.STAMPS),
+    *of_formats(date_formats.ISO_INSTANTS, is_iso=True),
     TEXT,
 )
 """In order of preference; a column has the first that all its values allow."""
 
-BY_NAME: Final = {reading.name: reading for reading in READINGS}
+
+def readings_with(formats: Sequence[DateFormat]) -> tuple[Reading, ...]:
+    """The readings where formats of dates or timestamps are given: besides, of their kinds, only ISO 8601.
+
+    They come before numbers, which some take for dates: `20240131`.
+    """
+    kinds = {format_.kind for format_ in formats}
+    others = [r for r in READINGS if not (r.format and r.has_free_format and r.format.kind in kinds)]
+    numbers = others.index(INTEGER)
+    return (*others[:numbers], *of_formats(formats), *others[numbers:])
+
 
 FITS_ALSO: Final = frozenset({(INTEGER, HUGE), (INTEGER, DOUBLE), (HUGE, DOUBLE), (DATE, STAMP)})
 """Pairs (a, b) where all values that a allows, b allows too; besides (NOTHING, any) and (any, TEXT).
@@ -114,7 +145,9 @@ def reading_for(inferred: Reading, wanted: DataType) -> Reading:
         return inferred
     if inferred is INTEGER and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted)):
         return inferred
-    is_local = inferred in (DATE, STAMP) or bool(inferred.pattern)
+    is_local = inferred in (DATE, STAMP) or (
+        inferred.format and inferred.format.kind in ("date", "timestamp")
+    )
     if is_local and (pa.types.is_date(wanted) or pa.types.is_timestamp(wanted)):
         return inferred
     return TEXT
@@ -163,15 +196,3 @@ def has_overflown(values: Array, text: Array) -> bool:
     years = pc.utf8_slice_codeunits(text, 0, 4).cast(pa.int64())
     apart = pc.abs(pc.subtract(years, pc.call_function("year", [values])))
     return pc.any(pc.greater(apart, pa.scalar(1))).as_py() is True
-
-
-def interpret(text: Array, reading: Reading) -> Array | None:
-    """`text` by the reading's pattern, or None if some value does not follow it (30 February does not)."""
-    parts = pc.extract_regex(text, reading.shape)
-    parsed = pc.strptime(text, format=reading.pattern, unit="us", error_is_null=True)
-    if not parts.null_count == parsed.null_count == text.null_count:
-        return None
-    days = pc.struct_field(parts, "d").cast(pa.int64())
-    if not pc.all(pc.equal(days, pc.day(parsed)), min_count=0).as_py():
-        return None
-    return parsed.cast(reading.type)

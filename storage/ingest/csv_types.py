@@ -10,8 +10,8 @@ good, so passes are few, and almost always there is one; memory is that of a blo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,7 +24,6 @@ from bamquery.storage.ingest.csv_dialect import Dialect
 from bamquery.storage.ingest.csv_parse import Misfit, parse
 from bamquery.storage.ingest.csv_readings import (
     BOOLEAN,
-    BY_NAME,
     DATE,
     DOUBLE,
     FITS_ALSO,
@@ -38,6 +37,7 @@ from bamquery.storage.ingest.csv_readings import (
     Array,
     Reading,
 )
+from bamquery.storage.ingest.date_formats import DateFormat
 
 _ODD_START: Final = rb"(?:\+|-?0[0-9xX])"
 
@@ -46,10 +46,8 @@ _ODD_START: Final = rb"(?:\+|-?0[0-9xX])"
 class _Column:
     """What is known of one column so far."""
 
-    alive: list[Reading] = field(default_factory=lambda: list(READINGS))
+    alive: list[Reading]
     """Readings that no value has ruled out."""
-    rival_fits: bool = True
-    """Whether the reading that `alive[0]` is ambiguous with has fitted all values too."""
     exact: bool = True
     """Whether every whole number so far is a double."""
 
@@ -58,17 +56,29 @@ class _Column:
         """The one in use."""
         return self.alive[0]
 
+    def split(self, reading: Reading) -> tuple[list[Reading], list[Reading]]:
+        """Those before a reading that is not ruled out, and those from it on."""
+        place = self.alive.index(reading)
+        return self.alive[:place], self.alive[place:]
+
     def drop(self) -> bool:
         """Rule out the reading in use; False if values that fitted it may not fit the next."""
         old = self.alive.pop(0)
-        self.rival_fits = True
         if old is NOTHING or self.reading is TEXT:
             return True
         return (old, self.reading) in FITS_ALSO and (self.exact or self.reading is not DOUBLE)
 
-    def decision(self) -> Reading:
-        """What the column is, once all values were seen."""
-        return TEXT if self.reading.ambiguous_with and self.rival_fits else self.reading
+    def narrow(self, text: str) -> None:
+        """Rule out the readings that the first value, by its characters, does not allow."""
+        self.alive = [reading for reading in self.alive if reading.may_take(text)]
+
+    def keep_format(self, format_: Reading) -> bool:
+        """Take no other dates than those of a format; False if values so far may not be of it."""
+        if format_ in self.alive:
+            self.alive = self.alive[self.alive.index(format_) :]
+            return False
+        self.alive = [TEXT]
+        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +89,28 @@ class Inferred:
     rows: int
 
 
+@dataclass(frozen=True, slots=True)
+class DateReadings:
+    """What is known of how dates and timestamps are written.
+
+    Attributes:
+        given: the formats that somebody said.
+        found: the formats that files before this one have.
+    """
+
+    given: tuple[DateFormat, ...] = ()
+    found: tuple[DateFormat, ...] = ()
+
+
+NOTHING_KNOWN: Final = DateReadings()
+
+
 def infer(
-    path: Path, dialect: Dialect, head: Block, on_bytes: Callable[[int], None] = lambda position: None
+    path: Path,
+    dialect: Dialect,
+    head: Block,
+    dates: DateReadings = NOTHING_KNOWN,
+    on_bytes: Callable[[int], None] = lambda position: None,
 ) -> Inferred:
     """Read all of the file and decide every column's reading.
 
@@ -88,14 +118,13 @@ def infer(
         path: the file.
         dialect: how it is written.
         head: its first records, for a first guess.
+        dates: how dates are written, as far as that is known.
         on_bytes: told after each block how many bytes of the file were read in this pass.
 
     Raises:
         IngestError: a line cannot be parsed; names it.
     """
-    columns = _guess(head, dialect, path)
-    if head.data:
-        _fit(columns, head, dialect, path)  # what a few rows rule out costs little to find here
+    columns = _columns(head, dialect, path, dates)
     while True:
         rows = position = 0
         sound = True
@@ -105,19 +134,67 @@ def infer(
             sound = sound and block_sound
             position += block.source_bytes
             on_bytes(position)
+        sound = _settle_formats(columns, dates.found) and sound
         if sound:
-            return Inferred(tuple(column.decision() for column in columns), rows)
+            return Inferred(tuple(column.reading for column in columns), rows)
 
 
-def _guess(head: Block, dialect: Dialect, path: Path) -> list[_Column]:
-    """Columns without the readings that Arrow's guess for a few rows rules out already."""
-    columns = [_Column() for _ in dialect.names]
+def infer_head(
+    head: Block, dialect: Dialect, path: Path, dates: DateReadings = NOTHING_KNOWN
+) -> tuple[Reading, ...]:
+    """What the columns are by the first records alone.
+
+    Raises:
+        IngestError: a line cannot be parsed; names it.
+    """
+    return tuple(column.reading for column in _columns(head, dialect, path, dates))
+
+
+def _columns(head: Block, dialect: Dialect, path: Path, dates: DateReadings) -> list[_Column]:
+    """Columns without the readings that the first records rule out, which costs little to find there."""
+    readings = csv_readings.readings_with(dates.given) if dates.given else READINGS
+    columns = _guess(head, dialect, path, readings)
+    if head.data:
+        while not (_fit(columns, head, dialect, path)[1] and _settle_formats(columns, dates.found)):
+            pass
+    return columns
+
+
+def _settle_formats(columns: Sequence[_Column], found: Sequence[DateFormat]) -> bool:
+    """Give dates, and timestamps, the format that the first column with any has, as DuckDB does.
+
+    What may be a day or a month in one column is not guessed otherwise than in the one before, or in the
+    file before.
+
+    Returns:
+        Whether all values so far are of what their columns are now.
+    """
+    sound = True
+    for is_kind in (pa.types.is_date, pa.types.is_timestamp):
+        of_kind = [column for column in columns if is_kind(column.reading.type)]
+        known = [reading for reading in csv_readings.of_formats(found) if is_kind(reading.type)]
+        first = next(iter([*known, *(column.reading for column in of_kind)]), None)
+        for column in of_kind:
+            if first is not None and column.reading.has_free_format and column.reading != first:
+                sound &= column.keep_format(first)
+    return sound
+
+
+def _guess(head: Block, dialect: Dialect, path: Path, readings: Sequence[Reading]) -> list[_Column]:
+    """Columns without the readings that Arrow's guess for a few rows, and the first value, rule out."""
+    columns = [_Column(list(readings)) for _ in dialect.names]
     if not head.data:
         return columns
     batch = parse(head, dialect, path, list(range(len(columns))), {})
-    for column, array in zip(columns, batch.columns, strict=True):
+    texts = _Texts(head, dialect, path)
+    for i, (column, array) in enumerate(zip(columns, batch.columns, strict=True)):
         first = _first_possible(array.type)
-        column.alive = column.alive[column.alive.index(first) :]
+        before, behind = column.split(first)
+        if first is NOTHING:
+            continue
+        column.alive = [*(reading for reading in before if reading.format), *behind]
+        if first is TIME or len(column.alive) > len(behind):
+            column.narrow(texts.first(i))
     return columns
 
 
@@ -136,10 +213,40 @@ def _first_possible(guessed: pa.DataType) -> Reading:
     return TIME
 
 
+class _Texts:
+    """The columns of a block as text, made when the first of them is wanted."""
+
+    def __init__(self, block: Block, dialect: Dialect, path: Path) -> None:
+        self._of = (block, dialect, path)
+        self._batch: pa.RecordBatch | None = None
+
+    def column(self, i: int) -> Array:
+        """One of them.
+
+        Raises:
+            IngestError: the block is not UTF-8; names the line.
+        """
+        if self._batch is None:
+            block, dialect, path = self._of
+            places = range(len(dialect.names))
+            try:
+                self._batch = parse(block, dialect, path, list(places), dict.fromkeys(places, TEXT.parsed))
+            except Misfit as misfit:
+                raise find_bad_text(block, path) or misfit from misfit
+        return self._batch.column(i)
+
+    def first(self, i: int) -> str:
+        """Its first value; empty if there is none."""
+        column = self.column(i)
+        row = column.is_valid().index(pa.scalar(value=True)).as_py()
+        return "" if row < 0 else str(column[row].as_py())
+
+
 def _fit(columns: list[_Column], block: Block, dialect: Dialect, path: Path) -> tuple[int, bool]:
     """Drop readings until the block fits; its rows, and whether blocks before it fit as well."""
     sound = True
     odd = _may_have_odd_numbers(block.data, dialect)
+    texts = _Texts(block, dialect, path)
     while True:
         types = {i: column.reading.parsed for i, column in enumerate(columns)}
         try:
@@ -148,21 +255,20 @@ def _fit(columns: list[_Column], block: Block, dialect: Dialect, path: Path) -> 
             bad_text = pa.types.is_large_string(types[misfit.column]) and find_bad_text(block, path)
             if bad_text:
                 raise bad_text from misfit
-            sound &= columns[misfit.column].drop()
-            continue
-        misfits = [
-            column
-            for i, column in enumerate(columns)
-            if not _allows(column, batch.column(i), odd, partial(_text, block, dialect, path, i))
-        ]
-        if not misfits:
-            return batch.num_rows, sound
-        for column in misfits:
+            column = columns[misfit.column]
+            if column.reading is NOTHING:
+                column.narrow(texts.first(misfit.column))
             sound &= column.drop()
-
-
-def _text(block: Block, dialect: Dialect, path: Path, column: int) -> Array:
-    return parse(block, dialect, path, [column], {column: TEXT.parsed}).column(0)
+            continue
+        fits = True
+        for i, column in enumerate(columns):
+            while not _allows(column, batch.column(i), odd, partial(texts.column, i)):
+                sound &= column.drop()
+                if column.reading.parsed != types[i]:
+                    fits = False
+                    break
+        if fits:
+            return batch.num_rows, sound
 
 
 def _may_have_odd_numbers(data: bytes, dialect: Dialect) -> bool:
@@ -187,9 +293,4 @@ def _allows(column: _Column, values: Array, odd: bool, text: Callable[[], Array]
         return not csv_readings.may_hide_digits(values) or not csv_readings.hides_digits(text())
     if pa.types.is_timestamp(reading.parsed) and reading.parsed.unit == "ns":
         return not csv_readings.has_overflown(values, text())
-    if reading.pattern:
-        rival = BY_NAME.get(reading.ambiguous_with)
-        if rival and column.rival_fits:
-            column.rival_fits = csv_readings.interpret(values, rival) is not None
-        return csv_readings.interpret(values, reading) is not None
-    return True
+    return reading.format is None or reading.format.read(values) is not None

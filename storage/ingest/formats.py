@@ -58,6 +58,11 @@ def check_format(text: str) -> Format:
     raise IngestError(f'"{text}" is not a format; there are {", ".join(get_args(Format))}')
 
 
+def has_known_suffix(path: str) -> bool:
+    """Whether the end of a path, or glob, says which format the files have."""
+    return path.lower().endswith(tuple(_BY_SUFFIX))
+
+
 def detect_format(path: Path) -> Format:
     """The format of a file that exists.
 

@@ -13,6 +13,8 @@ from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.source import IngestSource
 
+_READ_AHEAD: Final = 16
+"""Part of a memory limit for batches that are read before they are wanted."""
 _NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -36,6 +38,7 @@ def ingest(
     *,
     cancelled: Callable[[], bool] = lambda: False,
     missing: Mapping[str, Any] = _NO_VALUES,
+    memory_limit: int | None = None,
 ) -> int:
     """Write all rows of `source` and return how many they were; the commit is the caller's.
 
@@ -49,6 +52,7 @@ def ingest(
         progress: where to show it; by default a bar if standard error is a terminal.
         cancelled: asked after each batch.
         missing: by name, values of columns that the source lacks.
+        memory_limit: bytes of which a small part may wait to be written.
 
     Raises:
         IngestError: the source cannot be read, or has a column or value that the table cannot take.
@@ -58,14 +62,15 @@ def ingest(
     """
     # Not before rows are loaded: a program that only asks would pay for it.
     from bamquery.storage.ingest.convert import convert_batch  # noqa: PLC0415
-    from bamquery.storage.ingest.read_ahead import ReadAhead  # noqa: PLC0415
+    from bamquery.storage.ingest.read_ahead import READ_AHEAD_BYTES, ReadAhead  # noqa: PLC0415
 
     names = _names_in_source(writer.schema, source)
     wanted = [name for name in names if name is not None]
     positions = [None if name is None else wanted.index(name) for name in names]
+    ahead = READ_AHEAD_BYTES if memory_limit is None else min(READ_AHEAD_BYTES, memory_limit // _READ_AHEAD)
     rows = 0
     show = (progress or Progress()).show(f"Loading {source.name}", source.total_rows, source.total_bytes)
-    with show as report, ReadAhead(source.batches(wanted)) as batches:
+    with show as report, ReadAhead(source.batches(wanted), ahead) as batches:
         for batch in batches:
             if cancelled():
                 raise CancelledError(f"loading {source.name} was cancelled after {rows} rows")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bamquery.errors import IngestError
+from bamquery.storage.ingest.date_formats import ISO_DATE, ISO_STAMPS, JSON_FORMATS, TYPES, DateFormat
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.json_arrow import infer_with_arrow, parse_with_arrow
 from bamquery.storage.ingest.json_blocks import JsonBlock, find_layout, read_json_blocks
@@ -27,10 +27,6 @@ from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
 from bamquery.storage.ingest.source import Chunk
 from bamquery.storage.types import DataType
 
-_DATE_SHAPE: Final = r"^\d{4}-\d{2}-\d{2}$"
-_STAMP_SHAPE: Final = r"^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?$"
-_DATE, _STAMP = pa.date32(), pa.timestamp("us")
-
 
 @dataclass(slots=True)
 class _Found:
@@ -38,19 +34,40 @@ class _Found:
 
     parsed: DataType = field(default_factory=pa.null)
     """What they are parsed as: null, a number, BOOLEAN, text or a nested type."""
-    readings: list[DataType] = field(default_factory=lambda: [_DATE, _STAMP])
-    """What a text may also be."""
+    formats: list[DateFormat] | None = None
+    """What a text may also be; None before there was one."""
 
     @property
     def type(self) -> DataType:
         """What the column is."""
-        return self.readings[0] if pa.types.is_large_string(self.parsed) and self.readings else self.parsed
+        is_text = pa.types.is_large_string(self.parsed)
+        return self.formats[0].type if is_text and self.formats else self.parsed
+
+    def keep_formats(self, texts: pa.Array[Any], guessed: Sequence[DateFormat]) -> None:
+        """Leave out formats that do not fit; `guessed` are those that may, before any text was seen."""
+        if self.formats is None:
+            row = texts.is_valid().index(pa.scalar(value=True)).as_py()
+            if row < 0:
+                return
+            first = str(texts[row].as_py())
+            self.formats = [format_ for format_ in guessed if format_.fits(first)]
+        self.formats = [format_ for format_ in self.formats if format_.read(texts) is not None]
 
 
-def _declared(kind: DataType) -> _Found:
+def _declared(kind: DataType, options: FileOptions) -> _Found:
     """Of a member whose type is said."""
-    readings: list[DataType] = [_DATE] if kind == _DATE else [_DATE, _STAMP] if kind == _STAMP else []
-    return _Found(natural_type(kind), readings)
+    if pa.types.is_date32(kind):
+        return _Found(natural_type(kind), [options.date_format or ISO_DATE])
+    if kind == TYPES["timestamp"]:
+        return _Found(natural_type(kind), [options.timestamp_format or ISO_STAMPS[0]])
+    return _Found(natural_type(kind), [])
+
+
+def _guessed(options: FileOptions) -> tuple[DateFormat, ...]:
+    """What a text may be whose type is not said; formats that are said are the only ones of their kind."""
+    given = [one for one in (options.date_format, options.timestamp_format) if one]
+    kinds = {one.kind for one in given}
+    return (*given, *(one for one in JSON_FORMATS if one.kind not in kinds))
 
 
 class JsonPart:
@@ -58,8 +75,8 @@ class JsonPart:
 
     Columns are the objects' members in the order in which they first come up, or those that the options
     declare; objects that lack one have null there, and a null in the place of an object is a row of nulls.
-    Numbers are BIGINT, HUGEINT or DOUBLE, texts that all are dates or timestamps are those. Declared columns
-    are of types that cast to what is declared: text, where it is what is written that decides.
+    Numbers are BIGINT, HUGEINT or DOUBLE, texts that all are dates or times of one format are those. Declared
+    columns are of types that cast to what is declared: text, where it is what is written that decides.
 
     Arrow's parser reads all that it reads right, and Python's the blocks that have anything else.
     """
@@ -79,7 +96,8 @@ class JsonPart:
         except OSError as error:
             raise unreadable(path, error) from error
         self._declared = dict(options.members)
-        self._found = {name: _declared(kind) for name, kind in options.members}
+        self._found = {name: _declared(kind, options) for name, kind in options.members}
+        self._guessed = _guessed(options)
         self._layout = find_layout(path, options.layout) if self.bytes else "lines"
         self.rows = sum(self._look_through(block) for block in self._blocks())
         if not self._found and any(b"{" in block.data for block in self._blocks()):
@@ -88,7 +106,7 @@ class JsonPart:
 
     def name_nothing(self) -> None:
         """Make a column `json`, as DuckDB does, of a file that has none: no rows, or nothing but nulls."""
-        self._found["json"] = _Found(pa.null() if self.rows else pa.large_string(), [])
+        self._found["json"] = _Found(pa.null() if self.rows else pa.large_string())
         self.schema = self._schema()
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
@@ -117,13 +135,12 @@ class JsonPart:
         texts = [
             name
             for name, member in self._found.items()
-            if pa.types.is_large_string(member.parsed) and member.readings
+            if pa.types.is_large_string(member.parsed) and member.formats != []
         ]
         if texts:
             as_text = pa.schema([pa.field(name, pa.large_string()) for name in texts])
             for name, array in zip(texts, self._built(block, as_text).arrays, strict=True):
-                readings = self._found[name].readings
-                readings[:] = [kind for kind in readings if _read_as(array, kind) is not None]
+                self._found[name].keep_formats(array, self._guessed)
         return rows
 
     def _try_declared(self, block: JsonBlock) -> int:
@@ -159,7 +176,8 @@ class JsonPart:
         member = self._found[name]
         if member.type == member.parsed:
             return array
-        read = _read_as(array, member.type)
+        assert member.formats, "a text that is no text has a format"
+        read = member.formats[0].read(array)
         if read is None:
             raise self._changed(block)
         return read
@@ -171,14 +189,3 @@ class JsonPart:
 def _rows_only(rows: int) -> pa.RecordBatch:
     nothing: pa.Array[Any] = pa.nulls(rows)
     return pa.RecordBatch.from_arrays([nothing], ["rows"]).select([])
-
-
-def _read_as(texts: pa.Array[Any], kind: DataType) -> pa.Array[Any] | None:
-    """The texts as dates or timestamps; None if one of them is none."""
-    shape = _DATE_SHAPE if kind == _DATE else _STAMP_SHAPE
-    if pc.all(pc.match_substring_regex(texts, shape), min_count=0).as_py() is False:
-        return None
-    try:
-        return pc.cast(texts, kind)
-    except pa.ArrowInvalid:
-        return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,6 +11,7 @@ from bamquery.errors import IngestError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.column_names import names_in_file, names_in_object
 from bamquery.storage.ingest.convert import convert_chunk
+from bamquery.storage.ingest.made_columns import MadePart
 from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, Part
 from bamquery.storage.ingest.unify import PartSchema, unify
 from bamquery.storage.types import normalize_type
@@ -27,6 +29,8 @@ class UnifiedSource:
         columns: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
         by_need: bool = False,
+        made: Sequence[str] = (),
+        hidden: Sequence[str] = (),
     ) -> None:
         """Unify the parts' schemas.
 
@@ -38,6 +42,8 @@ class UnifiedSource:
                 apart columns whose names differ by case only.
             by_need: whether columns of types that cannot be stored are refused only when they are read; in
                 the schema they have an `UnreadableType`.
+            made: see `IngestSource`; the parts have them last, and
+            hidden: behind them.
 
         Of columns with one name, the later ones that are kept get others, see `column_names`.
 
@@ -46,6 +52,8 @@ class UnifiedSource:
                 holds the values of two parts.
         """
         self.name = name
+        self.made = made
+        self.hidden = hidden
         self._parts = parts
         _require_known([*exclude, *(columns or ())], parts)
         kept = [_kept(part, columns, exclude) for part in parts]
@@ -73,28 +81,69 @@ class UnifiedSource:
                 name, reason = refused[folded]
                 self.schema = self.schema.insert(place, pa.field(name, UnreadableType(reason)))
                 self._mapping = [(*m[:place], None, *m[place:]) for m in self._mapping]
+        last = [*map(fold, (*made, *hidden))]
+        if len(parts) > 1 and last:
+            order = sorted(
+                range(len(self.schema)),
+                key=lambda i: last.index(name) if (name := fold(self.schema.names[i])) in last else -1,
+            )
+            self._arrange(order)
         self.bytes_read = 0
         if columns is not None:
             chosen = {fold(name) for name in self.schema.names}
             order = [_position(self.schema, column) for column in columns if fold(column) in chosen]
-            self.schema = pa.schema([self.schema.field(i) for i in order])
-            self._mapping = [tuple(mapping[i] for i in order) for mapping in self._mapping]
+            self._arrange(order)
         if not len(self.schema):
             raise IngestError(f"{name}: no column is left to load")
+
+    def _arrange(self, order: Sequence[int]) -> None:
+        self.schema = pa.schema([self.schema.field(i) for i in order])
+        self._mapping = [tuple(mapping[i] for i in order) for mapping in self._mapping]
 
     @property
     def total_rows(self) -> int | None:
         """See `IngestSource`."""
-        rows = [part.rows for part in self._parts]
-        return None if None in rows else sum(n for n in rows if n is not None)
+        return self.totals()[0]
 
     @property
     def total_bytes(self) -> int | None:
         """See `IngestSource`."""
-        sizes = [part.bytes for part in self._parts]
-        return None if None in sizes else sum(n for n in sizes if n is not None)
+        return self.totals()[1]
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def totals(self, files: Sequence[int] | None = None) -> tuple[int | None, int | None]:
+        """See `IngestSource`."""
+        parts = self._parts if files is None else [self._parts[number] for number in files]
+        return _sum(part.rows for part in parts), _sum(part.bytes for part in parts)
+
+    @property
+    def file_count(self) -> int:
+        """See `IngestSource`."""
+        return len(self._parts)
+
+    @property
+    def file_columns(self) -> Sequence[int]:
+        """See `IngestSource`."""
+        first = self._parts[0]
+        if not isinstance(first, MadePart):
+            return []  # all parts are made alike
+        return [place for place, own in enumerate(self._mapping[0]) if own in first.constants]
+
+    def file_values(self, columns: Sequence[int]) -> pa.RecordBatch:
+        """See `IngestSource`."""
+        wanted = pa.schema([self.schema.field(column) for column in columns])
+        values: list[list[Any]] = [[] for _ in columns]
+        for part, mapping in zip(self._parts, self._mapping, strict=True):
+            assert isinstance(part, MadePart)
+            for column, found in zip(columns, values, strict=True):
+                place = mapping[column]
+                assert place is not None
+                found.append(part.constants[place])
+        arrays = [pa.array(found, field.type) for found, field in zip(values, wanted, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+    def batches(
+        self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """See `IngestSource`."""
         chosen = range(len(self.schema)) if columns is None else [_position(self.schema, c) for c in columns]
         target = pa.schema([self.schema.field(i) for i in chosen])
@@ -102,11 +151,22 @@ class UnifiedSource:
             if isinstance(field.type, UnreadableType):
                 raise IngestError(f"{self.name}: {field.type.reason}")
         self.bytes_read = 0
-        for part, mapping in zip(self._parts, self._mapping, strict=True):
-            for chunk in _read(part, [mapping[i] for i in chosen], target):
+        for number in range(len(self._parts)) if files is None else files:
+            mapping = self._mapping[number]
+            for chunk in _read(self._parts[number], [mapping[i] for i in chosen], target):
                 self.bytes_read += chunk.bytes
                 for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
                     yield chunk.batch.slice(first, BATCH_ROWS)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Of all; None where one is not known."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
 
 
 def _read(part: Part, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:

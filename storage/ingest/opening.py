@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,16 +15,21 @@ from bamquery.errors import IngestError
 from bamquery.storage.file_access import FileAccess
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.ingest.formats import Format, check_compression, check_format, detect_format
-from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
+from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions, PathOptions
 from bamquery.storage.ingest.paths import EVERYTHING, expand
 from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.source import IngestSource, Part
 
 if TYPE_CHECKING:
     from bamquery.storage.ingest.csv import CsvPart
+    from bamquery.storage.ingest.date_formats import DateFormat
 
 _LARGE_CSV: Final = 64 << 20
 """Bytes from which on the look through a CSV file takes long enough to show how far it is."""
+
+
+def _go_on() -> None:
+    pass
 
 
 def open_source(
@@ -36,10 +42,12 @@ def open_source(
     options: FileOptions = NO_OPTIONS,
     by_need: bool = False,
     access: FileAccess = EVERYTHING,
+    check: Callable[[], None] = _go_on,
 ) -> IngestSource:
     """Open something that has rows.
 
-    Of most files only metadata is read; CSV files are looked through from end to end for their types.
+    Of most files only metadata is read; CSV files are looked through from end to end for their types. Where
+    `options` say that columns are not those of all files, or folders give columns, most files are not opened.
 
     Args:
         what: a path or pattern, a list of them (formats and schemas may differ: they are unified), a pyarrow
@@ -52,6 +60,7 @@ def open_source(
         options: what else is known of files.
         by_need: whether columns of types that cannot be stored are refused only when they are read.
         access: which files may be read.
+        check: called before each file that is looked for or opened; what it raises ends that.
 
     Raises:
         IngestError: it does not exist, is damaged, has columns that cannot be stored, or its files do not go
@@ -70,22 +79,42 @@ def open_source(
 
         part = open_object(what)
         return UnifiedSource(part.name, [part], columns=columns, exclude=exclude, by_need=by_need)
-    files = expand(what, access)
+    files = expand(what, access, check)
     if isinstance(what, (str, os.PathLike)):
         name = os.fspath(what)
     else:
         name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    parts = [_open_file(file, known_format, progress, options) for file in files]
+    opener = _Opener(known_format, progress, options)
+    paths = options.paths
+    partitions = []
+    if paths.partitioned is not False and any("=" in str(file) for file in files):
+        from bamquery.storage.ingest.partitions import partition_columns
+
+        partitions = partition_columns(files, paths)
+    if options.union_by_name or (options.union_by_name is None and not partitions) or len(files) == 1:
+        parts = []
+        for file in files:
+            check()
+            parts.append(opener(file))
+    else:
+        from bamquery.storage.ingest.fitted_part import open_alike
+
+        parts = open_alike(files, opener, check)
     if not any(len(part.schema) for part in parts):
         from bamquery.storage.ingest.json import JsonPart
 
         if isinstance(parts[0], JsonPart):
             parts[0].name_nothing()
-    if options.filename:
-        from bamquery.storage.ingest.named import NamedPart
+    made: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+    if partitions or paths != PathOptions():
+        from bamquery.storage.ingest.made_columns import made_parts
 
-        parts = [NamedPart(part) for part in parts]
-    return UnifiedSource(name, parts, columns=columns, exclude=exclude, by_need=by_need)
+        formats = {known_format or detect_format(file) for file in files}
+        parts, made, hidden = made_parts(parts, partitions, paths, formats)
+    return UnifiedSource(
+        name, parts, columns=columns, exclude=exclude, by_need=by_need, made=made, hidden=hidden
+    )
 
 
 def _is_paths(what: Any) -> bool:
@@ -94,7 +123,27 @@ def _is_paths(what: Any) -> bool:
     return isinstance(what, (list, tuple)) and all(isinstance(one, (str, os.PathLike)) for one in what)
 
 
-def _open_file(path: Path, format_: Format | None, progress: Progress | None, options: FileOptions) -> Part:
+class _Opener:
+    """Opens files one after another: what may be a day or a month in one of them is the same in the next."""
+
+    def __init__(self, format_: Format | None, progress: Progress | None, options: FileOptions) -> None:
+        self._opened = partial(_open_file, format_=format_, progress=progress, options=options)
+        self._dates: tuple[DateFormat, ...] = ()
+
+    def __call__(self, path: Path) -> Part:
+        part = self._opened(path, dates=self._dates)
+        self._dates = self._dates or getattr(part, "date_formats", ())
+        return part
+
+
+def _open_file(
+    path: Path,
+    *,
+    format_: Format | None,
+    progress: Progress | None,
+    options: FileOptions,
+    dates: tuple[DateFormat, ...],
+) -> Part:
     name = str(path)
     match format_ or detect_format(path):
         case "parquet":
@@ -111,12 +160,18 @@ def _open_file(path: Path, format_: Format | None, progress: Progress | None, op
             check_compression(path, options.compression)
             return JsonPart(path, name, options)
         case "csv":
-            return _open_csv(path, None, progress, options)
+            return _open_csv(path, None, progress, options, dates)
         case "tsv":
-            return _open_csv(path, "\t", progress, options)
+            return _open_csv(path, "\t", progress, options, dates)
 
 
-def _open_csv(path: Path, delimiter: str | None, progress: Progress | None, options: FileOptions) -> CsvPart:
+def _open_csv(
+    path: Path,
+    delimiter: str | None,
+    progress: Progress | None,
+    options: FileOptions,
+    dates: tuple[DateFormat, ...],
+) -> CsvPart:
     from bamquery.storage.ingest.csv import CsvPart
 
     try:
@@ -124,7 +179,10 @@ def _open_csv(path: Path, delimiter: str | None, progress: Progress | None, opti
     except OSError as error:
         raise unreadable(path, error) from error
     check_compression(path, options.compression)
+    # What was found out of a file does not depend on what paths give.
+    options = replace(options, paths=PathOptions(), union_by_name=None)
+    opened = partial(CsvPart, path, str(path), delimiter=delimiter, options=options, found=dates)
     if progress is None or size < _LARGE_CSV:
-        return CsvPart(path, str(path), delimiter=delimiter, options=options)
+        return opened()
     with progress.show(f"Looking through {path}", None, size) as report:
-        return CsvPart(path, str(path), delimiter=delimiter, options=options, on_bytes=partial(report, 0))
+        return opened(on_bytes=partial(report, 0))

@@ -76,7 +76,8 @@ class ParquetPart:
             )
             for batch in batches:
                 wanted = batch.select([self._place(batch, column) for column in columns])
-                yield Chunk(wanted, f"row group {group}", first_row, int(bytes_per_row * batch.num_rows))
+                size = int(bytes_per_row * batch.num_rows)
+                yield Chunk(wanted, f"row group {group}", first_row, size, group)
                 first_row += batch.num_rows
         except READ_ERRORS as error:
             raise self._explain(error, group, names) from error

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from bamquery.errors import IngestError
 from bamquery.naming import nearest
 from bamquery.storage.file_access import FileAccess
+from bamquery.storage.ingest.path_patterns import is_pattern, matching_paths
 
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
-_PATTERN = re.compile(r"[*?\[]")
 EVERYTHING: Final = FileAccess()
 _LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".zst", ".tsv", ".json", ".ndjson", ".arrow", ".feather"}
 
 
+def _go_on() -> None:
+    pass
+
+
 def expand(
-    what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], access: FileAccess = EVERYTHING
+    what: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    access: FileAccess = EVERYTHING,
+    check: Callable[[], None] = _go_on,
 ) -> list[Path]:
     """The files that `what` names: a path, a pattern (`*`, `?`, `[…]`, `**`), or a list of them in its order.
 
     Files that a pattern matches come in natural order, `trips_2.csv` before `trips_10.csv`. A `~` is the home
-    folder. A file whose name looks like a pattern is taken by its name.
+    folder. A file whose name looks like a pattern is taken by its name. `check` is called before each file
+    that is looked at; what it raises ends that.
 
     Raises:
         IngestError: nothing matches (names the nearest file), a folder (names the pattern to use), a URL.
         AccessError: a file that `access` does not let be read; known before anything is looked for.
     """
     if isinstance(what, (str, os.PathLike)):
-        return _expand_one(os.fspath(what), access)
-    files = [file for one in what for file in _expand_one(os.fspath(one), access)]
+        return _expand_one(os.fspath(what), access, check)
+    files = [file for one in what for file in _expand_one(os.fspath(one), access, check)]
     if not files:
         raise IngestError("the list of files is empty: name at least one")
     return files
@@ -51,7 +57,8 @@ def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
     return tuple((0, int(piece), piece) if piece.isdecimal() else (1, 0, piece) for piece in pieces)
 
 
-def _expand_one(text: str, access: FileAccess) -> list[Path]:
+def _expand_one(text: str, access: FileAccess, check: Callable[[], None]) -> list[Path]:
+    check()
     if not text:
         raise IngestError("the path is empty: name a file")
     if is_url(text):
@@ -66,12 +73,16 @@ def _expand_one(text: str, access: FileAccess) -> list[Path]:
                 "is a pipe or device, and files are read more than once: copy it to a file first", path
             )
         return [path]
-    if not _PATTERN.search(text):
+    if not is_pattern(text):
         hint = _nearest_hint(path) if access.lists(path.parent) else ""
         raise IngestError(f"no such file{hint}", path)
-    access.check_pattern(pattern, text, _PATTERN.search)
-    matches = (access.readable(Path(match), text) for match in glob.glob(str(pattern), recursive=True))
-    files = sorted((match for match in matches if not match.is_dir()), key=natural_key)
+    access.check_pattern(pattern, text, is_pattern)
+    files = []
+    for found in dict.fromkeys(matching_paths(pattern, check)):
+        match = access.readable(Path(found), text)
+        if not match.is_dir():
+            files.append(match)
+    files.sort(key=natural_key)
     if not files:
         raise IngestError(f"no file matches this pattern{_nearest_hint(path)}", path)
     return files
@@ -92,7 +103,7 @@ def _visible(folder: Path) -> Iterator[Path]:
 def _nearest_hint(path: Path) -> str:
     """The file that was most likely meant, or the folder that is missing."""
     folder = path.parent
-    if _PATTERN.search(str(folder)):
+    if is_pattern(str(folder)):
         return ""
     if not folder.is_dir():
         return f": there is no folder {folder}"
@@ -102,7 +113,7 @@ def _nearest_hint(path: Path) -> str:
         return ""
     if not names:
         return f": the folder {folder} has no files"
-    found = nearest(_PATTERN.sub("", path.name), names)
+    found = nearest(re.sub(r"[*?\[]", "", path.name), names)
     if found is not None:
         return f'. Did you mean "{folder / found}"?'
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

@@ -41,6 +41,10 @@ class IngestSource(Protocol):
         """Size of what is read (files: as on disk, compressed), where known beforehand."""
         ...
 
+    def totals(self, files: Sequence[int] | None = None) -> tuple[int | None, int | None]:
+        """`total_rows` and `total_bytes` of these files, by number."""
+        ...
+
     @property
     def bytes_read(self) -> int:
         """How much of `total_bytes` the batches of the latest pass stand for so far."""
@@ -51,8 +55,36 @@ class IngestSource(Protocol):
         """How single files differ from `schema`, one sentence each; empty for a source that is of a piece."""
         ...
 
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    @property
+    def made(self) -> Sequence[str]:
+        """Names of columns that say which file a row is from, or where it is in it; they come last."""
+        ...
+
+    @property
+    def hidden(self) -> Sequence[str]:
+        """Names of such columns for who names them only, behind those."""
+        ...
+
+    @property
+    def file_count(self) -> int:
+        """How many files there are; 1 for what is no file."""
+        ...
+
+    @property
+    def file_columns(self) -> Sequence[int]:
+        """Positions of columns that have one value in all rows of a file, which is known beforehand."""
+        ...
+
+    def file_values(self, columns: Sequence[int]) -> pa.RecordBatch:
+        """The values of some of these columns, a row a file."""
+        ...
+
+    def batches(
+        self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """One pass over the rows, in order: batches of `schema`, or of `columns` of it in that order.
+
+        `files` are those to read, by number; None for all. The others are not opened.
 
         Batches have at most `BATCH_ROWS` rows, and few of them are in memory at a time. Columns that are not
         named are not read where the format allows that.
@@ -86,6 +118,8 @@ class Chunk:
     """Number of the first row within that place, from 1."""
     bytes: int
     """How much of the part's size this chunk accounts for."""
+    group: int = 0
+    """Of a Parquet file: number of the row group, from 0."""
 
 
 class Part(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -30,6 +30,8 @@ from bamquery.plan.windows import WindowCall
 _GROWING: Final = frozenset(
     {"concat", "concat_ws", "lpad", "overlay", "regexp_replace", "repeat", "replace", "rpad"}
 )
+_LONG: Final = 1024
+"""Bytes of a constant that matter where many rows have it."""
 _EQUALITIES: Final = frozenset({"equal", "is_not_distinct_from"})
 _COMPARISONS: Final = _EQUALITIES | {"less", "less_equal", "greater", "greater_equal"}
 _LEFT: Final = 1 << 30
@@ -88,8 +90,17 @@ class _Texts:
 def _grows(expression: Expression) -> bool:
     kind = expression.type
     return (pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)) and any(
-        isinstance(part, Call) and part.function in _GROWING for part in walk(expression)
+        _makes_texts(part) for part in walk(expression)
     )
+
+
+def _makes_texts(part: Expression) -> bool:
+    """Whether it gives more than the columns have that it reads: a long constant does, on each row."""
+    if isinstance(part, Literal):
+        value: Any = part.value
+        is_text = isinstance(value, pa.LargeStringScalar | pa.LargeBinaryScalar) and value.is_valid
+        return bool(is_text and value.as_buffer().size > _LONG)
+    return isinstance(part, Call) and part.function in _GROWING
 
 
 def _window(plan: Window) -> Plan:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Final
 
+from bamquery.cancellation import check_cancelled
 from bamquery.plan.cardinality import (
     Domain,
     domain_of,
@@ -21,9 +24,14 @@ from bamquery.plan.rewriting import (
     columns_of,
     conjunction,
     conjuncts,
+    nodes_of,
     renumber,
     with_children,
 )
+
+_MOST_COMPARED: Final = 12
+"""Of so many sources each step looks at all that are left. Of more it takes the next by what is known of each
+from when its conditions could be told, so that what it costs grows with sources and conditions only."""
 
 
 def order_joins(plan: Plan) -> Plan:
@@ -33,125 +41,213 @@ def order_joins(plan: Plan) -> Plan:
     those that are there already and leaves the fewest rows; all pairs of rows come last.
     """
     with guessing_once():
-        return _ordered_plan(plan)
+        return _Ordering(plan)(plan)
 
 
-def _ordered_plan(plan: Plan) -> Plan:
-    if isinstance(plan, Join) and plan.kind == "inner":
-        parts, conditions = _flattened(plan)
-        parts = [_ordered_plan(part) for part in parts]
-        return _rebuilt(plan, parts, conditions)
-    return with_children(plan, [_ordered_plan(child) for child in children(plan)])
+class _Ordering:
+    """What became of each node; joins that are part of a larger one are looked at with it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._made: dict[int, tuple[Plan, Plan]] = {}
+        self._parts: dict[int, int] = {}
+        seen: set[int] = set()
+        self._shared: set[int] = set()
+        for node in nodes_of(plan):
+            for child in children(node):
+                (self._shared if id(child) in seen else seen).add(id(child))
+
+    def __call__(self, plan: Plan) -> Plan:
+        found = self._made.get(id(plan))
+        if found is None:
+            check_cancelled()
+            found = self._made[id(plan)] = (plan, self._ordered(plan))
+        return found[1]
+
+    def _ordered(self, plan: Plan) -> Plan:
+        if not _is_inner(plan):
+            return with_children(plan, [self(child) for child in children(plan)])
+        leaves, conditions = self._flattened(plan)
+        parts = [self(leaf) for leaf in leaves]
+        order = _order(parts, conditions) if len(parts) > 2 else []  # which of two is held is decided later
+        if order == list(range(len(order))):
+            return self._same_tree(plan, iter(parts))
+        return _joined(parts, order, conditions)
+
+    def _belongs(self, side: Plan) -> bool:
+        """Whether a side's sources are ordered with those beside it.
+
+        Not those of a large join that several nodes read: each reader would have all of them once more.
+        """
+        return _is_inner(side) and (id(side) not in self._shared or self._width(side) <= _MOST_COMPARED)
+
+    def _width(self, plan: Plan) -> int:
+        """How many sources a join has."""
+        if id(plan) not in self._parts:
+            below = (self._width(side) if self._belongs(side) else 1 for side in children(plan))
+            self._parts[id(plan)] = sum(below)
+        return self._parts[id(plan)]
+
+    def _flattened(self, plan: Plan) -> tuple[list[Plan], list[Expression]]:
+        """What a tree of inner joins joins, and all its conditions over the columns of all of it."""
+        parts: list[Plan] = []
+        conditions: list[Expression] = []
+
+        def visit(join: Plan, start: int) -> None:
+            assert isinstance(join, Join)
+            for side in (join.left, join.right):
+                if self._belongs(side):
+                    visit(side, start)
+                else:
+                    parts.append(side)
+                start += len(side.fields)
+            if join.condition is not None:
+                first = start - len(join.fields)
+                conditions.extend(_moved(part, first) for part in conjuncts(join.condition))
+
+        visit(plan, 0)
+        return parts, conditions
+
+    def _same_tree(self, plan: Plan, parts: Iterator[Plan]) -> Plan:
+        """The tree of joins over other parts."""
+        sides = [
+            self._same_tree(side, parts) if self._belongs(side) else next(parts) for side in children(plan)
+        ]
+        return with_children(plan, sides)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """One of what is joined, with the places of its columns in the join as it was written."""
-
-    plan: Plan
-    columns: frozenset[int]
-    rows: float
-
-
-def _flattened(plan: Join) -> tuple[list[Plan], list[Expression]]:
-    """What a tree of inner joins joins, and all its conditions over the columns of all of it."""
-    parts: list[Plan] = []
-    conditions: list[Expression] = []
-    start = 0
-    for side in (plan.left, plan.right):
-        if isinstance(side, Join) and side.kind == "inner":
-            below, own = _flattened(side)
-        else:
-            below, own = [side], []
-        parts += below
-        conditions += [_moved(condition, start) for condition in own]
-        start += len(side.fields)
-    return parts, conditions + ([] if plan.condition is None else conjuncts(plan.condition))
+def _is_inner(plan: Plan) -> bool:
+    return isinstance(plan, Join) and plan.kind == "inner"
 
 
 def _moved(expression: Expression, by: int) -> Expression:
+    if not by:
+        return expression
     return renumber(expression, {index: index + by for index in referenced_columns(expression)})
 
 
-def _rebuilt(plan: Join, parts: Sequence[Plan], conditions: Sequence[Expression]) -> Plan:
-    if len(parts) == 2:  # which of two is held is decided later
-        return _same_tree(plan, list(parts))
-    widths = [len(part.fields) for part in parts]
-    starts = [0, *accumulate(widths)]
-    sources = [
-        _Source(part, frozenset(range(start, start + width)), estimated_rows(part))
-        for part, start, width in zip(parts, starts, widths, strict=False)
-    ]
-    order = _ordered(sources, conditions)
-    if order == list(range(len(sources))):
-        return _same_tree(plan, list(parts))
-    joined = _joined([sources[i] for i in order], conditions)
-    places = [place for i in order for place in sorted(sources[i].columns)]
-    columns = columns_of(joined)
-    chosen = tuple(columns[places.index(place)] for place in range(starts[-1]))
-    return Project(joined, chosen, tuple(column.name for column in chosen))
+@dataclass(frozen=True)
+class _Condition:
+    """A condition of the joins, and the numbers of the sources that it is about."""
+
+    expression: Expression
+    sources: frozenset[int]
 
 
-def _same_tree(plan: Plan, parts: list[Plan]) -> Plan:
-    """The tree of joins over other parts, which are taken off the list."""
-    if isinstance(plan, Join) and plan.kind == "inner":
-        left = _same_tree(plan.left, parts)
-        return with_children(plan, [left, _same_tree(plan.right, parts)])
-    return parts.pop(0)
+class _Sources:
+    """What is joined, with the places of its columns in the join as it was written."""
 
+    def __init__(self, parts: Sequence[Plan], conditions: Sequence[Expression]) -> None:
+        self.parts = parts
+        self.rows = [estimated_rows(part) for part in parts]
+        self.starts = [0, *accumulate(len(part.fields) for part in parts)]
+        self._of_column = [i for i, part in enumerate(parts) for _ in part.fields]
+        self.conditions = [_Condition(one, self._read(one)) for one in conditions]
+        self.about: list[list[_Condition]] = [[] for _ in parts]
+        """Of each source the conditions about it and others."""
+        for condition in self.conditions:
+            if len(condition.sources) > 1:
+                for i in condition.sources:
+                    self.about[i].append(condition)
 
-def _ordered(sources: Sequence[_Source], conditions: Sequence[Expression]) -> list[int]:
-    """Numbers of the sources in the order that they are to be joined in."""
-    waiting = list(range(len(sources)))
-    first = max(waiting, key=lambda i: (sources[i].rows, -i))
-    waiting.remove(first)
-    order, there, rows = [first], sources[first].columns, sources[first].rows
+    def _read(self, expression: Expression) -> frozenset[int]:
+        return frozenset(self._of_column[index] for index in referenced_columns(expression))
 
-    def domains(side: Expression) -> Domain | None:
+    def joined_rows(self, left: float, new: int, own: Sequence[Expression]) -> float:
+        """How many rows there are once a source has joined so many others."""
+        return joined_rows(left, self.rows[new], own, self._domain)
+
+    def _domain(self, side: Expression) -> Domain | None:
+        sources = self._read(side)
+        if len(sources) != 1:
+            return None
+        (i,) = sources
         read = referenced_columns(side)
-        for source in sources:
-            if read and read <= source.columns:
-                start = min(source.columns)
-                return domain_of(source.plan, renumber(side, {i: i - start for i in read}))
-        return None
+        return domain_of(self.parts[i], renumber(side, {k: k - self.starts[i] for k in read}))
 
+    def conditions_at(self, there: set[int], new: int) -> list[Expression]:
+        """The conditions that can be told once a source joins those that are there, and could not before."""
+        return [one.expression for one in self.about[new] if all(i == new or i in there for i in one.sources)]
+
+
+def _order(parts: Sequence[Plan], conditions: Sequence[Expression]) -> list[int]:
+    """Numbers of the sources in the order that they are to be joined in."""
+    sources = _Sources(parts, conditions)
+    numbers = range(len(parts))
+    first = max(numbers, key=lambda i: (sources.rows[i], -i))
+    if len(parts) > _MOST_COMPARED:
+        return _order_of_many(sources, first)
+    waiting = [i for i in numbers if i != first]
+    order, rows = [first], sources.rows[first]
     while waiting:
+        there = set(order)
 
         def rank(i: int) -> tuple[bool, bool, float, float]:
-            own = _conditions_at(conditions, there, sources[i].columns)  # noqa: B023
-            after = joined_rows(rows, sources[i].rows, own, domains)  # noqa: B023
-            return (not any(map(is_equality, own)), not own, after, sources[i].rows)
+            own = sources.conditions_at(there, i)  # noqa: B023
+            after = sources.joined_rows(rows, i, own)  # noqa: B023
+            return (not any(map(is_equality, own)), not own, after, sources.rows[i])
 
         best = min(waiting, key=rank)
-        own = _conditions_at(conditions, there, sources[best].columns)
-        rows = joined_rows(rows, sources[best].rows, own, domains)
+        rows = sources.joined_rows(rows, best, sources.conditions_at(there, best))
         waiting.remove(best)
         order.append(best)
-        there |= sources[best].columns
     return order
 
 
-def _conditions_at(
-    conditions: Sequence[Expression], there: frozenset[int], new: frozenset[int]
-) -> list[Expression]:
-    """The conditions that can be told once a source joins those that are there, and could not before."""
-    both = there | new
-    found = []
-    for condition in conditions:
-        read = referenced_columns(condition)
-        if read <= both and read & new and read & there:
-            found.append(condition)
-    return found
+def _order_of_many(sources: _Sources, first: int) -> list[int]:
+    """The same, but a source's rank is that of when the last of its conditions could be told."""
+    there: set[int] = set()
+    order: list[int] = []
+    rows = sources.rows[first]
+    waiting: list[tuple[bool, bool, float, float, int, int]] = []
+    told = [0] * len(sources.parts)
+
+    def push(i: int) -> None:
+        own = sources.conditions_at(there, i)
+        told[i] = len(own)
+        after = sources.joined_rows(rows, i, own) / max(rows, 1.0)
+        rank = (not any(map(is_equality, own)), not own, after, sources.rows[i], i, len(own))
+        heapq.heappush(waiting, rank)
+
+    def take(i: int) -> None:
+        there.add(i)
+        order.append(i)
+        # A condition can be told of its last source once the others are there.
+        last = {(set(one.sources) - there).pop() for one in sources.about[i] if len(one.sources - there) == 1}
+        for other in sorted(last):
+            push(other)
+
+    take(first)
+    for i in range(len(sources.parts)):
+        if i != first and not told[i]:
+            push(i)
+    while waiting:
+        check_cancelled()
+        *_, i, known = heapq.heappop(waiting)
+        if i in there or known < told[i]:  # it is there, or has a rank of more conditions
+            continue
+        rows = sources.joined_rows(rows, i, sources.conditions_at(there, i))
+        take(i)
+    return order
 
 
-def _joined(sources: Sequence[_Source], conditions: Sequence[Expression]) -> Plan:
-    plan = sources[0].plan
-    places = {place: i for i, place in enumerate(sorted(sources[0].columns))}
-    waiting = list(conditions)
-    for source in sources[1:]:
-        places |= {place: len(places) + i for i, place in enumerate(sorted(source.columns))}
-        now = [condition for condition in waiting if referenced_columns(condition) <= places.keys()]
-        waiting = [condition for condition in waiting if condition not in now]
-        condition = conjunction([renumber(part, places) for part in now]) if now else None
-        plan = Join(plan, source.plan, "inner", condition)
-    return plan
+def _joined(parts: Sequence[Plan], order: Sequence[int], conditions: Sequence[Expression]) -> Plan:
+    """The joins in that order, with the columns in the order in which they were written."""
+    sources = _Sources(parts, conditions)
+    position = {source: place for place, source in enumerate(order)}
+    by_last: list[list[Expression]] = [[] for _ in order]
+    for one in sources.conditions:
+        last = max((position[i] for i in one.sources), default=1)
+        by_last[max(last, 1)].append(one.expression)
+    plan = parts[order[0]]
+    places: dict[int, int] = {}
+    for place, number in enumerate(order):
+        start, end = sources.starts[number], sources.starts[number + 1]
+        width = len(places)
+        places |= {column: width + i for i, column in enumerate(range(start, end))}
+        if place:
+            now = by_last[place]
+            condition = conjunction([renumber(part, places) for part in now]) if now else None
+            plan = Join(plan, parts[number], "inner", condition)
+    columns = columns_of(plan)
+    chosen = tuple(columns[places[column]] for column in range(len(columns)))
+    return Project(plan, chosen, tuple(column.name for column in chosen))

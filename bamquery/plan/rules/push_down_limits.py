@@ -5,37 +5,48 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bamquery.plan.nodes import Limit, Plan, Project, Sort, Union
-from bamquery.plan.rewriting import transform_plan
+from bamquery.plan.rewriting import changed, transform_plan
 
 
 def push_down_limits(plan: Plan) -> Plan:
     """Merge limits, move them below projections and tell sorts about them."""
-    return transform_plan(plan, lambda node: _push(node) if isinstance(node, Limit) else node)
+    pushing = _Pushing()
+    return transform_plan(plan, lambda node: pushing.below(node) if isinstance(node, Limit) else node)
 
 
-def _push(plan: Limit) -> Plan:
-    match plan.child:
-        case Limit() as below:
-            return _push(_merged(plan, below))
-        case Project() as below:
-            return replace(below, child=_push(replace(plan, child=below.child)))
-        case Sort(limit=None, offset=0) as below if plan.count is not None:
-            return replace(below, limit=plan.count, offset=plan.offset)
-        case Union() as below if plan.count is not None:
-            wanted = plan.count + plan.offset
-            return replace(plan, child=Union(tuple(_at_most(child, wanted) for child in below.inputs)))
-        case _:
-            return plan
+class _Pushing:
+    """What became of the inputs of unions: one that several of them have is limited once."""
 
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, int], tuple[Plan, Plan]] = {}
 
-def _at_most(plan: Plan, count: int) -> Plan:
-    """The plan, limited unless it is already."""
-    below = plan
-    while isinstance(below, Project):
-        below = below.child
-    if isinstance(below, Limit | Sort) and _rows_of(below) <= count:
-        return plan
-    return _push(Limit(plan, count))
+    def below(self, plan: Limit) -> Plan:
+        """The limit as far down as it goes."""
+        match plan.child:
+            case Limit() as below:
+                return self.below(_merged(plan, below))
+            case Project() as below:
+                return replace(below, child=self.below(replace(plan, child=below.child)))
+            case Sort(limit=None, offset=0) as below if plan.count is not None:
+                return replace(below, limit=plan.count, offset=plan.offset)
+            case Union() as below if plan.count is not None:
+                wanted = plan.count + plan.offset
+                inputs = tuple(self._at_most(child, wanted) for child in below.inputs)
+                return changed(plan, child=changed(below, inputs=inputs))
+            case _:
+                return plan
+
+    def _at_most(self, plan: Plan, count: int) -> Plan:
+        """The plan, limited unless it is already."""
+        found = self._made.get((id(plan), count))
+        if found is None:
+            below = plan
+            while isinstance(below, Project):
+                below = below.child
+            limited = isinstance(below, Limit | Sort) and _rows_of(below) <= count
+            made = plan if limited else self.below(Limit(plan, count))
+            found = self._made[id(plan), count] = (plan, made)
+        return found[1]
 
 
 def _rows_of(plan: Limit | Sort) -> float:

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
-from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns, transform
+from bamquery.cancellation import check_cancelled
+from bamquery.plan.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    referenced_columns,
+    transform,
+    walk,
+)
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
 from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
+
+_MOST_VARIANTS: Final = 4
+"""So many different conditions go into a node that several others read; more stay above it."""
+_MOST_PARTS: Final = 1000
+"""A condition that would have more parts than these once it stands for what columns are made of stays above:
+columns that are made of columns, each twice, would double it with every projection."""
 
 
 def push_down_predicates(plan: Plan) -> Plan:
@@ -14,108 +32,134 @@ def push_down_predicates(plan: Plan) -> Plan:
 
     So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
     """
-    return transform_plan(plan, _push_all)
+    return transform_plan(plan, _Pushing().push_all)
 
 
-def _push_all(plan: Plan) -> Plan:
-    """The node with every condition as far down as it goes, in the order they were written."""
-    match plan:
-        case Join(condition=condition) if condition is not None:
-            return _push_condition(plan, condition)
-        case Filter(child=child, predicate=predicate):
-            kept: list[Expression] = []
-            for part in conjuncts(predicate):
-                pushed = _push(child, part)
-                if pushed is None:
-                    kept.append(part)
-                else:
-                    child = pushed
-            return Filter(child, conjunction(kept)) if kept else child
-        case _:
+class _Pushing:
+    """What became of nodes with a condition: a node that several others read takes it once."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, Expression], tuple[Plan, Plan]] = {}
+        self._variants: Counter[int] = Counter()
+
+    def push_all(self, plan: Plan) -> Plan:
+        """The node with every condition as far down as it goes, in the order they were written."""
+        match plan:
+            case Join(condition=condition) if condition is not None:
+                return self._push_condition(plan, condition)
+            case Filter(child=child, predicate=predicate):
+                kept: list[Expression] = []
+                for part in conjuncts(predicate):
+                    pushed = self._push(child, part)
+                    if pushed is None:
+                        kept.append(part)
+                    else:
+                        child = pushed
+                return Filter(child, conjunction(kept)) if kept else child
+            case _:
+                return plan
+
+    def _push(self, plan: Plan, predicate: Expression) -> Plan | None:
+        """The plan with the predicate in it, or None where it has to stay above."""
+        match plan:
+            case Scan() if not referenced_columns(predicate):  # nothing that a scan could choose rows by
+                return None
+            case Scan(columns=columns, predicates=predicates):
+                schema = plan.source.schema
+
+                def at_source(e: Expression) -> Expression:
+                    if not isinstance(e, ColumnRef):
+                        return e
+                    return replace(e, index=columns[e.index], name=schema.field(columns[e.index]).name)
+
+                return replace(plan, predicates=(*predicates, transform(predicate, at_source)))
+            case Filter(child=child):
+                below = self._push(child, predicate)
+                if below is not None:
+                    return replace(plan, child=below)
+                return replace(plan, predicate=conjunction([*conjuncts(plan.predicate), predicate]))
+            case Project(child=child, expressions=expressions):
+                if _parts_once_below(predicate, expressions) > _MOST_PARTS:
+                    return None
+                return replace(plan, child=self._below(child, substitute(predicate, expressions)))
+            case Sort(child=child, limit=None, offset=0):
+                return replace(plan, child=self._below(child, predicate))
+            case Aggregate(child=child, keys=keys, sets=()):
+                # Without keys there is a row even where no row comes in.
+                columns_read = referenced_columns(predicate)
+                if not columns_read or any(index >= len(keys) for index in columns_read):
+                    return None
+                return replace(plan, child=self._below(child, substitute(predicate, keys)))
+            case Union(inputs=inputs):
+                return Union(tuple(self._below(child, predicate) for child in inputs))
+            case Join():
+                return self._push_into_join(plan, predicate)
+            case Window(child=child, partition=partition):
+                # Whole partitions come or go, so that the others keep their rows.
+                keys_read = {key.index for key in partition if isinstance(key, ColumnRef)}
+                columns_read = referenced_columns(predicate)
+                if not columns_read or not columns_read <= keys_read:
+                    return None
+                return replace(plan, child=self._below(child, predicate))
+            case _:
+                return None
+
+    def _below(self, child: Plan, predicate: Expression) -> Plan:
+        found = self._made.get((id(child), predicate))
+        if found is None:
+            check_cancelled()
+            self._variants[id(child)] += 1
+            pushed = None if self._variants[id(child)] > _MOST_VARIANTS else self._push(child, predicate)
+            made = Filter(child, predicate) if pushed is None else pushed
+            found = self._made[id(child), predicate] = (child, made)
+        return found[1]
+
+    def _push_into_join(self, plan: Join, predicate: Expression) -> Plan | None:
+        """A condition on the pairs: on the side that it is about, if that side's rows come as they are."""
+        width = len(plan.left.fields)
+        read = referenced_columns(predicate)
+        if plan.kind not in ("right", "full") and all(index < width for index in read):
+            return replace(plan, left=self._below(plan.left, predicate))
+        if plan.kind in ("inner", "right") and read and all(index >= width for index in read):
+            return replace(plan, right=self._below(plan.right, _of_right(predicate, width)))
+        if plan.kind == "inner":
+            parts = [] if plan.condition is None else conjuncts(plan.condition)
+            return replace(plan, condition=conjunction([*parts, predicate]))
+        return None
+
+    def _push_condition(self, plan: Join, condition: Expression) -> Plan:
+        """The parts of a join's own condition that are about one side whose lone rows are not wanted."""
+        width = len(plan.left.fields)
+        left, right = plan.left, plan.right
+        kept: list[Expression] = []
+        for part in conjuncts(condition):
+            read = referenced_columns(part)
+            if read and plan.kind in ("inner", "right", "semi") and all(index < width for index in read):
+                left = self._below(left, part)
+            elif (
+                read
+                and plan.kind in ("inner", "left", "semi", "anti", "single")
+                and all(index >= width for index in read)
+            ):
+                right = self._below(right, _of_right(part, width))
+            else:
+                kept.append(part)
+        if left is plan.left and right is plan.right:
             return plan
+        return Join(left, right, plan.kind, conjunction(kept) if kept else None)
 
 
-def _push(plan: Plan, predicate: Expression) -> Plan | None:
-    """The plan with the predicate in it, or None where it has to stay above."""
-    match plan:
-        case Scan() if not referenced_columns(predicate):  # nothing that a scan could choose rows by
-            return None
-        case Scan(columns=columns, predicates=predicates):
-            schema = plan.source.schema
-
-            def at_source(e: Expression) -> Expression:
-                if not isinstance(e, ColumnRef):
-                    return e
-                return replace(e, index=columns[e.index], name=schema.field(columns[e.index]).name)
-
-            return replace(plan, predicates=(*predicates, transform(predicate, at_source)))
-        case Filter(child=child):
-            below = _push(child, predicate)
-            if below is not None:
-                return replace(plan, child=below)
-            return replace(plan, predicate=conjunction([*conjuncts(plan.predicate), predicate]))
-        case Project(child=child, expressions=expressions):
-            return replace(plan, child=_below(child, substitute(predicate, expressions)))
-        case Sort(child=child, limit=None, offset=0):
-            return replace(plan, child=_below(child, predicate))
-        case Aggregate(child=child, keys=keys, sets=()):
-            # Without keys there is a row even where no row comes in.
-            columns_read = referenced_columns(predicate)
-            if not columns_read or any(index >= len(keys) for index in columns_read):
-                return None
-            return replace(plan, child=_below(child, substitute(predicate, keys)))
-        case Union(inputs=inputs):
-            return Union(tuple(_below(child, predicate) for child in inputs))
-        case Join():
-            return _push_into_join(plan, predicate)
-        case Window(child=child, partition=partition):
-            # Whole partitions come or go, so that the others keep their rows.
-            keys_read = {key.index for key in partition if isinstance(key, ColumnRef)}
-            columns_read = referenced_columns(predicate)
-            if not columns_read or not columns_read <= keys_read:
-                return None
-            return replace(plan, child=_below(child, predicate))
-        case _:
-            return None
-
-
-def _below(child: Plan, predicate: Expression) -> Plan:
-    pushed = _push(child, predicate)
-    return Filter(child, predicate) if pushed is None else pushed
-
-
-def _push_into_join(plan: Join, predicate: Expression) -> Plan | None:
-    """A condition on the pairs: on the side that it is about, if that side's rows come as they are."""
-    width = len(plan.left.fields)
-    read = referenced_columns(predicate)
-    if plan.kind not in ("right", "full") and all(index < width for index in read):
-        return replace(plan, left=_below(plan.left, predicate))
-    if plan.kind in ("inner", "right") and read and all(index >= width for index in read):
-        return replace(plan, right=_below(plan.right, _of_right(predicate, width)))
-    if plan.kind == "inner":
-        parts = [] if plan.condition is None else conjuncts(plan.condition)
-        return replace(plan, condition=conjunction([*parts, predicate]))
-    return None
-
-
-def _push_condition(plan: Join, condition: Expression) -> Plan:
-    """The parts of a join's own condition that are about one side whose lone rows are not wanted."""
-    width = len(plan.left.fields)
-    left, right = plan.left, plan.right
-    kept: list[Expression] = []
-    for part in conjuncts(condition):
-        read = referenced_columns(part)
-        if read and plan.kind in ("inner", "right", "semi") and all(index < width for index in read):
-            left = _below(left, part)
-        elif (
-            read
-            and plan.kind in ("inner", "left", "semi", "anti", "single")
-            and all(index >= width for index in read)
-        ):
-            right = _below(right, _of_right(part, width))
-        else:
-            kept.append(part)
-    return Join(left, right, plan.kind, conjunction(kept) if kept else None)
+def _parts_once_below(predicate: Expression, columns: Sequence[Expression]) -> int:
+    """How many calls and the like a condition has once columns are what they are made of."""
+    made: dict[int, int] = {}
+    parts = 0
+    for part in walk(predicate):
+        parts += 1
+        if isinstance(part, ColumnRef) and isinstance(columns[part.index], Call | Cast):
+            if part.index not in made:
+                made[part.index] = sum(1 for _ in walk(columns[part.index]))
+            parts += made[part.index]
+    return parts
 
 
 def _of_right(predicate: Expression, width: int) -> Expression:

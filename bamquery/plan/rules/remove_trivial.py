@@ -18,14 +18,27 @@ def remove_trivial(plan: Plan) -> Plan:
     A condition that is never true becomes a limit of no rows, so that nothing is read; one of a join, of the
     sides whose rows nobody needs without a partner.
     """
-    return _remove(plan, at_root=True)
+    return _Removal()(plan, at_root=True)
 
 
-def _remove(plan: Plan, *, at_root: bool) -> Plan:
-    # Names matter in the result only; above a node that keeps them, it decides.
-    keeps_names = not isinstance(plan, Project | Aggregate)
-    below = [_remove(child, at_root=at_root and keeps_names) for child in children(plan)]
-    plan = with_children(plan, below)
+class _Removal:
+    """What became of each node, where its names matter and where they do not."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, bool], tuple[Plan, Plan]] = {}
+
+    def __call__(self, plan: Plan, *, at_root: bool) -> Plan:
+        found = self._made.get((id(plan), at_root))
+        if found is None:
+            # Names matter in the result only; above a node that keeps them, it decides.
+            names_matter = at_root and not isinstance(plan, Project | Aggregate)
+            below = [self(child, at_root=names_matter) for child in children(plan)]
+            made = _without_trivial(with_children(plan, below), at_root=at_root)
+            found = self._made[id(plan), at_root] = (plan, made)
+        return found[1]
+
+
+def _without_trivial(plan: Plan, *, at_root: bool) -> Plan:
     match plan:
         case Project(child=child) if _changes_nothing(plan, at_root=at_root):
             return child
@@ -35,11 +48,13 @@ def _remove(plan: Plan, *, at_root: bool) -> Plan:
                 return Limit(replace(plan, predicates=()), 0)
             return replace(plan, predicates=tuple(p for p in predicates if not isinstance(p, Literal)))
         case Filter(child=child, predicate=predicate):
-            return _filter(child, conjuncts(predicate))
+            return _filter(plan, child, conjuncts(predicate))
         case Join(condition=condition) if condition is not None:
             undecided = [part for part in conjuncts(condition) if not _is_true(part)]
             if any(isinstance(part, Literal) for part in undecided) and plan.kind in _NEEDED:
                 return _without_pairs(plan)
+            if len(undecided) == len(conjuncts(condition)):
+                return plan
             return replace(plan, condition=conjunction(undecided) if undecided else None)
         case Limit(child=child, count=None, offset=0):
             return child
@@ -75,8 +90,10 @@ def _changes_nothing(plan: Project, *, at_root: bool) -> bool:
     return straight and (not at_root or plan.names == tuple(column.name for column in below))
 
 
-def _filter(child: Plan, predicates: Sequence[Expression]) -> Plan:
+def _filter(plan: Filter, child: Plan, predicates: Sequence[Expression]) -> Plan:
     undecided = [predicate for predicate in predicates if not isinstance(predicate, Literal)]
     if any(isinstance(p, Literal) and p.value.as_py() is not True for p in predicates):  # false or null
         return Limit(child, 0)
+    if len(undecided) == len(predicates):
+        return plan
     return Filter(child, conjunction(undecided)) if undecided else child

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, children, walk
 from bamquery.plan.format import format_expression
+from bamquery.plan.interning import DIFFERENT_EACH_TIME
 from bamquery.plan.nodes import Aggregate, Plan, Project, Sort, Window
 from bamquery.plan.rewriting import columns_of, expressions_of, map_expressions, transform_plan
 
 _FIRST_ONLY: Final = frozenset({"case", "coalesce", "and", "or", "if"})
 """Calls that need arguments after the first one for some rows only."""
-_DIFFERENT_EACH_TIME: Final = frozenset({"random", "uuid", "gen_random_uuid"})
 
 
 def share_expressions(plan: Plan) -> Plan:
@@ -85,7 +85,7 @@ def _is_worth(expression: Expression) -> bool:
     if isinstance(expression, Cast) and pa.types.is_dictionary(expression.argument.type):
         return False
     for part in walk(expression):
-        if isinstance(part, Call) and part.function in _DIFFERENT_EACH_TIME:
+        if isinstance(part, Call) and part.function in DIFFERENT_EACH_TIME:
             return False
         if isinstance(part, Literal) and pa.types.is_floating(part.type) and part.value.as_py() == 0:
             return False

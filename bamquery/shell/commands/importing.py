@@ -11,16 +11,15 @@ from bamquery.errors import BamQueryError
 from bamquery.naming import fold
 from bamquery.progress.bars import progress_bar
 from bamquery.storage.ingest import IngestSource, open_source
-from bamquery.storage.ingest.csv_blocks import TextFile
-from bamquery.storage.ingest.csv_dialect import sniff
+from bamquery.storage.ingest.csv import CsvPart
 from bamquery.storage.ingest.formats import detect_format
+from bamquery.storage.ingest.options import FileOptions
 from bamquery.storage.ingest.paths import expand
 from bamquery.type_names import type_name
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell
 
-_SAMPLE: Final = 1 << 18
 _MOST_COLUMNS: Final = 30
 _DELIMITERS: Final = {",": "comma", "\t": "tab", ";": "semicolon", "|": "bar"}
 
@@ -34,7 +33,8 @@ def import_file(shell: Shell, pattern: str, table: str, *, replace: bool) -> Non
     connection = shell.connection
     console = shell.console
     files = expand(pattern)
-    source = open_source(pattern, progress=progress_bar(connection.settings))
+    options = FileOptions(union_by_name=True)
+    source = open_source(pattern, progress=progress_bar(connection.settings), options=options)
     console.out(_what(pattern, files, source))
     for line in _columns(source):
         console.out(line)
@@ -69,17 +69,10 @@ def _what(pattern: str, files: list[Path], source: IngestSource) -> str:
 
 
 def _dialect(path: Path, delimiter: str | None) -> list[str]:
-    """Delimiter and header, as reading the file finds them."""
-    with TextFile(path) as file:
-        head = file.read(_SAMPLE)
-        is_all = len(head) < _SAMPLE
-    found = sniff(head, path, is_all=is_all, delimiter=delimiter)
-    if found is None:
-        return []
-    with_header = sniff(head, path, is_all=is_all, delimiter=found.delimiter, header=True)
-    has_header = with_header is not None and with_header.start == found.start
+    """Delimiter and header, as reading the file found them."""
+    found = CsvPart(path, str(path), delimiter=delimiter).dialect  # it is remembered
     name = _DELIMITERS.get(found.delimiter, repr(found.delimiter))
-    return [f"delimiter {name}", "with a header" if has_header else "without a header"]
+    return [f"delimiter {name}", "with a header" if found.has_header else "without a header"]
 
 
 def _columns(source: IngestSource) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute
 from bamquery.engine.cpu.once import remembered

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.gathered import Gathered, lists_of
-from bamquery.engine.cpu.kernels import Column, Constant, compute, flags_of, null_where, nulls
+from bamquery.engine.cpu.kernels import Column, Constant, compute, constant_bytes, flags_of, null_where, nulls
 
 
 class JoinedTexts(Gathered):
@@ -14,6 +14,8 @@ class JoinedTexts(Gathered):
 
     def __init__(self, separator: Constant) -> None:
         self._separator = separator
+        self.between = constant_bytes(separator)
+        """Bytes of the separator."""
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """Null where there is no text, or no separator."""

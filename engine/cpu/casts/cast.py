@@ -11,7 +11,7 @@ import pyarrow as pa
 from bamquery.engine.cpu.casts import from_text, numeric, temporal, to_text
 from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cpu.casts.outcome import Conversion, Outcome
-from bamquery.engine.cpu.kernels import Column, Kind, compute, convert, first_true, nulls, take, text
+from bamquery.engine.cpu.kernels import Column, Kind, compute, convert, first_true, nulls, spread, text
 from bamquery.errors import ExecutionError
 from bamquery.type_names import type_name
 
@@ -102,9 +102,9 @@ def _from_dictionary(column: Column, target: pa.DataType, *, try_: bool) -> Colu
     """Each dictionary value once; rows decide only where a value fails, since no row may use it."""
     assert isinstance(column, pa.DictionaryArray)
     try:
-        return take(cast(column.dictionary, target, try_=try_), column.indices)
+        return spread(cast(column.dictionary, target, try_=try_), column.indices)
     except ExecutionError:
-        return cast(take(column.dictionary, column.indices), target, try_=try_)
+        return cast(spread(column.dictionary, column.indices), target, try_=try_)
 
 
 def to_dictionary(column: Column, target: Kind) -> Column:

@@ -21,7 +21,7 @@ from bamquery.engine.cpu.kernels import (
     constant,
     convert,
     flags_of,
-    take,
+    spread,
     values_of,
 )
 from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
@@ -39,7 +39,7 @@ def _per_value(column: Column, write: Callable[[Any], str], kind: Kind) -> Colum
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
     texts: Column = pa.array([write(value) for value in encoded.dictionary.to_pylist()], kind)
-    return take(texts, encoded.indices)
+    return spread(texts, encoded.indices)
 
 
 def plain(column: Column, kind: Kind) -> Outcome:

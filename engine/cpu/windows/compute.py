@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pyarrow as pa
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import as_type, decoded
 from bamquery.engine.cpu.kernels import Column, from_values, nulls
+from bamquery.engine.cpu.windows.answers import Answers, Known
 from bamquery.engine.cpu.windows.framed_aggregates import Outside, framed_aggregate
 from bamquery.engine.cpu.windows.framed_values import framed_value
 from bamquery.engine.cpu.windows.frames import Ranges, clipped, find_frames
 from bamquery.engine.cpu.windows.partitions import Partitions, find_partitions
-from bamquery.engine.cpu.windows.ranking import RANKINGS, neighbour, ntile
+from bamquery.engine.cpu.windows.ranking import RANKINGS, neighbours, ntile
 from bamquery.engine.device import RestOfPartition
+from bamquery.engine.text_bounds import LargeTextError
 from bamquery.plan.nodes import Window
 from bamquery.plan.windows import WindowCall, WindowFrame
 
@@ -27,24 +31,72 @@ def window_columns(
 
     Raises:
         ExecutionError: an argument, a bound or a value cannot be computed.
+        LargeTextError: the texts of all rows take too much memory at once.
     """
     rows = batch.num_rows
     if not rows:
         return [nulls(0, call.type) for call in window.calls]
+    return _columns(window, window_answers(window, batch, rest), 0, rows)
+
+
+def window_portions(
+    window: Window, batch: pa.RecordBatch, rest: RestOfPartition | None, start: int, stop: int
+) -> Iterator[list[Column]]:
+    """The same, of the rows from `start` to before `stop`, by as many rows as fit.
+
+    Raises:
+        ExecutionError: as `window_columns`.
+        LargeTextError: a text of a single row takes too much memory.
+    """
+    if start == stop:
+        yield [nulls(0, call.type) for call in window.calls]
+        return
+    answers = window_answers(window, batch, rest)
+    count = stop - start
+    while start < stop:
+        check_cancelled()
+        end = min(start + count, stop)
+        try:
+            columns = _columns(window, answers, start, end)
+        except LargeTextError:
+            if end - start == 1:
+                raise
+            count = (end - start) // 2
+            continue
+        yield columns
+        del columns
+        start = end
+
+
+def _columns(window: Window, answers: Sequence[Answers], start: int, stop: int) -> list[Column]:
+    columns = []
+    for call, one in zip(window.calls, answers, strict=True):
+        columns.append(as_type(one.of(start, stop), call.type))
+        assert columns[-1].type == call.type, (call.call.function, columns[-1].type)
+    return columns
+
+
+def window_answers(window: Window, batch: pa.RecordBatch, rest: RestOfPartition | None) -> list[Answers]:
+    """What gives each call's values; all that are not texts are there already.
+
+    Raises:
+        ExecutionError: an argument, a bound or a value cannot be computed.
+    """
+    rows = batch.num_rows
     partition = [decoded(column) for column in evaluate_columns(window.partition, batch)]
     order = [decoded(c) for c in evaluate_columns([key.expression for key in window.order], batch)]
     partitions = find_partitions(partition, order, rows, rest)
     frames: dict[WindowFrame, list[Ranges]] = {}
-    columns: list[Column] = []
+    found: list[Answers] = []
     for number, call in enumerate(window.calls):
         check_cancelled()
         if call.frame not in frames and _has_frame(call):
             frames[call.frame] = find_frames(call.frame, partitions, window.order, batch)
         outside = None if rest is None else (rest.before[number], rest.after[number])
-        column = _value(call, partitions, frames.get(call.frame, []), batch, outside=outside)
-        columns.append(as_type(column, call.type))
-        assert columns[-1].type == call.type, (call.call.function, columns[-1].type)
-    return columns
+        answers = _answers(call, partitions, frames.get(call.frame, []), batch, outside=outside)
+        by_portions = pa.types.is_large_string(call.type) or pa.types.is_large_binary(call.type)
+        found.append(answers if by_portions else Known(answers.of(0, rows)))
+    return found
 
 
 def _has_frame(call: WindowCall) -> bool:
@@ -52,27 +104,33 @@ def _has_frame(call: WindowCall) -> bool:
     return name not in RANKINGS and name not in ("ntile", "lag", "lead")
 
 
-def _value(
+def _answers(
     window: WindowCall,
     partitions: Partitions,
     frames: list[Ranges],
     batch: pa.RecordBatch,
     *,
     outside: Outside | None,
-) -> Column:
+) -> Answers:
     call = window.call
     name = call.function
     if name in RANKINGS:
-        return from_values(RANKINGS[name](partitions), call.type)
+        return Known(from_values(RANKINGS[name](partitions), call.type))
     if not (name in _IN_FRAME or name in ("ntile", "lag", "lead")):
         return framed_aggregate(call, batch, frames, outside)
-    arguments = [decoded(column) for column in evaluate_columns(call.arguments, batch)]
+    taken = call.arguments[:2] if name in ("lag", "lead") else call.arguments
+    arguments = [decoded(column) for column in evaluate_columns(taken, batch)]
     if name == "ntile":
-        return ntile(partitions, arguments[0])
+        return Known(ntile(partitions, arguments[0]))
     if name in _IN_FRAME:
         number = arguments[1] if len(arguments) > 1 else None
         frames = frames if outside is None else clipped(frames, batch.num_rows)
         return framed_value(name, arguments[0], number, frames, ignore_nulls=window.ignore_nulls)
-    value, offset, default = arguments
+    default = call.arguments[2]
+
+    def defaults(start: int, stop: int) -> Column:
+        return decoded(evaluate_columns([default], batch.slice(start, stop - start))[0])
+
+    value, offset = arguments
     forward, nulls_out = name == "lead", window.ignore_nulls
-    return neighbour(partitions, value, offset, default, forward=forward, ignore_nulls=nulls_out)
+    return neighbours(partitions, value, offset, defaults, forward=forward, ignore_nulls=nulls_out)

@@ -9,20 +9,24 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.gathered import Gathered
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.aggregates.texts import JoinedTexts
 from bamquery.engine.cpu.aggregation import CpuGroups, rows_of
 from bamquery.engine.cpu.expressions import evaluate_columns
 from bamquery.engine.cpu.frames import concatenate_columns, take_batch
 from bamquery.engine.cpu.grouping import group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, from_values, take
+from bamquery.engine.cpu.windows.answers import ByFrame, Known
 from bamquery.engine.cpu.windows.framed_values import without_rows
 from bamquery.engine.cpu.windows.frames import Ranges, clipped
 from bamquery.engine.cpu.windows.partitions import Positions
 from bamquery.engine.cpu.windows.running import Edges, by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cpu.windows.state_tree import StateTree
+from bamquery.engine.cpu.windows.text_frames import TextSizes
+from bamquery.engine.text_bounds import require_room, text_bounds
 from bamquery.plan.expressions import AggregateCall
 
 Outside: TypeAlias = tuple["CpuGroups | None", "CpuGroups | None"]
@@ -39,7 +43,7 @@ def framed_aggregate(
     batch: pa.RecordBatch,
     frames: Sequence[Ranges],
     outside: Outside | None = None,
-) -> Column:
+) -> ByFrame:
     """The aggregate of each row's frame.
 
     With `outside`, frames may begin before the batch and end behind it: there these states are.
@@ -66,19 +70,37 @@ def framed_aggregate(
     if edges is None and len(frames) == 1 and _apart(frames[0]):
         whole = True
     distinct = len(call.arguments) if call.distinct else 0
-    if not whole and accumulator.exact:
-        return take(by_differences(accumulator, rows, frames, edges), numbers)
-    if not whole and can_run(accumulator, frames):
-        return take(by_running(accumulator, rows, frames[0], edges), numbers)
+    if not whole and (accumulator.exact or can_run(accumulator, frames)):
+        known = (
+            by_differences(accumulator, rows, frames, edges)
+            if accumulator.exact
+            else by_running(accumulator, rows, frames[0], edges)
+        )
+        return ByFrame(numbers, Known(known).of)
+    sizes = TextSizes.of_rows(rows)
+    texts = sizes if _is_text(call.type) else None
     if whole:
-        pieces = list(_by_rows(accumulator, rows, frames, distinct))
-    else:
-        tree = StateTree(accumulator, rows, edges)
+        between = accumulator.between if isinstance(accumulator, JoinedTexts) else None
+
+        def by_rows(start: int, stop: int) -> Column:
+            own = _some(frames, slice(start, stop))
+            if texts is not None:
+                texts.require_room(call.function, own, between)
+            return concatenate_columns(list(_by_rows(accumulator, rows, own, distinct, sizes)))
+
+        return ByFrame(numbers, by_rows)
+    tree = StateTree(accumulator, rows, edges)
+
+    def by_states(start: int, stop: int) -> Column:
         pieces = []
-        for start in range(0, len(frames[0].start), _FRAMES):
+        if texts is not None:
+            require_room(f"{call.function}() over a window", texts.longest * (stop - start), stop - start)
+        for first in range(start, stop, _FRAMES):
             check_cancelled()
-            pieces.append(tree.answers(_some(frames, slice(start, start + _FRAMES))))
-    return take(concatenate_columns(pieces), numbers)
+            pieces.append(tree.answers(_some(frames, slice(first, min(first + _FRAMES, stop)))))
+        return concatenate_columns(pieces)
+
+    return ByFrame(numbers, by_states)
 
 
 def _among_states(frames: Sequence[Ranges], rows: int) -> list[Ranges]:
@@ -127,16 +149,23 @@ def _by_rows(
     rows: Column,
     frames: Sequence[Ranges],
     distinct: int,
+    texts: TextSizes | None,
 ) -> Generator[Column, None, None]:
     """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
     starts = np.stack([frame.start for frame in frames], axis=1)
     sizes = np.stack([frame.end for frame in frames], axis=1) - starts
     ends = np.cumsum(sizes.sum(axis=1))
+    texts_end = None if texts is None else np.cumsum(texts.of(frames))
+    piece = text_bounds().piece
     begin = 0
     while begin < len(ends):
         check_cancelled()
         done = int(ends[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(ends, done + _ROWS, side="right")), begin + 1)
+        end = int(np.searchsorted(ends, done + _ROWS, side="right"))
+        if texts_end is not None:
+            taken = int(texts_end[begin - 1]) if begin else 0
+            end = min(end, int(np.searchsorted(texts_end, taken + piece, side="right")))
+        end = max(end, begin + 1)
         own_starts, own_sizes = starts[begin:end].ravel(), sizes[begin:end].ravel()
         offsets = np.cumsum(own_sizes) - own_sizes
         places = np.repeat(own_starts - offsets, own_sizes) + np.arange(int(own_sizes.sum()))
@@ -146,6 +175,10 @@ def _by_rows(
         state = accumulator.partial(take(rows, places), codes, end - begin)
         yield accumulator.final(state)
         begin = end
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
 def _once(rows: Column, places: Positions, codes: Positions, arguments: int) -> tuple[Positions, Positions]:

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from bamquery.engine.cpu.kernels import (
-    Column,
-    booleans_of,
-    compute,
-    flags_of,
-    from_values,
-    take,
-    values_of,
-)
+from bamquery.engine.cpu.kernels import Column, booleans_of, compute, values_of
+from bamquery.engine.cpu.windows.answers import Chosen
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
 
 
 def framed_value(
     function: str, value: Column, number: Column | None, frames: Sequence[Ranges], *, ignore_nulls: bool
-) -> Column:
+) -> Chosen:
     """The value on the first, last or given row of each frame; null where it has no such row."""
     kept = None
     if ignore_nulls and value.null_count:
@@ -46,7 +38,7 @@ def framed_value(
         index = np.where(inside, -1, index)
     if kept is not None:
         places = kept[np.where(there, places, 0)] if len(kept) else places
-    return take(value, from_values(np.where(there, places, 0), pa.int64(), flags_of(there)))
+    return Chosen(value, places, there)
 
 
 def without_rows(kept: np.ndarray, frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.grouping import canonical, group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, valid, values_of
 from bamquery.engine.device import RestOfPartition

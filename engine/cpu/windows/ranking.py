@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,11 +17,11 @@ from bamquery.engine.cpu.kernels import (
     compute,
     flags_of,
     from_values,
-    take,
     valid,
     values_of,
     where,
 )
+from bamquery.engine.cpu.windows.answers import Chosen
 from bamquery.engine.cpu.windows.partitions import Partitions, Positions
 from bamquery.errors import ExecutionError
 
@@ -45,26 +46,44 @@ def ntile(partitions: Partitions, counts: Column) -> Column:
     return from_values(tile + 1, pa.int64(), known)
 
 
-def neighbour(
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Of lead or lag: the value some rows away, or the default where no row is there.
+
+    Attributes:
+        found: those values.
+        default: for rows from one to before another.
+        given: whether it is known how many rows away; None: for all rows.
+    """
+
+    found: Chosen
+    default: Callable[[int, int], Column]
+    given: Column | None
+
+    def of(self, start: int, stop: int) -> Column:
+        """See `Answers`."""
+        found = self.found.of(start, stop)
+        result = where(flags_of(self.found.there[start:stop]), found, self.default(start, stop))
+        if self.given is None:
+            return result
+        return where(self.given.slice(start, stop - start), result, pa.scalar(None, found.type))
+
+
+def neighbours(
     partitions: Partitions,
     value: Column,
     offsets: Column,
-    default: Column,
+    default: Callable[[int, int], Column],
     *,
     forward: bool,
     ignore_nulls: bool,
-) -> Column:
-    """Of lead (`forward`) or lag: the value `offset` rows away, or the default where no row is there."""
+) -> Neighbours:
+    """Of lead (`forward`) or lag."""
     rows = partitions.rows
-    given = valid(offsets)
     away = np.clip(values_of(offsets), -rows - 1, rows + 1)
     away = away if forward else -away
     places, there = (_counted if ignore_nulls else _straight)(partitions, value, away)
-    found = (
-        take(value, from_values(np.where(there, places, 0), pa.int64(), flags_of(there))) if rows else value
-    )
-    result = where(flags_of(there), found, default)
-    return result if given is None else where(given, result, pa.scalar(None, value.type))
+    return Neighbours(Chosen(value, places, there), default, valid(offsets))
 
 
 def _straight(partitions: Partitions, value: Column, away: Positions) -> tuple[Positions, NDArray[np.bool_]]:

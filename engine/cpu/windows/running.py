@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts, concatenate_parts
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges

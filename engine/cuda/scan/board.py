@@ -31,33 +31,45 @@ TALLY: Final = np.dtype(
 
 @dataclass(frozen=True)
 class Slot:
-    """A place on a board: `address` on the GPU, `offset` here."""
+    """A place on a board: `address` on the GPU, `offset` in the host's copy of its `sheet`."""
 
     address: int
+    sheet: int
     offset: int
 
 
+class _Sheet:
+    """So many bytes of a board, there and here."""
+
+    def __init__(self, session: CudaSession, blocks: HostBlocks, size: int) -> None:
+        self.memory: Final = session.allocate(size, "counting in a scan")
+        self.host: Final = blocks.take(size)
+        self.size: Final = size
+        self.used = 0
+        cuda = session.gpu.cuda
+        cuda("clear counters", "cuMemsetD8Async", self.memory.ptr, 0, size, session.driver_stream)
+
+
 class Board:
-    """One chunk's counters; one thread uses it."""
+    """One chunk's counters; one thread uses it. One sheet is enough but for thousands of columns or files."""
 
     def __init__(self, session: CudaSession, blocks: HostBlocks) -> None:
         """Make it zeros, ordered on the session's stream."""
         self._session = session
         self._blocks = blocks
-        self._used = 0
-        self._memory = session.allocate(_BYTES, "counting in a scan")
-        self._host = blocks.take(_BYTES)
-        cuda = session.gpu.cuda
-        cuda("clear counters", "cuMemsetD8Async", self._memory.ptr, 0, _BYTES, session.driver_stream)
+        self._sheets = [_Sheet(session, blocks, _BYTES)]
         self.fetch_errors: Final = self.take(_ERROR.size)
         self.load_errors: Final = self.take(_ERROR.size)
         self.control: Final = self.take(8)
 
     def take(self, size: int) -> Slot:
         """Zeros, on a multiple of 8."""
-        slot = Slot(self._memory.ptr + self._used, self._used)
-        self._used += -(-size // 8) * 8
-        assert self._used <= _BYTES, "a chunk counts more than a board holds"
+        rounded = -(-size // 8) * 8
+        sheet = self._sheets[-1]
+        if sheet.used + rounded > sheet.size:
+            sheet = self._added(max(rounded, _BYTES))
+        slot = Slot(sheet.memory.ptr + sheet.used, len(self._sheets) - 1, sheet.used)
+        sheet.used += rounded
         return slot
 
     def tally(self) -> Slot:
@@ -68,12 +80,13 @@ class Board:
         """Start to copy all counters to the host, behind what a stream was given before, or the session's."""
         cuda = self._session.gpu.cuda
         where = self._session.driver_stream if stream is None else stream
-        what = (self._host.host, self._memory.ptr, self._used, where)
-        cuda("copy counters from the GPU", "cuMemcpyDtoHAsync", *what)
+        for sheet in self._sheets:
+            what = (sheet.host.host, sheet.memory.ptr, sheet.used, where)
+            cuda("copy counters from the GPU", "cuMemcpyDtoHAsync", *what)
 
     def words(self, slot: Slot, count: int = 1) -> NDArray[np.uint32]:
         """What was there when counters were copied back."""
-        return self._host.view(slot.offset, np.uint32, count).copy()
+        return self._host(slot).view(slot.offset, np.uint32, count).copy()
 
     def word(self, slot: Slot) -> int:
         """One of them."""
@@ -81,17 +94,28 @@ class Board:
 
     def tallied(self, slot: Slot) -> dict[str, int]:
         """A ScanTally's fields."""
-        found: Any = self._host.view(slot.offset, TALLY, 1)[0]
+        found: Any = self._host(slot).view(slot.offset, TALLY, 1)[0]
         return {name: int(found[name]) for name in TALLY.names or ()}
 
     def error(self, slot: Slot) -> tuple[int, int, int, int, int] | None:
         """Count, namespace, LBA, blocks and status of the commands that failed; None if none did."""
-        count, nsid, lba, blocks, code, _ = _ERROR.unpack_from(self._host.bytes.data, slot.offset)
+        found = self._host(slot).bytes.data
+        count, nsid, lba, blocks, code, _ = _ERROR.unpack_from(found, slot.offset)
         return (count, nsid, lba, blocks, code) if count else None
 
     def close(self) -> None:
         """The GPU has done with it."""
-        self._blocks.give_back(self._host)
+        for sheet in self._sheets:
+            self._blocks.give_back(sheet.host)
+
+    def _host(self, slot: Slot) -> HostBlock:
+        return self._sheets[slot.sheet].host
+
+    def _added(self, size: int) -> _Sheet:
+        sheet = _Sheet(self._session, self._blocks, size)
+        self._sheets.append(sheet)
+        self._session.synchronize()  # the scan's other streams have followed this one before
+        return sheet
 
 
 class Uploads:

@@ -149,7 +149,7 @@ class ChunkMemory:
         extents = self.extents(column, part)
         offsets = [0 if extent is None else extent.offset for extent in extents]
         fragments = [piece.fragment for piece in self.rows.pieces]
-        nsids = [0 if rings is None else rings.namespace(fragment) for fragment in fragments]
+        nsids = [0 if rings is None else rings.namespace(fragment, self.state) for fragment in fragments]
         maps = {}
         if rings is None:
             for number, (fragment, extent) in enumerate(zip(fragments, extents, strict=True)):

@@ -10,10 +10,13 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
+from bamquery.driver.control_groups import usable_memory
 from bamquery.driver.gpu import Gpu
 from bamquery.driver.gpu_memory import PinnedMemory
 from bamquery.errors import CorruptionError, GpuError, StorageError
@@ -22,8 +25,8 @@ from bamquery.storage.layout import Extent
 
 
 def pin_limit() -> int:
-    """Bytes of page cache that are pinned at most: half of the machine's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    """Bytes of page cache that a process pins at most: half of the memory that it may use."""
+    return usable_memory() // 2
 
 
 class PinnedExtent:
@@ -56,23 +59,28 @@ class PinnedExtent:
         self._pinned: Final[PinnedMemory] = gpu.pin(view, self.host, size, read_only=True)
         self.address: Final = self._pinned.address
 
-    def close(self) -> None:
-        """Unpin."""
-        self._pinned.close()
+    def close(self, on_release: Callable[[], None]) -> None:
+        """Unpin, once kernels that run now have ended; `on_release` is called then."""
+        self._pinned.close(on_release)
 
 
 class FileMaps:
-    """Pinned buffers of one GPU's scans, the one used last longest; thread-safe."""
+    """Pinned buffers of one GPU's scans, the one used last longest; thread-safe.
+
+    Attributes:
+        bytes: pinned now, `leaving` among them: those that go when kernels that run now have ended.
+    """
 
     def __init__(self, gpu: Gpu, limit: int | None = None) -> None:
-        """`limit`: bytes pinned at most; None: half of the machine's memory."""
+        """`limit`: bytes pinned at most; None: half of the memory there is."""
         self._gpu = gpu
         self._limit = pin_limit() if limit is None else limit
         self._pinned: OrderedDict[tuple[str, int], PinnedExtent] = OrderedDict()
         self._watched: weakref.WeakSet[Fragment] = weakref.WeakSet()
         self._gone: list[str] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.bytes = 0
+        self.leaving = 0
 
     def take(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
         """The buffer, pinned until `give_back`; or why it cannot be.
@@ -116,10 +124,15 @@ class FileMaps:
     def close(self) -> None:
         """Unpin all."""
         with self._lock:
-            for extent in self._pinned.values():
-                extent.close()
-            self._pinned.clear()
-            self.bytes = 0
+            for key in list(self._pinned):
+                self._drop(key)
+
+    def forget(self, folder: Path) -> None:
+        """Unpin the files below a folder that no scan reads."""
+        with self._lock:
+            for key, extent in list(self._pinned.items()):
+                if folder in Path(key[0]).parents and not extent.users:
+                    self._drop(key)
 
     def _forget(self) -> None:
         """Unpin what belongs to fragments that nobody has open: vacuum may have removed their files."""
@@ -130,14 +143,20 @@ class FileMaps:
 
     def _make_room(self, size: int) -> bool:
         idle = [key for key, extent in self._pinned.items() if not extent.users]
-        while self.bytes + size > self._limit and idle:
+        while self.bytes - self.leaving + size > self._limit and idle:
             self._drop(idle.pop(0))
         return self.bytes + size <= self._limit
 
     def _drop(self, key: tuple[str, int]) -> None:
         extent = self._pinned.pop(key)
-        self.bytes -= extent.size
-        extent.close()
+        self.leaving += extent.size
+
+        def released() -> None:
+            with self._lock:
+                self.leaving -= extent.size
+                self.bytes -= extent.size
+
+        extent.close(released)
 
 
 def require_whole(fragment: Fragment) -> None:

@@ -208,7 +208,7 @@ def _by_queue_pairs(
 ) -> Loaded:
     rings = chunk.state.load_rings
     cut = cut_requests(requests, rings.shape.slot_bytes)
-    nsids = np.array([rings.namespace(piece.fragment) for piece in chunk.rows.pieces], np.uint32)
+    nsids = np.array([rings.namespace(piece.fragment, chunk.state) for piece in chunk.rows.pieces], np.uint32)
     cut["nsid"] = nsids[cut["nsid"]]
     cut["target"] += np.uint64(memory.ptr)
     tally = chunk.board.tally()

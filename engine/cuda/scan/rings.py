@@ -5,8 +5,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from bamquery._native import QueueMemory, status_text
@@ -22,6 +24,7 @@ _WARPS: Final = 7
 """Of a thread block that move data; one more sweeps completions."""
 _MOST_FILES: Final = 256
 """Namespaces kept, each of which is an open file."""
+_STOP_S: Final = 1.0
 _LOST: Final = frozenset({0x7C0, 0x7C1, 0x7C2, 0x7C3})
 """Statuses after which slots or pairs are missing: made by the core, never sent."""
 
@@ -82,7 +85,11 @@ def stream_rings(lba_bytes: int, direct: bool, threads: int) -> RingShape:
 
 
 class Rings:
-    """Queue pairs of one shape and the controller behind them; thread-safe. Kept until the process ends."""
+    """Queue pairs of one shape and the controller behind them; thread-safe.
+
+    Attributes:
+        broken: commands were lost, and with them slots or pairs: others take their place for later scans.
+    """
 
     def __init__(self, gpu: Gpu, shape: RingShape) -> None:
         """Start the controller, whose threads park while nothing runs.
@@ -101,35 +108,52 @@ class Rings:
         self.controller: Final = SoftwareController(memory, threads=shape.threads)
         self.queues: Final = GpuQueues(gpu, memory, self.controller.activity)
         self.controller.start()
-        self._gpu = gpu
         self._files: OrderedDict[str, int] = OrderedDict()
         self._paths: dict[int, str] = {}
         self._watched: weakref.WeakSet[Fragment] = weakref.WeakSet()
         self._gone: list[str] = []
-        self._broken = False
-        self._users = 0
+        self._users: dict[object, set[str]] = {}
+        """Files that each of the scans reads."""
         self._lock = threading.RLock()
+        self.broken = False
 
-    def begin(self) -> None:
-        """A scan is about to use them: namespaces stay until `end`, lost slots come back."""
+    def begin(self, user: object) -> None:
+        """A scan is about to use them: namespaces that it asks for stay until its `end`."""
         with self._lock:
-            if not self._users:
-                self._tidy()
-            self._users += 1
+            self._tidy()
+            self._users[user] = set()
 
-    def end(self) -> None:
+    def end(self, user: object) -> None:
         """The scan has done with them."""
         with self._lock:
-            self._users -= 1
+            del self._users[user]
+            self._tidy()
 
-    def namespace(self, fragment: Fragment) -> int:
-        """The namespace of a fragment's file.
+    @property
+    def used(self) -> bool:
+        """Some scan has not done with them."""
+        return bool(self._users)
+
+    def forget(self, folder: Path) -> None:
+        """Close the files below a folder that no scan reads."""
+        with self._lock:
+            self._close([path for path in self._files if folder in Path(path).parents])
+
+    def close(self) -> None:
+        """End the controller and give the memory back; no scan uses them."""
+        with suppress(TimeoutError):
+            self.controller.stop(_STOP_S)
+        self.queues.close(settle_s=0)
+
+    def namespace(self, fragment: Fragment, user: object) -> int:
+        """The namespace of a fragment's file, which `user` reads until its `end`.
 
         Raises:
             StorageError: it cannot be opened, or not read directly.
         """
         path = str(fragment.path)
         with self._lock:
+            self._users[user].add(path)
             nsid = self._files.get(path)
             if nsid is None:
                 nsid = self.controller.add_file(path, self.shape.lba_bytes, direct=self.shape.direct)
@@ -156,28 +180,27 @@ class Rings:
         )
 
     def failure(self, count: int, nsid: int, lba: int, blocks: int, code: int) -> NvmeError:
-        """The error for what a kernel recorded; slots that are lost come back before the next scan."""
+        """The error for what a kernel recorded; where slots are lost, later scans get others."""
         if code in _LOST:
-            self._broken = True
+            self.broken = True
         others = f"; {count - 1} more failed after it" if count > 1 else ""
         size = f" of {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
         message = f"read{size} failed: {status_text(code)}{others}"
         return NvmeError(message, nsid, lba, code >> 8, code & 0xFF, path=self._paths.get(nsid))
 
     def _tidy(self) -> None:
-        if self._broken and not self._gpu.busy:
-            self.controller.stop()
-            self.controller.recreate_queues()
-            self.queues.renew()
-            self.controller.start()
-            self._broken = False
+        gone = []
         while self._gone:
-            self._close(self._gone.pop())
-        while len(self._files) > _MOST_FILES:
-            self._close(next(iter(self._files)))
+            gone.append(self._gone.pop())
+        beyond = list(self._files)[: max(len(self._files) - _MOST_FILES, 0)]
+        self._close([*gone, *beyond])
 
-    def _close(self, path: str) -> None:
-        nsid = self._files.pop(path, None)
-        if nsid is not None:
-            self.controller.remove_namespace(nsid)
-            del self._paths[nsid]
+    def _close(self, paths: Iterable[str]) -> None:
+        used = set().union(*self._users.values())
+        for path in paths:
+            if path in used:
+                continue
+            nsid = self._files.pop(path, None)
+            if nsid is not None:
+                self.controller.remove_namespace(nsid)
+                del self._paths[nsid]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Final
+from typing import Any, Final
 
+from bamquery.driver.gpu_wait import wait_until
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.chunk_cuts import ChunkSizes, ListedChunk, cut
 from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
@@ -92,11 +92,15 @@ class _Stages:
     def __init__(self, session: CudaSession, device: Device[CudaFrame], work: ScanWork[CudaFrame]) -> None:
         self._work = work
         self._session = session
-        self._state = ScanState(session, resources_of(session), device, work)
+        resources = resources_of(session)
+        resources.close_parked()
+        self._state = ScanState(session, resources, device, work)
         self._open: list[ChunkMemory] = []
         self._discarded: list[LoadingChunk] = []
         self._lists: weakref.WeakSet[VectorList] = weakref.WeakSet()
         """Those that chunks still have."""
+        self._ends: list[Any] = []
+        """Events behind all that the scan's streams were given."""
         self._reading = ExitStack()
         self._reading.enter_context(work.profile.clock.reading())
 
@@ -183,37 +187,32 @@ class _Stages:
         self._discarded.append(loading)
 
     def close(self) -> None:
-        """Wait until the GPU has done with the scan's memory; what it does not end is kept."""
+        """Wait until the GPU has done with the scan's memory; what it does not end is kept until it has."""
         self._session.enter()
+        self._reading.close()
         self._stop()
-        settled = self._settled()
-        if settled:
-            self._count_discarded()
+        self._ends = self._state.events() if self._open else []
+        if not self.closed_within(_SETTLE_S):
+            self._state.resources.park(self)
+
+    def closed_within(self, seconds: float) -> bool:
+        """Give all back, if the GPU has done with it by then."""
+        if not self._settled(seconds):
+            return False
+        self._count_discarded()
         for memory in self._open:
-            if settled:
-                memory.close()
-            else:
-                self._session.gpu.abandon(memory)
+            memory.close()
         self._open.clear()
         for listed in list(self._lists):
-            if settled:
-                listed.close()
-            else:
-                self._session.gpu.abandon(listed)
-        self._reading.close()
-        if settled:
-            self._state.close()
-        else:
-            self._session.gpu.abandon(self._state)
+            listed.close()
+        self._state.close()
+        return True
 
     def _stop(self) -> None:
         """Let kernels end early whose rows nobody took."""
         if self._open:
-            resources = self._state.resources
-            aside = resources.take_stream(urgent=True)
             for memory in self._open:
-                memory.stop(aside)
-            resources.give_back_stream(aside, urgent=True)
+                memory.stop(self._state.stop_stream)
 
     def _count_discarded(self) -> None:
         """What was read for nothing was read all the same."""
@@ -225,21 +224,18 @@ class _Stages:
                     with self._work.profile.lock:
                         self._work.profile.columns[read.name].counters += read.counters
 
-    def _settled(self) -> bool:
-        if not self._open:
-            return True
+    def _settled(self, seconds: float) -> bool:
         api = self._session.gpu.cuda.api
-        state = self._state
-        events = [state.event(stream) for stream in (state.copy_stream, state.look_stream, state.stream)]
-        until = time.monotonic() + _SETTLE_S
-        for event in events:
-            (status,) = api.cuEventQuery(event)
-            while status == api.CUresult.CUDA_ERROR_NOT_READY and time.monotonic() < until:
-                time.sleep(1e-3)
-                (status,) = api.cuEventQuery(event)
-            self._state.forget(event)
-            if int(status):
-                return False
+        statuses: list[int] = []
+
+        def ended() -> bool:
+            statuses[:] = [api.cuEventQuery(event)[0] for event in self._ends]
+            return api.CUresult.CUDA_ERROR_NOT_READY not in statuses
+
+        if not wait_until(ended, seconds) or any(map(int, statuses)):
+            return False
+        while self._ends:
+            self._state.forget(self._ends.pop())
         self._state.reap()
         return True
 

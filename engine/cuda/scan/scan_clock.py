@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from bamquery.driver.gpu_launch import Launch
+from bamquery.driver.gpu_wait import STUCK, wait_until
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.errors import GpuError
 
-_SPIN_S: Final = 300e-6
-_NAP_S: Final = 30e-6
+_LONGEST_NAP_S: Final = 30e-6
 
 
 class StreamTime:
@@ -56,23 +55,25 @@ class ScanClock:
 
         Raises:
             CancelledError: it was.
-            GpuError: a kernel failed.
+            GpuError: a kernel failed, or what is before the event does not end.
         """
-        cuda = self.session.gpu.cuda
-        started = time.perf_counter()
-        while True:
-            (status,) = cuda.api.cuEventQuery(event)
-            if not int(status):
-                break
-            if status != cuda.api.CUresult.CUDA_ERROR_NOT_READY:
-                raise GpuError(
-                    f"the scan failed on {self.session.name}: {cuda.explain(status)}; "
-                    "it takes no more work from this process"
-                )
-            if time.perf_counter() - started > _SPIN_S:
-                self._check()
-                time.sleep(_NAP_S)
+        self.session.wait(lambda deadline_s: self._wait(event, deadline_s))
         self.reap()
+
+    def _wait(self, event: Any, deadline_s: float) -> None:
+        cuda, name = self.session.gpu.cuda, self.session.name
+
+        def done() -> bool:
+            (status,) = cuda.api.cuEventQuery(event)
+            if status == cuda.api.CUresult.CUDA_ERROR_NOT_READY:
+                return False
+            if int(status):
+                why = cuda.explain(status)
+                raise GpuError(f"the scan failed on {name}: {why}; it takes no more work from this process")
+            return True
+
+        if not wait_until(done, deadline_s, check=self._check, longest_nap_s=_LONGEST_NAP_S):
+            raise GpuError(f"a scan's step did not end on {name} within {deadline_s:g} s: {STUCK}")
 
     def wait_for(self, stream: Any) -> None:
         """Wait for what a stream was given before; as `wait`."""

@@ -44,6 +44,7 @@ class ScanState(ScanClock):
         stream: of operators, and of all that is read for rows which have passed.
         copy_stream: brings columns that are looked at first.
         look_stream: compares them with checksums and the first filter, while the next ones come.
+        stop_stream: tells kernels that nobody wants their rows.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class ScanState(ScanClock):
         self.dictionaries: Final = Dictionaries(session, work)
         self.copy_stream: Final = resources.take_stream(urgent=True)
         self.look_stream: Final = resources.take_stream()
+        self.stop_stream: Final = resources.take_stream(urgent=True)
         self._extents: dict[tuple[str, int], PinnedExtent | str] = {}
         self._started = time.perf_counter()
         self._note()
@@ -103,7 +105,7 @@ class ScanState(ScanClock):
                 figures = self.queue_profile
                 figures.controller_seconds += used
                 figures.wall_seconds = seconds
-            rings.end()
+            self.resources.give_back_rings(rings, self)
         for extent in self._extents.values():
             if isinstance(extent, PinnedExtent):
                 self.resources.maps.give_back(extent)
@@ -111,6 +113,12 @@ class ScanState(ScanClock):
         self._rings.clear()
         self.resources.give_back_stream(self.copy_stream, urgent=True)
         self.resources.give_back_stream(self.look_stream)
+        self.resources.give_back_stream(self.stop_stream, urgent=True)
+
+    def events(self) -> list[Any]:
+        """One behind what each of the scan's streams was given; destroy them."""
+        streams = (self.copy_stream, self.look_stream, self.stream, self.stop_stream)
+        return [self.event(stream) for stream in streams]
 
     @property
     def queue_profile(self) -> QueueProfile:
@@ -150,7 +158,7 @@ class ScanState(ScanClock):
             known = self._namespaces[key] = np.zeros(len(resident.fragments), np.uint32)
         for number in fragments:
             if not known[number]:
-                known[number] = rings.namespace(resident.fragments[number])
+                known[number] = rings.namespace(resident.fragments[number], self)
         return known
 
     def require_whole(self, fragments: list[Fragment]) -> None:
@@ -170,8 +178,7 @@ class ScanState(ScanClock):
         if found is None:
             shape = self._block_shape if name == "blocks" else self._stream_shape
             with self.session.lock:
-                found = self.resources.rings(shape)
-                found.begin()
+                found = self.resources.lend_rings(shape, self)
             self._rings[name] = found
             self._before[name] = found.controller.statistics().thread_seconds
         return found

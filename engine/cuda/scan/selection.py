@@ -105,7 +105,7 @@ def narrow_by(chunk: ChunkMemory, before: Selection, passed: NDArray[np.int64]) 
     stream = chunk.state.stream
     address = chunk.uploads.put(passed.astype(np.uint32), stream)
     word = chunk.uploads.put(np.array([len(passed)], np.uint32), stream)
-    count = Slot(word, -1)
+    count = Slot(word, -1, -1)  # on no sheet: only kernels look at it
     positions = chunk.allocate(4 * len(passed), "selecting rows")
     chunk.launch(
         "scan_select",

@@ -6,7 +6,7 @@ from typing import Final
 
 import pylibcudf as plc
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels, Operand

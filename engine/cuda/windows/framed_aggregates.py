@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cancellation import check_cancelled
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
 from bamquery.engine.cuda.aggregates.gathered import Gathered
 from bamquery.engine.cuda.aggregates.registry import accumulator_of

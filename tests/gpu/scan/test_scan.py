@@ -207,7 +207,7 @@ def test_queries_in_a_loop_keep_nothing(cuda: Any, whole: Snapshot, scale: float
 
     def held() -> tuple[int, ...]:
         found = resources_of(cuda.session)
-        blocks = sum(len(free) for free in found.blocks._free.values())
+        blocks = found.blocks.unused_bytes
         streams = sum(map(len, found._streams.values()))
         return blocks, streams, found.maps.bytes, len(found._rings), len(found.runs._known)
 

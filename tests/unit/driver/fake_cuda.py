@@ -40,6 +40,7 @@ class FakeCuda:
         self.devices = 1
         self.capability = (9, 0)
         self.event = Result.CUDA_SUCCESS
+        self.stream = Result.CUDA_SUCCESS
         self.fails: set[str] = set()
         self.calls: list[str] = []
         self.parameters: list[int] = []
@@ -65,6 +66,9 @@ class FakeCuda:
 
     def cuEventQuery(self, event: object) -> tuple[Result]:
         return (self.event,)
+
+    def cuStreamQuery(self, stream: object) -> tuple[Result]:
+        return (self.stream,)
 
     def cuGetErrorName(self, status: Result) -> tuple[Result, bytes]:
         return Result.CUDA_SUCCESS, status.name.encode()

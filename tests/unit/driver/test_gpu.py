@@ -2,12 +2,16 @@
 
 import ctypes
 import struct
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bamquery.driver import gpu as gpu_module
+from bamquery.driver import gpu_wait
 from bamquery.driver.compiler import CompiledKernel
 from bamquery.driver.gpu import Gpu
 from bamquery.driver.gpu_arguments import pack
@@ -164,7 +168,61 @@ def test_a_kernel_that_does_not_end_is_an_error_and_its_memory_stays(cuda: FakeC
     assert list(cuda.memory) == [memory.address]
     assert "cuMemHostUnregister" not in cuda.calls
     assert "cuStreamDestroy" not in cuda.calls
-    assert len(gpu_module._abandoned) == 3
+    assert gpu_module._abandoned == [gpu]  # and what it would have given back
+
+
+def test_what_is_closed_beside_a_kernel_is_given_back_once_that_has_ended(cuda: FakeCuda) -> None:
+    released: list[str] = []
+    with Gpu() as gpu:
+        memory, pinned = gpu.allocate(8), gpu.pin(object(), 4096, 4096)
+        cuda.event = Result.CUDA_ERROR_NOT_READY
+        kernel = gpu.load("ring_test")
+        first = gpu.launch(kernel, grid=1, block=1)
+        memory.close()
+        pinned.close(lambda: released.append("pages"))
+        assert cuda.memory
+        assert released == []
+        gpu.launch(kernel, grid=1, block=1)
+        cuda.event = Result.CUDA_SUCCESS
+        assert first.done
+        cuda.event = Result.CUDA_ERROR_NOT_READY
+        assert gpu.busy  # the later one, which came when they were closed already
+        assert cuda.memory == {}
+        assert released == ["pages"]
+        cuda.event = Result.CUDA_SUCCESS
+        assert not gpu.busy
+    assert cuda.calls.count("cuMemHostUnregister") == 1
+
+
+def test_many_threads_see_one_end(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[bool] = []
+    looks = threading.Barrier(8)
+
+    def slowly(event: object) -> tuple[Result]:
+        time.sleep(0.001)  # so that the others come while this one looks
+        return (Result.CUDA_SUCCESS,)
+
+    with Gpu() as gpu:
+        launch = gpu.launch(gpu.load("ring_test"), grid=1, block=1, on_end=lambda: ended.append(True))
+        monkeypatch.setattr(cuda, "cuEventQuery", slowly)
+
+        def look() -> bool:
+            looks.wait()
+            return launch.done
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(lambda _: look(), range(8)))
+    assert ended == [True]
+    assert cuda.calls.count("cuEventDestroy") == 2
+
+
+def test_a_copy_that_does_not_end_is_an_error(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_wait, "STREAM_DEADLINE_S", 0.01)
+    with Gpu() as gpu, gpu.allocate(8) as memory:
+        cuda.stream = Result.CUDA_ERROR_NOT_READY
+        with pytest.raises(GpuError, match=r"copying .* did not end within 0\.01 s.*dmesg"):
+            memory.read()
+    assert cuda.memory  # the copy may go on
 
 
 def test_a_kernel_that_ends_late_frees_all(cuda: FakeCuda) -> None:

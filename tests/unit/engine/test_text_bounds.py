@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import bamquery
+from bamquery.cancellation import asking
 from bamquery.engine import text_bounds
-from bamquery.engine.cancellation import asking
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.text_bounds import LargeTextError, TextBounds, bounded, require_room
 from bamquery.errors import CancelledError, MemoryLimitError

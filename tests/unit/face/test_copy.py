@@ -249,10 +249,9 @@ def test_the_name_of_a_rows_file(ours: Connection) -> None:
         ("FROM read_csv('a.csv', types={'i': 'NOPE'})", "there is no type NOPE"),
         ("FROM read_csv('a.csv', columns={'x': 'VARCHAR'})", "4 columns, not 1"),
         ("FROM read_csv('a.csv', names=['a', 'b', 'c', 'd', 'e'])", "4 columns, not 5"),
-        ("FROM read_csv('a.csv', names=['q', 'Q'])", 'two columns would be called "Q"'),
+        ("FROM read_csv('a.csv', names=['q', 'Q'])", '"q" is given 2 times'),
         ("FROM read_csv('a.csv', quote='|')", "quote: '|' is not supported"),
         ("FROM read_csv('a.csv', skip=99)", "fewer than 100 lines"),
-        ("FROM read_parquet('x.parquet', hive_partitioning=true)", "hive_partitioning"),
         ("FROM read_json('a.csv')", "line"),
         ("FROM read_json('array.json', format='newline_delimited')", "line"),
         ("FROM read_json('n.json', format='array')", "object 1"),
@@ -267,7 +266,8 @@ def test_the_name_of_a_rows_file(ours: Connection) -> None:
         ("COPY t TO 'x.csv' (FORMAT nope)", "one of csv, parquet, json, arrow"),
         ("COPY t TO 'x.csv' (DELIMITER 'ab')", "delimiter: it takes one ASCII character"),
         ("COPY t TO 'x.csv' (FORCE_QUOTE (zz))", 'no column "zz"'),
-        ("COPY t TO 'x' (FORMAT parquet, PARTITION_BY (a))", "no option partition_by"),
+        ("COPY t TO 'x' (FORMAT parquet, PARTITION_BY (a))", "every column is in PARTITION_BY"),
+        ("COPY t TO 'x' (APPEND)", "append is for files in folders"),
         ("COPY t (zz) TO 'x.csv'", 'no column "zz"'),
         ("COPY t TO x", "path in quotes"),
         ("COPY (SELECT nope FROM t) TO 'x.csv'", 'no column "nope"'),
@@ -336,3 +336,16 @@ def test_members_that_json_lacks_are_null_and_columns_not_named_get_defaults(
         ours.sql(sql)
         theirs.execute(sql)
     assert ours.table("t").fetchall() == theirs.table("t").fetchall()
+
+
+def test_a_path_in_double_quotes_is_a_file_unless_a_table_is_called_so(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    with bamquery.connect() as database:
+        database.sql(f"COPY (SELECT 1 AS a) TO '{path}'")
+        assert database.sql(f'FROM "{path}"').fetchall() == [(1,)]
+        assert database.sql(f'SELECT x.a FROM "{path.parent}/*.parquet" AS x').fetchall() == [(1,)]
+        assert database.sql(f'DESCRIBE "{path}"').fetchall()[0][:2] == ("a", "INTEGER")
+        database.sql('CREATE TABLE "y.parquet" AS SELECT 2 AS b')
+        assert database.sql('FROM "y.parquet"').fetchall() == [(2,)]
+        with pytest.raises(SqlError, match="no such file"):
+            database.sql(f'FROM "{tmp_path}/z.parquet"')

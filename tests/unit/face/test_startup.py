@@ -32,7 +32,7 @@ ENGINE = {
 }
 STORAGE = {
     *("block_reader", "database", "database_folder", "file_access", "filesystem", "ingest", "locks"),
-    *("mapped_files", "small_file", "temporary", "types"),
+    *("mapped_files", "regular_file", "temporary", "types"),
     *("ingest.failures", "ingest.formats", "ingest.ingest", "ingest.opening", "ingest.options"),
     *("ingest.paths", "ingest.progress", "ingest.source"),
 }

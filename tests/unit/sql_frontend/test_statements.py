@@ -80,5 +80,5 @@ def test_files(sql: str, patterns: list[str]) -> None:
 
 
 def test_a_quoted_name_is_a_table() -> None:
-    with pytest.raises(SqlError, match=r'there is no table "a\.parquet"'):
-        list(bind('FROM "a.parquet"', catalog()))
+    with pytest.raises(SqlError, match=r'there is no table "a\.b"'):
+        list(bind('FROM "a.b"', catalog()))

@@ -17,7 +17,7 @@ from bamquery.storage.manifest import (
     read_manifest,
     writer_token,
 )
-from bamquery.storage.small_file import read_small_file
+from bamquery.storage.regular_file import read_small_file
 
 SCHEMA = pa.schema([("a", pa.int64()), ("Ä", pa.dictionary(pa.int32(), pa.large_string()))])
 ENTRIES = (

@@ -48,6 +48,8 @@ def test_a_commit_is_done_in_the_order_that_makes_it_safe(tmp_path):
         ("publish", draft),
         ("sync_directory", "manifests"),
         ("remove", draft),
+        ("create", "committed"),
+        ("remove", "committed"),
     ]
 
 

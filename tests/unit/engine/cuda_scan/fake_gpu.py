@@ -18,6 +18,8 @@ from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
 from tests.unit.engine.cuda_scan.emulator import Emulator
 
+NOT_READY = 600
+
 
 class FakeMemory:
     """Memory that looks like a GPU's: on a multiple of 256, with anything in it."""
@@ -53,13 +55,15 @@ class FakeCuda:
     """`bamquery.driver.gpu_call.Cuda`, as far as scans call it."""
 
     def __init__(self) -> None:
-        not_ready = object()
+        self.busy_streams: set[object] = set()
+        """Those that never do what they were given."""
+        self._events: dict[object, object] = {}
         self.api = SimpleNamespace(
-            CUresult=SimpleNamespace(CUDA_ERROR_NOT_READY=not_ready),
+            CUresult=SimpleNamespace(CUDA_ERROR_NOT_READY=NOT_READY),
             CUevent_flags=SimpleNamespace(
                 CU_EVENT_DISABLE_TIMING=SimpleNamespace(value=2), CU_EVENT_DEFAULT=SimpleNamespace(value=0)
             ),
-            cuEventQuery=lambda event: (0,),
+            cuEventQuery=lambda event: (NOT_READY if self._events[event] in self.busy_streams else 0,),
         )
 
     def __call__(self, action: str, function: str, *arguments: Any) -> Any:
@@ -75,14 +79,17 @@ class FakeCuda:
             case "cuLaunchKernel":
                 kernel, grid, _, _, block, *_rest = arguments
                 kernel.run_at(arguments[9], grid, block)
-            case "cuEventRecord" | "cuStreamWaitEvent":
+            case "cuEventRecord":
+                self._events[arguments[0]] = arguments[1]
+            case "cuStreamWaitEvent":
                 pass
             case _:
                 raise AssertionError(function)
         return None
 
     def quietly(self, function: str, *arguments: Any) -> None:
-        pass
+        assert function == "cuEventDestroy"
+        del self._events[arguments[0]]
 
     def explain(self, status: Any) -> str:
         return str(status)
@@ -106,6 +113,8 @@ class FakeGpu:
         self.busy = False
         self.pins = 0
         self.refuses_pins = False
+        self.retired: list[Callable[[], None]] = []
+        """What waits until the GPU is not `busy` any more."""
         self._emulator = emulator
 
     def enter(self) -> None:
@@ -120,7 +129,7 @@ class FakeGpu:
         if read_only and self.refuses_pins:
             raise GpuError("cannot pin")
         self.pins += 1
-        return FakePin(owner, address)
+        return FakePin(self, owner, address)
 
     def allocate(self, size: int) -> FakeMemory:
         return FakeMemory(size, 0)
@@ -147,16 +156,31 @@ class FakeGpu:
     def settle(self, timeout_s: float = 60.0) -> None:
         pass
 
+    def retire(self, release: Callable[[], None]) -> None:
+        if self.busy:
+            self.retired.append(release)
+        else:
+            release()
+
     def abandon(self, thing: object) -> None:
-        raise AssertionError("nothing is ever left running here")
+        assert self.cuda.busy_streams, "nothing is left running here"
 
 
 class FakePin(FakeMemory):
     """Memory of this process is where it is."""
 
-    def __init__(self, owner: object, address: int) -> None:
+    def __init__(self, gpu: FakeGpu, owner: object, address: int) -> None:
         self.owner = owner
         self.address = address
+        self._gpu = gpu
+
+    def close(self, on_release: Callable[[], None] | None = None) -> None:
+        def release() -> None:
+            self._gpu.pins -= 1
+            if on_release is not None:
+                on_release()
+
+        self._gpu.retire(release)
 
 
 class FakeSession:
@@ -170,6 +194,7 @@ class FakeSession:
         self.lock = threading.RLock()
         self.driver_stream = object()
         self.allocated = 0
+        self.deadline_s = 60.0
 
     def enter(self) -> None:
         pass
@@ -178,8 +203,11 @@ class FakeSession:
         self.allocated += nbytes
         return FakeMemory(nbytes)
 
-    def synchronize(self, driver_stream: Any = None) -> None:
+    def synchronize(self) -> None:
         pass
+
+    def wait(self, waiting: Callable[[float], None]) -> None:
+        waiting(self.deadline_s)
 
     def follow(self, waiting: Any, first: Any) -> None:
         pass

@@ -14,7 +14,17 @@ from bamquery.storage.ingest.csv_dialect import Dialect
 
 
 def dialect(fields=2, newline=b"\n", start=0, delimiter=","):
-    return Dialect(delimiter, newline, tuple("abcdef"[:fields]), 0, start, 1)
+    return Dialect(
+        delimiter,
+        newline,
+        tuple("abcdef"[:fields]),
+        unnamed=0,
+        start=start,
+        first_line=1,
+        first=(),
+        has_header=False,
+        nulls=("",),
+    )
 
 
 DIALECT = dialect()

@@ -55,9 +55,6 @@ def test_byte_order_mark():
     ("text", "names"),
     [
         ("a,b\nx,y\n", ("a", "b")),
-        ("1,x\n2,y\n", ("column0", "column1")),
-        ("2024-01-01,x\n2024-01-02,y\n", ("column0", "column1")),
-        (",".join("0123456789a") + "\n", tuple(f"column{i:02}" for i in range(11))),
         (" a , b\n1,2\n", ("a", "b")),
         ("a,,c\n1,2,3\n", ("a", "column1", "c")),
         ('"a ""b""","c\nd"\n1,2\n', ('a "b"', "c\nd")),
@@ -66,6 +63,19 @@ def test_byte_order_mark():
 )
 def test_header(text, names):
     assert dialect(text).names == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("1,x\n2,y\n", ("column0", "column1")),
+        (",".join("0123456789a") + "\n", tuple(f"column{i:02}" for i in range(11))),
+    ],
+)
+def test_no_header(text, names):
+    found = dialect(text, header=False)
+    assert (found.names, found.first_line, found.start) == (names, 1, 0)
+    assert found.first == tuple(text.splitlines()[0].split(","))
 
 
 @pytest.mark.parametrize(
@@ -96,7 +106,6 @@ def test_fields_the_header_does_not_name():
         ("# hello, x, y\r\n", "a,b\r\n1,2\r\n", ("a", "b"), 3),
         ("\n# it's \"quoted\n\n#\n\n", "a;b\n1;2\n", ("a", "b"), 7),
         ("#one\n", "#id,b\n1,2\n", ("#id", "b"), 3),
-        ("# hello\n", "1,2\n", ("column0", "column1"), 2),
         ("", "#a,b\n1,2\n", ("#a", "b"), 2),
         ("", "# one\na\n1\n", ("# one",), 2),
         ("", "# one\n", ("# one",), 2),
@@ -105,7 +114,7 @@ def test_fields_the_header_does_not_name():
 def test_comments_before_the_header(comments, rest, names, first_line):
     found = dialect(comments + rest)
     assert (found.names, found.first_line) == (names, first_line)
-    data = rest.partition("\n")[2] if found.names[0] != "column0" else rest
+    data = rest.partition("\n")[2]
     assert (comments + rest)[found.start :].lstrip("\n") == data
     assert dialect("# " * 100, is_all=False) is None
 

@@ -1,4 +1,4 @@
-"""Whether the query that a thread works for was cancelled: asked in the middle of long steps.
+"""Whether the statement that a thread works for was cancelled: asked in the middle of long steps.
 
 What cannot ask, such as a call into a library, is left to itself where the query is cancelled: it comes to
 its end on a thread of its own, and nobody looks at its answer.
@@ -26,7 +26,7 @@ _current = _Current()
 
 
 def check_cancelled() -> None:
-    """Stop here where this thread's query was cancelled; outside of queries go on.
+    """Stop here where this thread's statement was cancelled; outside of statements go on.
 
     Raises:
         CancelledError: it was.

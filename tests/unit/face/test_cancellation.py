@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.engine.cancellation import asking, check_cancelled, interruptible
+from bamquery.cancellation import asking, check_cancelled, interruptible
 from bamquery.engine.cpu import kernels
 from bamquery.errors import CancelledError
 
@@ -168,7 +168,7 @@ def test_queries_with_every_call_on_another_thread(sql: str, monkeypatch: pytest
 PROGRAM = """
 import threading
 from bamquery import command_line
-from bamquery.engine.cancellation import asking, interruptible
+from bamquery.cancellation import asking, interruptible
 
 def main(arguments):
     def check():

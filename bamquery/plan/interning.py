@@ -1,0 +1,58 @@
+"""Equal parts of a plan as one node, so that what is done for each node is done once for all of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, Final
+
+from bamquery.plan.expressions import Call, walk
+from bamquery.plan.nodes import Plan, Sample
+from bamquery.plan.rewriting import children, expressions_of, fact_of_node, transform_plan
+
+DIFFERENT_EACH_TIME: Final = frozenset({"random", "uuid", "gen_random_uuid"})
+_BELOW: Final = frozenset({"child", "left", "right", "inputs", "first", "step"})
+
+
+class Interning:
+    """One node for all that are equal, over any number of plans.
+
+    Nodes that draw at random are equal to themselves only: two that are written alike give other rows.
+    """
+
+    def __init__(self) -> None:
+        self._nodes: dict[tuple[Any, ...], Plan] = {}
+        self._own: dict[int, Plan] = {}
+
+    def __call__(self, plan: Plan) -> Plan:
+        """The plan, of nodes that are equal to no other ones."""
+        return transform_plan(plan, self._one)
+
+    def _one(self, plan: Plan) -> Plan:
+        if id(plan) in self._own:
+            return plan
+        if draws_at_random(plan):
+            return self._own.setdefault(id(plan), plan)
+        own = tuple(_hashable(getattr(plan, f.name)) for f in fields(plan) if f.name not in _BELOW)
+        key = (type(plan), own, tuple(map(id, children(plan))))
+        found = self._nodes.setdefault(key, plan)
+        return self._own.setdefault(id(found), found)
+
+
+@fact_of_node
+def draws_at_random(plan: Plan) -> bool:
+    """Whether the node itself gives other rows each time it is asked."""
+    if isinstance(plan, Sample):
+        return plan.seed is None
+    return any(
+        isinstance(part, Call) and part.function in DIFFERENT_EACH_TIME
+        for expression in expressions_of(plan)
+        for part in walk(expression)
+    )
+
+
+def _hashable(value: Any) -> Any:
+    try:
+        hash(value)
+    except TypeError:  # a source that compares by contents that change
+        return id(value)
+    return value

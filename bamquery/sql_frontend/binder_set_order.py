@@ -1,0 +1,96 @@
+"""ORDER BY on the rows of a query that is put together of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from bamquery.naming import suggestion
+from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.nodes import Plan, Sort, SortKey
+from bamquery.plan.rewriting import columns_of
+from bamquery.plan.subqueries import has_subquery
+from bamquery.sql_frontend.binder_expressions import ExpressionBinder
+from bamquery.sql_frontend.binder_subqueries import BindInner
+from bamquery.sql_frontend.coercion import decode
+from bamquery.sql_frontend.environment import Environment
+from bamquery.sql_frontend.failures import each, placed
+from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope
+from bamquery.sql_frontend.select_output import Item, Order, Output, ordered
+from bamquery.sql_frontend.select_terms import check_no_constant, item_at, ordinal
+from bamquery.sql_frontend.set_branches import Branch, Rows, named_position, written_position
+
+
+def ordered_rows(
+    rows: Rows, order: exp.Order | None, sql: str, environment: Environment, bind_inner: BindInner
+) -> Plan:
+    """The rows sorted: by positions, by names, by what a SELECT has written, by expressions of columns.
+
+    A name is looked for among the columns of each SELECT in turn, the first one's first. What some SELECT
+    selects means that column. Where a term is neither, all are expressions of the result's columns.
+
+    Raises:
+        SqlError: a term means nothing in the result, or several of its columns.
+    """
+    if order is None:
+        return rows.plan
+    columns = columns_of(rows.plan)
+    scope = Scope.of(ALIAS_TABLE, rows.plan.fields)
+    binder = ExpressionBinder(sql, scope, "ORDER BY", environment=environment, bind_inner=bind_inner)
+
+    def meant(term: exp.Ordered) -> Sequence[ColumnRef]:
+        with placed(sql, term.this):
+            return _columns_meant(term.this, columns, rows.branches)
+
+    found: Sequence[Sequence[Expression]] = each(meant, order.expressions, sql)
+    if not all(found):
+        found = each(lambda term: _over_result(term.this, columns, binder), order.expressions, sql)
+    terms = [
+        Order(SortKey(decode(value), bool(term.args.get("desc")), bool(term.args.get("nulls_first"))), term)
+        for term, values in zip(order.expressions, found, strict=True)
+        for value in values
+    ]
+    if not any(has_subquery(term.key.expression) for term in terms):
+        return Sort(rows.plan, tuple(term.key for term in terms))
+    return ordered(rows.plan, Output([Item(column, column.name, None) for column in columns], None, terms))
+
+
+def _columns_meant(
+    node: exp.Expr, columns: Sequence[ColumnRef], branches: Sequence[Branch]
+) -> Sequence[ColumnRef]:
+    """What is meant by ALL, a position, a name or what is selected; nothing for any other expression."""
+    fixed = _fixed(node, columns)
+    if fixed:
+        return fixed
+    place = named_position(node.unnest(), branches)
+    if place is None:
+        place = written_position(node, branches)
+    if place is not None:
+        return [columns[place]]
+    column = node.unnest()
+    if isinstance(column, exp.Column):
+        hint = suggestion(column.name, [known.name for known in columns])
+        table = f'"{column.table}".' if column.table else ""
+        raise ValueError(f'there is no column {table}"{column.name}" in the result.{hint}')
+    return []
+
+
+def _over_result(
+    node: exp.Expr, columns: Sequence[ColumnRef], binder: ExpressionBinder
+) -> Sequence[Expression]:
+    """A term over the columns of the result, as all are where one of them is an expression of these."""
+    with placed(binder.sql, node):
+        fixed = _fixed(node, columns)
+    return fixed or [binder.bind(node)]
+
+
+def _fixed(node: exp.Expr, columns: Sequence[ColumnRef]) -> Sequence[ColumnRef]:
+    """What ALL or a position means; nothing for any other term."""
+    if isinstance(node, exp.Var) and node.this == "ALL":
+        return columns
+    position = ordinal(node)
+    if position is not None:
+        return [item_at(columns, position, "ORDER BY")]
+    check_no_constant(node)
+    return []

@@ -1,0 +1,78 @@
+"""Values of a call over a window for some rows at a time: texts of all of them may be too large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.kernels import Column, flags_of, from_values, spread
+from bamquery.engine.cpu.windows.partitions import Positions
+
+
+class Answers(Protocol):
+    """The values of one call."""
+
+    def of(self, start: int, stop: int) -> Column:
+        """Those of the rows from `start` to before `stop`, of which there is one at least.
+
+        Raises:
+            LargeTextError: they take too much memory at once.
+            ExecutionError: a value cannot be computed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Values that are there."""
+
+    column: Column
+
+    def of(self, start: int, stop: int) -> Column:
+        """Without a copy."""
+        return self.column.slice(start, stop - start)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """For each row a value of another row, or null.
+
+    Attributes:
+        values: of all rows.
+        places: which.
+        there: whether there is one.
+    """
+
+    values: Column
+    places: Positions
+    there: NDArray[np.bool_]
+
+    def of(self, start: int, stop: int) -> Column:
+        """The values at the places."""
+        there = self.there[start:stop]
+        places = np.where(there, self.places[start:stop], 0)
+        return spread(self.values, from_values(places, pa.int64(), flags_of(there)))
+
+
+@dataclass(frozen=True, slots=True)
+class ByFrame:
+    """For each row the value of its frame, which neighbours may share.
+
+    Attributes:
+        numbers: each row's frame, ascending.
+        values: of frames from one number to before another.
+    """
+
+    numbers: Positions
+    values: Callable[[int, int], Column]
+
+    def of(self, start: int, stop: int) -> Column:
+        """Those of the rows' frames."""
+        own = self.numbers[start:stop]
+        first = int(own[0])
+        return spread(self.values(first, int(own[-1]) + 1), own - first)

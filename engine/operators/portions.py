@@ -1,0 +1,59 @@
+"""Rows that are copied by their positions, in portions of a bounded size: one row may be taken many times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.device import Device, Frame
+
+Positions = NDArray[np.int64]
+
+
+class CopiedRows(Generic[Frame]):
+    """Rows of a frame, of which copies will be made, and what a copy of each takes.
+
+    Attributes:
+        frame: the rows.
+    """
+
+    def __init__(self, device: Device[Frame], frame: Frame) -> None:
+        self.frame = frame
+        self._width = device.row_width(frame)
+        self._texts = device.text_lengths(frame)
+        self._most = self._width + (int(self._texts.max(initial=0)) if self._texts is not None else 0)
+
+    def bound(self, count: int) -> int:
+        """Bytes of so many copies, of whichever rows, at most."""
+        return count * self._most
+
+    def sizes(self, positions: Positions) -> Positions:
+        """Bytes of a copy of each of these rows; -1 stands for a row of nulls."""
+        if self._texts is None or not len(self._texts):
+            return np.full(len(positions), self._width, np.int64)
+        lengths = self._texts[positions].astype(np.int64)
+        lengths[positions < 0] = 0
+        return lengths + self._width
+
+
+def fitting(sides: Sequence[tuple[CopiedRows[Frame], Positions]], most: int) -> Iterator[slice]:
+    """Which of some rows, copied side by side, are to be copied at once: no more than `most` bytes.
+
+    Args:
+        sides: rows and which of them, as many for each side.
+        most: bytes of a portion; one row is one, whatever it takes.
+    """
+    count = len(sides[0][1])
+    if sum(rows.bound(count) for rows, _ in sides) <= most or count <= 1:
+        yield slice(0, count)
+        return
+    ends = np.cumsum(sum((rows.sizes(positions) for rows, positions in sides), np.zeros(count, np.int64)))
+    start = 0
+    while start < count:
+        before = int(ends[start - 1]) if start else 0
+        stop = max(int(np.searchsorted(ends, before + most, side="right")), start + 1)
+        yield slice(start, stop)
+        start = stop

@@ -1,0 +1,105 @@
+"""`bamquery bench memory`: most memory over `memory_limit`, each case in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from bamquery.connection import connect
+from bamquery.engine.settings import parse_bytes
+from bamquery.engine.units import human_bytes
+from bamquery.queries.machine import describe_machine
+from bamquery.queries.memory.cases import CASES, Case
+from bamquery.queries.memory.measuring import Measured, measure, run_case
+from bamquery.queries.memory.tables import make_table, sizes
+
+_BOUND: Final = 1.25
+"""Memory over limit up to which a case holds."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command line; returns the exit status, which is 1 where a case took more than it should."""
+    parser = argparse.ArgumentParser(prog="bamquery bench memory", description=__doc__)
+    parser.add_argument("--memory-limit", default="256MB", help="the setting")
+    parser.add_argument("--threads", type=int, help="the setting")
+    parser.add_argument("--scale", type=float, default=1.0, help="1: texts of four times the limit")
+    parser.add_argument("--seconds", type=float, default=300.0, help="after which a case is stopped")
+    parser.add_argument("--folder", type=Path, help="where the database is made, and removed again")
+    parser.add_argument("--rooms", nargs="+", choices=sorted({case.room for case in CASES}))
+    parser.add_argument("--cases", nargs="+", metavar="CASE", help="their names")
+    parser.add_argument("--json", type=Path, help="also write the results there")
+    parser.add_argument("--markdown", type=Path, help="also write the table there")
+    parser.add_argument("--run", nargs=2, metavar=("DB", "CASE"), help=argparse.SUPPRESS)
+    options = parser.parse_args(argv)
+    limit = parse_bytes(options.memory_limit)
+    rows = sizes(limit, options.scale)
+    settings = {"memory_limit": options.memory_limit, "threads": options.threads, "progress": False}
+    if options.run:
+        path, name = options.run
+        run_case(next(case for case in CASES if case.name == name), Path(path), settings, rows)
+        return 0
+    cases = [
+        case
+        for case in CASES
+        if (not options.rooms or case.room in options.rooms)
+        and (not options.cases or case.name in options.cases)
+    ]
+    found: list[Measured] = []
+    with tempfile.TemporaryDirectory(prefix="bamquery-memory-", dir=options.folder) as name:
+        folder = Path(name)
+        _prepare(folder, cases, rows)
+        for case in cases:
+            arguments = ["bench", "memory", *argv]
+            one = measure(case, folder / "db", folder, arguments, limit=limit, most_seconds=options.seconds)
+            found.append(one)
+            sys.stderr.write(f"{one.over(limit):6.2f}  {one.seconds:6.1f} s  {case.name}: {one.outcome}\n")
+    table = _table(found, limit)
+    sys.stdout.write(table)
+    if options.json:
+        report = {
+            "machine": describe_machine(options.folder or Path(tempfile.gettempdir())),
+            "rows": rows,
+            **settings,
+            "results": [_entry(one, limit) for one in found],
+        }
+        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    if options.markdown:
+        options.markdown.write_text(table, encoding="utf-8")
+    return int(any(one.over(limit) > _BOUND for one in found))
+
+
+def _prepare(folder: Path, cases: Sequence[Case], rows: dict[str, int]) -> None:
+    """Tables and files that the cases need, each once; tables first."""
+    needed = list(dict.fromkeys(name for case in cases for name in case.tables))
+    tables = dict.fromkeys(name.partition(".")[0] for name in needed)
+    with connect(folder / "db", progress=False) as connection:
+        for name in [*tables, *(name for name in needed if "." in name)]:
+            make_table(connection, name, folder, rows)
+
+
+def _entry(one: Measured, limit: int) -> dict[str, Any]:
+    return {
+        "room": one.case.room,
+        "case": one.case.name,
+        "text": one.case.text,
+        "seconds": round(one.seconds, 2),
+        "growth": one.growth,
+        "over": round(one.over(limit), 3),
+        "outcome": one.outcome,
+    }
+
+
+def _table(found: Sequence[Measured], limit: int) -> str:
+    lines = ["| | case | memory | over the limit | seconds | |", "|---|---|---|---|---|---|"]
+    for one in found:
+        outcome = "" if one.outcome == "done" else one.outcome
+        lines.append(
+            f"| {one.case.room} | {one.case.name} | {human_bytes(one.growth)} | {one.over(limit):.2f} | "
+            f"{one.seconds:.1f} | {outcome} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,69 @@
+"""Files that a pattern matches. Python's own glob cannot be stopped before it finds something."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+_MAGIC = re.compile(r"[*?\[]")
+
+
+def is_pattern(text: str) -> bool:
+    """Whether it has `*`, `?` or `[…]`."""
+    return _MAGIC.search(text) is not None
+
+
+def matching_paths(pattern: Path, check: Callable[[], None]) -> Iterator[str]:
+    """Files and folders whose paths match: `*`, `?` and `[…]` within a name, `**` for any folders.
+
+    Names that begin with a point are matched by patterns that do. What cannot be listed has nothing. Some may
+    come twice. `check` is called before each folder and each match; what it raises ends the search.
+    """
+    parts = pattern.parts
+    root = pattern.anchor
+    return _below(root, parts[1:] if root else parts, check)
+
+
+def _below(folder: str, parts: Sequence[str], check: Callable[[], None]) -> Iterator[str]:
+    check()
+    if not parts:
+        yield folder
+        return
+    part, rest = parts[0], parts[1:]
+    if not is_pattern(part):
+        path = os.path.join(folder, part)
+        if rest or os.path.lexists(path):
+            yield from _below(path, rest, check)
+        return
+    entries = _entries(folder)
+    if part == "**":
+        yield from _below(folder, rest, check) if rest else ()
+        for name, is_folder in entries:
+            if not name.startswith(".") and is_folder:
+                yield from _below(os.path.join(folder, name), parts, check)
+            elif not name.startswith(".") and not rest:
+                yield os.path.join(folder, name)
+        return
+    matches = re.compile(fnmatch.translate(part)).match
+    for name, is_folder in entries:
+        if matches(name) and (part.startswith(".") or not name.startswith(".")) and (is_folder or not rest):
+            yield from _below(os.path.join(folder, name), rest, check)
+
+
+def _entries(folder: str) -> list[tuple[str, bool]]:
+    """What is in a folder, and whether it is one, also by a link."""
+    try:
+        with os.scandir(folder or ".") as entries:
+            return [(entry.name, _is_folder(entry)) for entry in entries]
+    except OSError:
+        return []
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads round in circles
+        return False

@@ -22,6 +22,7 @@ from bamquery.engine.cpu.kernels import (
     array_of,
     column_of,
     compute,
+    concatenate,
     constant,
     from_values,
     spread,
@@ -45,6 +46,8 @@ _OF_FRACTION: Final = frozenset("fgn")
 _LONGEST: Final = 9
 _LONGEST_COMPOSED: Final = 19
 """Bytes at most of what a letter writes, and of what a letter that stands for several does."""
+_WRITTEN: Final = 1 << 14
+"""Moments that are written at once."""
 _JOINED: Final = 1024
 """Parts of a pattern that are put together at once."""
 
@@ -63,6 +66,13 @@ class _Moments:
         days, rest = days_and_rest(column)
         nanoseconds = rest * (86_400 * 10**9 // units_per_day(column.type))
         return cls(days, nanoseconds, has_zone=getattr(column.type, "tz", None) is not None)
+
+    def parts(self) -> Iterator[_Moments]:
+        """Some after the other, at least one, as long as the query goes on."""
+        for start in range(0, max(len(self.days), 1), _WRITTEN):
+            check_cancelled()
+            some = slice(start, start + _WRITTEN)
+            yield _Moments(self.days[some], self.nanoseconds[some], has_zone=self.has_zone)
 
     def distinct(self, letter: str) -> tuple[_Moments, Column]:
         """Moments that differ in what the letter writes, and which of them each moment is like."""
@@ -197,7 +207,8 @@ def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
             return constant(text, kind)
         if text not in written:
             distinct, places = moments.distinct(text.lstrip("-"))
-            written[text] = spread(array_of(_WRITERS[text](distinct), kind), places)
+            written_parts = [array_of(_WRITERS[text](part), kind) for part in distinct.parts()]
+            written[text] = spread(concatenate(written_parts), places)
         return written[text]
 
     blank = constant("", kind)

@@ -136,7 +136,10 @@ def _damerau_by_rows(a: bytes, b: bytes) -> int:
     width, far = len(b), len(a) + len(b)
     numbers = np.arange(width + 1, dtype=np.int32)
     bytes_of_b = np.frombuffer(b, np.uint8)
-    kinds, kind_of = np.unique(bytes_of_b, return_inverse=True)
+    kinds = np.array(sorted(set[int]().union(*pieces(b))), np.uint8)
+    numbers_of = np.zeros(256, np.intp)
+    numbers_of[kinds] = np.arange(len(kinds))
+    kind_of = numbers_of[bytes_of_b]
     require_room("damerau_levenshtein()", 8 * len(kinds) * width, 1)
     number_of = {int(byte): number for number, byte in enumerate(kinds)}
     # Of each different byte of b: what was above its last row in a, moved by one place, and which row.

@@ -54,6 +54,11 @@ _BEFORE_ALL: Final = re.compile(r"Date out of range: -58776\d\d-")
 _BETWEEN: Final = ("median", "quantile_cont")
 _OF_DATES: Final = ("date_diff", "datediff", "date_sub", "datesub")
 
+
+def _are_neighbours(one: str, other: str) -> bool:
+    return all(text.lstrip("-").isdigit() for text in (one, other)) and abs(int(one) - int(other)) == 1
+
+
 KNOWN: Final = (
     Known(
         "intervals of more than 292 years in their time, or of 2^31 months or days",
@@ -110,6 +115,12 @@ KNOWN: Final = (
             and a.is_answered
             and any(words in a.theirs for words in _TOO_FAR)
         ),
+    ),
+    Known(
+        "`date_diff` of TIMESTAMPTZ in decades, centuries and millennia across the year 1",
+        "one less than of TIMESTAMP, or one more",
+        "as of TIMESTAMP",
+        lambda a: a.name in _OF_DATES and a.is_of_instants and _are_neighbours(a.ours, a.theirs),
     ),
     Known(
         "`date_sub` of NULL and a DATE that is no TIMESTAMP",

@@ -14,13 +14,14 @@ from bamquery.storage.ingest.extension_values import plain
 from bamquery.storage.ingest.failures import reason
 from bamquery.storage.ingest.infinite_moments import first_infinite
 from bamquery.storage.ingest.source import Chunk, Part
+from bamquery.storage.ingest.times_of_day import first_outside_day
 from bamquery.storage.types import DataType
 from bamquery.type_names import type_name
 
 Array: TypeAlias = "pa.Array[Any]"
 """Short for annotations."""
 
-_MISFITS: Final = (pa.ArrowException, ValueError)
+_MISFITS: Final = (pa.ArrowException, ValueError, OverflowError)
 _SHOWN_CHARACTERS: Final = 60
 
 NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -146,6 +147,11 @@ def _convert(
             row = _first_misfit(array, field.type)
             found = f'column "{field.name}": {_shown(array, row)} does not fit {type_name(field.type)}'
             raise _MisfitError(row, f"{found} ({reason(error)})") from error
+        outside = first_outside_day(converted) if check else None
+        if outside is not None:
+            raise _MisfitError(
+                outside, f'column "{field.name}": the value does not fit TIME (it is outside of a day)'
+            )
         infinite = first_infinite(converted) if check else None
         if infinite is not None:
             raise _MisfitError(
@@ -191,6 +197,6 @@ def _first_misfit(array: Array, type_: DataType) -> int:
 def _shown(array: Array, row: int) -> str:
     try:
         text = str(array[row].as_py())
-    except ValueError:  # a string that is not UTF-8, a time out of Python's range
+    except (ValueError, OverflowError):  # a string that is not UTF-8, a time out of Python's range
         return "the value"
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

@@ -20,7 +20,7 @@ from bamquery.type_names import type_name
 Array: TypeAlias = "pa.Array[Any]"
 """Short for annotations."""
 
-_MISFITS: Final = (pa.ArrowException, ValueError)
+_MISFITS: Final = (pa.ArrowException, ValueError, OverflowError)
 _SHOWN_CHARACTERS: Final = 60
 
 INTERVAL: Final = pa.month_day_nano_interval()

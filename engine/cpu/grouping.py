@@ -21,6 +21,7 @@ from bamquery.engine.cpu.kernels import (
     compute,
     constant,
     from_values,
+    spread,
     take,
     valid,
     values_of,
@@ -53,7 +54,11 @@ class Grouping:
 
 
 def group_rows(keys: Sequence[Column], rows: int) -> Grouping:
-    """Number the rows by their keys; without keys all rows, even none, are one group."""
+    """Number the rows by their keys; without keys all rows, even none, are one group.
+
+    Raises:
+        LargeTextError: texts that groups share in a dictionary take too much memory beside each of them.
+    """
     if not keys:
         return Grouping(np.broadcast_to(np.int64(0), rows), 1, ())
     codes, values = _encode(keys[0])
@@ -66,7 +71,10 @@ def group_rows(keys: Sequence[Column], rows: int) -> Grouping:
         key_codes = [earlier[before] for earlier in key_codes] + [last]
         key_values.append(next_values)
     groups = len(key_codes[0])
-    taken = tuple(take(values, positions) for values, positions in zip(key_values, key_codes, strict=True))
+    taken = tuple(
+        (spread if isinstance(key, pa.DictionaryArray) else take)(values, positions)
+        for key, values, positions in zip(keys, key_values, key_codes, strict=True)
+    )
     return Grouping(codes, groups, taken)
 
 

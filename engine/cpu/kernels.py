@@ -192,11 +192,29 @@ def where(mask: Column, chosen: Datum, otherwise: Datum) -> Column:
     Raises:
         LargeTextError: a constant text on so many rows takes too much memory.
     """
+    rows = len(mask)
     sizes = [constant_bytes(d) if isinstance(d, pa.Scalar) else 0 for d in (chosen, otherwise)]
-    if max(sizes) > _LONG_TEXT:
-        true, rows = _true_count(mask), len(mask)
-        require_room("a constant", sizes[0] * true + sizes[1] * (rows - true), rows)
-    return compute("if_else", mask, chosen, otherwise)
+    if max(sizes) <= _LONG_TEXT or max(sizes) * rows <= text_bounds().piece:
+        return compute("if_else", mask, chosen, otherwise)
+    true = _true_count(mask)
+    require_room("a constant", sizes[0] * true + sizes[1] * (rows - true), rows)
+    # Arrow's kernel takes memory as if all rows had the constant.
+    known = booleans_of(compute("is_valid", mask)) if mask.null_count else None
+    own = np.arange(rows)
+    first, second = (
+        column_of(datum, 1) if isinstance(datum, pa.Scalar) else datum for datum in (chosen, otherwise)
+    )
+    places = [0 if isinstance(chosen, pa.Scalar) else own, 0 if isinstance(otherwise, pa.Scalar) else own]
+    which = np.where(booleans_of(mask), places[0], len(first) + places[1])
+    return take(
+        concatenate([first, second]),
+        from_values(which, pa.int64(), None if known is None else flags_of(known)),
+    )
+
+
+def null_where(mask: Column, column: Column) -> Column:
+    """The values, null where the mask is true."""
+    return where(mask, constant(None, column.type), column)
 
 
 def filled(column: Column, datum: Datum) -> Column:
@@ -205,9 +223,8 @@ def filled(column: Column, datum: Datum) -> Column:
     Raises:
         LargeTextError: a constant text on so many rows takes too much memory.
     """
-    size = constant_bytes(datum) if isinstance(datum, pa.Scalar) else 0
-    if size > _LONG_TEXT:
-        require_room("a constant", size * column.null_count, len(column))
+    if isinstance(datum, pa.Scalar) and constant_bytes(datum) > _LONG_TEXT:
+        return where(compute("is_valid", column), column, datum)
     return compute("coalesce", column, datum)
 
 
@@ -228,11 +245,6 @@ def spread(values: Column, places: Column | NDArray[np.int64]) -> Column:
 
 def _true_count(mask: Column) -> int:
     return mask.true_count if isinstance(mask, pa.BooleanArray) else 0
-
-
-def null_where(mask: Column, column: Column) -> Column:
-    """The values, null where the mask is true."""
-    return where(mask, constant(None, column.type), column)
 
 
 def valid(*data: Datum) -> Column | None:

@@ -37,7 +37,8 @@ class FileScan(Operator[Frame], Generic[Frame]):
         super().__init__(scan.fields, (), self._position)
         self._wanted = sorted({*scan.columns, *referenced_columns(*scan.predicates)})
         self._columns = scan.columns
-        self._outputs = [self._wanted.index(column) for column in scan.columns]
+        place = {column: i for i, column in enumerate(self._wanted)}
+        self._outputs = [place[column] for column in scan.columns]
         self._predicate = rebase(conjunction(scan.predicates), self._wanted) if scan.predicates else None
 
     def narrow(self, value: Expression, late: LateFilter) -> bool:

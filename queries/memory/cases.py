@@ -183,18 +183,25 @@ CASES: Final = (
     ),
     *_queries(
         "windows",
-        ("few",),
+        ("many",),
         string_agg_so_far=(
-            "SELECT max(s) FROM (SELECT string_agg(i::VARCHAR, ',') OVER (ORDER BY i) s FROM few)"
+            "SELECT max(s) FROM (SELECT string_agg(i::VARCHAR, ',') OVER (ORDER BY i) s FROM many)"
         ),
         string_agg_by_partition=(
-            "SELECT max(s) FROM (SELECT string_agg(i::VARCHAR, ',') OVER (PARTITION BY i % 2) s FROM few)"
+            "SELECT max(s) FROM (SELECT string_agg(i::VARCHAR, ',') OVER (PARTITION BY i % 2) s FROM many)"
         ),
         string_agg_of_rows_before=(
             "SELECT max(s) FROM (SELECT string_agg(i::VARCHAR, ',') "
-            "OVER (ORDER BY i ROWS 2000 PRECEDING) s FROM few)"
+            "OVER (ORDER BY i ROWS 2000 PRECEDING) s FROM many)"
         ),
-        string_agg_of_all="SELECT max(s) FROM (SELECT string_agg(i::VARCHAR, ',') OVER () s FROM few)",
+        string_agg_of_all="SELECT max(s) FROM (SELECT string_agg(i::VARCHAR, ',') OVER () s FROM many)",
+        mode_of_rows_before=(
+            "SELECT max(s) FROM (SELECT mode(i::VARCHAR) OVER (ORDER BY i ROWS 200 PRECEDING) s FROM many)"
+        ),
+    ),
+    *_queries(
+        "windows",
+        ("few",),
         first_of_long_texts=(
             "SELECT max(length(s)) FROM (SELECT first_value(x) OVER (ORDER BY i) s FROM "
             "(SELECT i, CASE WHEN i = 0 THEN {long} ELSE 'y' END x FROM few))"
@@ -204,10 +211,7 @@ CASES: Final = (
             "(SELECT i, CASE WHEN i = 0 THEN {long} ELSE 'a' END x FROM few))"
         ),
         lag_default_that_is_long=(
-            "SELECT max(s) FROM (SELECT lag(i::VARCHAR, 50000, {long}) OVER (ORDER BY i) s FROM few)"
-        ),
-        mode_of_rows_before=(
-            "SELECT max(s) FROM (SELECT mode(i::VARCHAR) OVER (ORDER BY i ROWS 200 PRECEDING) s FROM few)"
+            "SELECT max(s) FROM (SELECT lag(i::VARCHAR, 5000, {long}) OVER (ORDER BY i) s FROM few)"
         ),
     ),
     *_queries(
@@ -237,8 +241,6 @@ CASES: Final = (
         create_table_as="CREATE TABLE made AS SELECT * FROM texts",
         create_table_as_numbers="CREATE TABLE made AS SELECT k, v, k + v AS s, k * 0.5 AS f FROM numbers",
         insert_select="INSERT INTO texts SELECT * FROM texts",
-        update="UPDATE texts SET w = w || 'x' WHERE i % 2 = 0",
-        delete="DELETE FROM texts WHERE i % 2 = 0",
         optimize="OPTIMIZE texts",
         cluster_by="OPTIMIZE numbers CLUSTER BY (k)",
         cluster_by_texts="OPTIMIZE texts CLUSTER BY (w)",

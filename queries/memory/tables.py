@@ -22,6 +22,7 @@ _SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             "FROM range({numbers}) r(i)",
         ),
         "few": ("CREATE TABLE few AS SELECT i FROM range({few}) r(i)",),
+        "many": ("CREATE TABLE many AS SELECT i FROM range({many}) r(i)",),
         "pairs": (
             "CREATE TABLE a AS SELECT i, i % 3 AS g, repeat(md5(i::VARCHAR), 20 + i % 160) AS x "
             "FROM range({pairs}) r(i)",
@@ -41,8 +42,9 @@ def sizes(limit: int, scale: float) -> dict[str, int]:
     return {
         "texts": max(int(4 * limit * scale) // _TEXT_BYTES, 64),
         "numbers": max(int(2 * limit * scale) // _NUMBER_BYTES, 64),
-        "few": max(int(100_000 * scale), 64),
-        "pairs": max(int(3_000 * scale), 64),
+        "few": max(int(20_000 * scale), 64),
+        "many": max(int(100_000 * scale), 64),
+        "pairs": max(int(1_500 * scale), 64),
     }
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.errors import IngestError
-from bamquery.storage.ingest.extension_values import plain
+from bamquery.storage.ingest.extension_values import plain, whole_microseconds
 from bamquery.storage.ingest.failures import reason
 from bamquery.storage.ingest.source import Chunk, Part
 from bamquery.storage.type_bounds import first_outside
@@ -20,9 +20,10 @@ from bamquery.type_names import type_name
 Array: TypeAlias = "pa.Array[Any]"
 """Short for annotations."""
 
-_MISFITS: Final = (pa.ArrowException, ValueError)
+_MISFITS: Final = (pa.ArrowException, ValueError, OverflowError)
 _SHOWN_CHARACTERS: Final = 60
 
+INTERVAL: Final = pa.month_day_nano_interval()
 NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
@@ -78,7 +79,7 @@ def convert_array(array: Array, type_: DataType) -> Array:
     if isinstance(array, pa.DictionaryArray) and pa.types.is_dictionary(type_):
         return _convert_dictionary(array, type_)
     if array.type == type_:
-        return array
+        return whole_microseconds(array) if type_ == INTERVAL else array
     if isinstance(array, pa.ExtensionArray):
         return convert_array(plain(array), type_)
     if pa.types.is_run_end_encoded(array.type):

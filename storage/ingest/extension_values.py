@@ -1,4 +1,4 @@
-"""Values of Arrow's extension types → values of the types that they are stored under."""
+"""Values of Arrow's extension types, and of INTERVAL → values as BamQuery has them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ Array: TypeAlias = "pa.Array[Any]"
 _HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
 _UUID_BYTES: Final = 16
 _UUID_LENGTH: Final = 36
+_INTERVAL: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _UUID_DASHES: Final = (8, 13, 18, 23)
 
 
@@ -24,6 +25,19 @@ def plain(array: Any) -> Any:
     if isinstance(array.type, pa.UuidType):
         return _uuid_texts(array.storage)
     return array.storage
+
+
+def whole_microseconds(intervals: Any) -> Array:
+    """INTERVAL without what is less than a microsecond, as DuckDB has it."""
+    content = intervals.buffers()[1]
+    parts = np.frombuffer(b"" if content is None else content, _INTERVAL)
+    rest = parts["nanoseconds"] % 1000
+    if not rest.any():
+        return intervals  # type: ignore[no-any-return]
+    cut = parts.copy()
+    cut["nanoseconds"] -= rest
+    buffers = [intervals.buffers()[0], pa.py_buffer(cut.tobytes())]
+    return pa.Array.from_buffers(intervals.type, len(intervals), buffers, offset=intervals.offset)
 
 
 def _uuid_texts(array: Any) -> Array:

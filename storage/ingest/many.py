@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -10,11 +10,11 @@ import pyarrow as pa
 from bamquery.errors import IngestError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.column_names import names_in_file, names_in_object
-from bamquery.storage.ingest.convert import convert_chunk
+from bamquery.storage.ingest.convert import INTERVAL, convert_chunk
 from bamquery.storage.ingest.made_columns import MadePart
 from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, Part
 from bamquery.storage.ingest.unify import PartSchema, unify
-from bamquery.storage.types import normalize_type
+from bamquery.storage.types import DataType, normalize_type
 from bamquery.unreadable import UnreadableType
 
 
@@ -41,7 +41,7 @@ class UnifiedSource:
             exclude: those to leave out. A name that exactly fits leaves out that column alone, and so tells
                 apart columns whose names differ by case only.
             by_need: whether columns of types that cannot be stored are refused only when they are read; in
-                the schema they have an `UnreadableType`.
+                the schema they have an `UnreadableType`, but for INTERVAL, which can be read.
             made: see `IngestSource`; the parts have them last, and
             hidden: behind them.
 
@@ -59,13 +59,14 @@ class UnifiedSource:
         kept = [_kept(part, columns, exclude) for part in parts]
         refused = _unreadable(parts, kept) if by_need else {}
         places = _names(parts, kept)
-        kept = [
-            [i for i in own if fold(part.schema.names[i]) not in refused]
-            for part, own in zip(parts, kept, strict=True)
-        ]
+        if refused:
+            kept = [
+                [i for i in own if fold(names[i]) not in refused]
+                for names, own in zip((part.schema.names for part in parts), kept, strict=True)
+            ]
         unified = unify(
             [
-                PartSchema(part.name, _normalized(part, positions), part.is_text)
+                PartSchema(part.name, _normalized(part, positions, by_need), part.is_text)
                 for part, positions in zip(parts, kept, strict=True)
             ]
         )
@@ -76,25 +77,31 @@ class UnifiedSource:
             tuple(None if i is None else positions[i] for i in mapping)
             for mapping, positions in zip(unified.mapping, kept, strict=True)
         ]
-        for folded, place in places.items():
-            if folded in refused:
-                name, reason = refused[folded]
-                self.schema = self.schema.insert(place, pa.field(name, UnreadableType(reason)))
-                self._mapping = [(*m[:place], None, *m[place:]) for m in self._mapping]
+        if refused:
+            self._add_unreadable(places, refused)
         last = [*map(fold, (*made, *hidden))]
         if len(parts) > 1 and last:
-            order = sorted(
-                range(len(self.schema)),
-                key=lambda i: last.index(name) if (name := fold(self.schema.names[i])) in last else -1,
-            )
-            self._arrange(order)
+            ranks = [last.index(name) if name in last else -1 for name in map(fold, self.schema.names)]
+            self._arrange(sorted(range(len(ranks)), key=ranks.__getitem__))
         self.bytes_read = 0
         if columns is not None:
             chosen = {fold(name) for name in self.schema.names}
-            order = [_position(self.schema, column) for column in columns if fold(column) in chosen]
-            self._arrange(order)
+            self._arrange(_positions(self.schema, [name for name in columns if fold(name) in chosen]))
         if not len(self.schema):
             raise IngestError(f"{name}: no column is left to load")
+
+    def _add_unreadable(self, places: Mapping[str, int], refused: Mapping[str, tuple[str, str]]) -> None:
+        """Put columns whose types cannot be stored where they come up in the files."""
+        fields = list(self.schema)
+        mapping = [list(own) for own in self._mapping]
+        for folded, place in places.items():
+            if folded in refused:
+                name, reason = refused[folded]
+                fields.insert(place, pa.field(name, UnreadableType(reason)))
+                for own in mapping:
+                    own.insert(place, None)
+        self.schema = pa.schema(fields)
+        self._mapping = [tuple(own) for own in mapping]
 
     def _arrange(self, order: Sequence[int]) -> None:
         self.schema = pa.schema([self.schema.field(i) for i in order])
@@ -145,7 +152,7 @@ class UnifiedSource:
         self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """See `IngestSource`."""
-        chosen = range(len(self.schema)) if columns is None else [_position(self.schema, c) for c in columns]
+        chosen = range(len(self.schema)) if columns is None else _positions(self.schema, columns)
         target = pa.schema([self.schema.field(i) for i in chosen])
         for field in target:
             if isinstance(field.type, UnreadableType):
@@ -199,13 +206,14 @@ def _kept(part: Part, columns: Sequence[str] | None, exclude: Sequence[str]) -> 
     chosen = set(range(len(names)))
     if columns is not None:
         chosen = {i for name in columns for i in _named(names, name) or _named(unique, name)}
-    return [i for i in range(len(names)) if i in chosen - excluded]
+    return sorted(chosen - excluded)
 
 
 def _names(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, int]:
     """The kept columns of all parts, folded, in the order in which they first appear, and their places."""
-    names = (part.schema.names[i] for part, own in zip(parts, kept, strict=True) for i in own)
-    return {name: place for place, name in enumerate(dict.fromkeys(map(fold, names)))}
+    known = (part.schema.names for part in parts)
+    found = (names[i] for names, own in zip(known, kept, strict=True) for i in own)
+    return {name: place for place, name in enumerate(dict.fromkeys(map(fold, found)))}
 
 
 def _unreadable(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
@@ -214,7 +222,7 @@ def _unreadable(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[st
     for part, own in zip(parts, kept, strict=True):
         for field in map(part.schema.field, own):
             try:
-                normalize_type(field.type, field.name)
+                _column_type(field, by_need=True)
             except StorageError as error:
                 # What follows is how to load the file.
                 found.setdefault(fold(field.name), (field.name, str(error).rpartition(": ")[0]))
@@ -228,11 +236,24 @@ def _named(names: Sequence[str], wanted: str) -> list[int]:
 
 def _unique(part: Part, positions: Sequence[int] | None = None) -> list[str]:
     """Names of columns, of those at `positions` if these are given, that differ in more than case."""
-    names = [part.schema.names[i] for i in positions] if positions is not None else part.schema.names
+    names = part.schema.names
+    if positions is not None:
+        names = [names[i] for i in positions]
     return names_in_object(names) if part.path is None else names_in_file(names)
 
 
-def _normalized(part: Part, positions: Sequence[int]) -> pa.Schema:
+def _column_type(field: pa.Field[Any], by_need: bool) -> DataType:
+    """The type under which values are stored, or of INTERVAL, which queries have and tables have not, read.
+
+    Raises:
+        StorageError: there is none.
+    """
+    if by_need and field.type == INTERVAL:
+        return INTERVAL
+    return normalize_type(field.type, field.name)
+
+
+def _normalized(part: Part, positions: Sequence[int], by_need: bool) -> pa.Schema:
     """The kept columns as they would be stored.
 
     Raises:
@@ -246,7 +267,7 @@ def _normalized(part: Part, positions: Sequence[int]) -> pa.Schema:
         if not field.name:
             raise _error(part, f"column {position + 1} has no name: give it one, or name the columns to load")
         try:
-            fields.append(pa.field(name, normalize_type(field.type, name)))
+            fields.append(pa.field(name, _column_type(field.with_name(name), by_need)))
         except StorageError as error:
             refused.append(field.name)
             reasons.append(str(error))
@@ -260,8 +281,9 @@ def _error(part: Part, message: str) -> IngestError:
     return IngestError(message, part.path) if part.path else IngestError(f"{part.name}: {message}")
 
 
-def _position(schema: pa.Schema, column: str) -> int:
-    for i, name in enumerate(schema.names):
-        if fold(name) == fold(column):
-            return i
-    raise IngestError(f'there is no column "{column}".{suggestion(column, schema.names)}')
+def _positions(schema: pa.Schema, columns: Sequence[str]) -> list[int]:
+    places = {fold(name): i for i, name in reversed(list(enumerate(schema.names)))}
+    for column in columns:
+        if fold(column) not in places:
+            raise IngestError(f'there is no column "{column}".{suggestion(column, schema.names)}')
+    return [places[fold(column)] for column in columns]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ from bamquery.errors import IngestError
 from bamquery.storage.file_access import open_arrow
 from bamquery.storage.ingest.failures import READ_ERRORS, unreadable
 from bamquery.storage.ingest.formats import read_start
+from bamquery.storage.ingest.parquet_texts import long_texts, may_blow_up, small_slices
+from bamquery.storage.ingest.parquet_types import Reading, meant_types
 from bamquery.storage.ingest.source import BATCH_BYTES, BATCH_ROWS, Chunk, readable
 from bamquery.storage.types import DataType
 
@@ -20,6 +23,24 @@ _MAGIC: Final = b"PAR1"
 _ENCRYPTED_MAGIC: Final = b"PARE"
 _READ_BUFFER: Final = 1 << 20
 _FEWEST_ROWS: Final = 1 << 10
+_LONG_VALUE: Final = 1 << 10
+"""Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Columns that are read.
+
+    Attributes:
+        names: of them, each once.
+        texts: names of those that may come as dictionaries.
+        columns: for each column its place in batches, and how its values are read where Arrow reads others.
+            Columns come in the order of names; of several of one name all come, in the file's order.
+    """
+
+    names: list[str]
+    texts: list[str]
+    columns: list[tuple[int, Reading | None]]
 
 
 class ParquetPart:
@@ -47,7 +68,7 @@ class ParquetPart:
         try:
             self.bytes = path.stat().st_size
             with self._open() as file:
-                self.schema = readable(file.schema_arrow)
+                self.schema, self._readings = meant_types(file, readable(file.schema_arrow))
                 self.rows: int = file.metadata.num_rows
                 self._groups: int = file.metadata.num_row_groups
         except READ_ERRORS as error:
@@ -55,41 +76,61 @@ class ParquetPart:
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """See `Part.read`; only the pages of these columns are read."""
-        del types
+        wanted = self._wanted(columns, types)
         try:
-            file = self._open()
+            with self._open() as file:
+                for group in range(self._groups):
+                    yield from self._read_group(file, group, wanted)
         except READ_ERRORS as error:
             raise unreadable(self.path, error) from error
-        with file:
-            for group in range(self._groups):
-                yield from self._read_group(file, group, columns)
 
-    def _read_group(self, file: pq.ParquetFile, group: int, columns: Sequence[int]) -> Iterator[Chunk]:
-        names = list(dict.fromkeys(self.schema.names[i] for i in columns))
+    def _wanted(self, columns: Sequence[int], types: Sequence[DataType]) -> _Wanted:
+        own = self.schema.names
+        by_name: dict[str, list[int]] = {}
+        for i, name in enumerate(own):
+            by_name.setdefault(name, []).append(i)
+        names = list(dict.fromkeys(own[i] for i in columns))
+        places = {i: place for place, i in enumerate(i for name in names for i in by_name[name])}
+        texts = [own[i] for i, type_ in zip(columns, types, strict=True) if _is_text(type_)]
+        return _Wanted(names, texts, [(places[i], self._readings.get(i)) for i in columns])
+
+    def _read_group(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[Chunk]:
         first_row = 1
         bytes_per_row = self.bytes / max(self.rows, 1)
         try:
-            batches = file.iter_batches(
-                batch_size=_batch_rows(file.metadata.row_group(group), names),
-                row_groups=[group],
-                columns=names,
-            )
-            for batch in batches:
-                wanted = batch.select([self._place(batch, column) for column in columns])
+            for batch in self._batches(file, group, wanted):
+                arrays = [
+                    batch.column(place) if reading is None else reading(batch.column(place))
+                    for place, reading in wanted.columns
+                ]
+                rows = batch.select([])
+                if arrays:
+                    rows = pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))])
                 size = int(bytes_per_row * batch.num_rows)
-                yield Chunk(wanted, f"row group {group}", first_row, size, group)
+                yield Chunk(rows, f"row group {group}", first_row, size, group)
                 first_row += batch.num_rows
         except READ_ERRORS as error:
-            raise self._explain(error, group, names) from error
+            raise self._explain(error, group, wanted.names) from error
         if first_row - 1 != (expected := file.metadata.row_group(group).num_rows):
             raise IngestError(
                 f"row group {group}: has {first_row - 1} rows where the footer says {expected}", self.path
             )
 
-    def _place(self, batch: pa.RecordBatch, column: int) -> int:
-        """Where a batch has a column: of those of one name all come, in the file's order among themselves."""
-        name = self.schema.names[column]
-        return int(batch.schema.get_all_field_indices(name)[self.schema.names[:column].count(name)])
+    def _batches(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[pa.RecordBatch]:
+        """The rows of a group, few at once where they are wide."""
+        metadata = file.metadata.row_group(group)
+        rows = _batch_rows(metadata, wanted.names)
+        long: list[str] = []
+        threatening = may_blow_up(metadata, wanted.texts, rows)
+        if threatening:
+            with self._open(threatening) as probe:
+                long = long_texts(probe, group, threatening, rows)
+        if not long:
+            yield from file.iter_batches(batch_size=rows, row_groups=[group], columns=wanted.names)
+            return
+        with self._open(long) as dictionaries:
+            for batch in dictionaries.iter_batches(batch_size=rows, row_groups=[group], columns=wanted.names):
+                yield from small_slices(batch)
 
     def _explain(self, error: Exception, group: int, names: list[str]) -> IngestError:
         """Name the column by reading each alone: Arrow says what is wrong with a page, not whose it is."""
@@ -103,9 +144,11 @@ class ParquetPart:
                 return unreadable(self.path, column_error, f'{place}, column "{name}"')
         return unreadable(self.path, error, place)
 
-    def _open(self) -> pq.ParquetFile:
+    def _open(self, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
+        """The file; columns of these names come as dictionaries."""
         return pq.ParquetFile(
             open_arrow(self.path),
+            read_dictionary=list(dictionaries) or None,
             memory_map=False,
             pre_buffer=False,
             buffer_size=_READ_BUFFER,
@@ -114,10 +157,16 @@ class ParquetPart:
         )
 
 
+def _is_text(type_: DataType) -> bool:
+    return pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
+
+
 def _batch_rows(group: pq.RowGroupMetaData, names: list[str]) -> int:
     """Rows of a batch such that wide ones stay small in bytes."""
     wanted = set(names)
     columns = (group.column(i) for i in range(group.num_columns))
     size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema in wanted)
     rows = BATCH_BYTES * max(group.num_rows, 1) // max(size, 1)
-    return min(max(rows, _FEWEST_ROWS), BATCH_ROWS)
+    # Batches of many columns have some rows all the same, since each costs time by the column.
+    is_long = size > _LONG_VALUE * len(wanted) * max(group.num_rows, 1)
+    return min(max(rows, 1 if is_long else _FEWEST_ROWS), BATCH_ROWS)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError, IngestError
+from bamquery.storage.array_validation import validate
 from bamquery.storage.ingest.column_names import names_in_object
 from bamquery.storage.ingest.failures import READ_ERRORS, reason
 from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, readable
@@ -39,8 +40,12 @@ class StreamPart:
         rows: int | None = None,
         size: int | None = None,
         once: pa.RecordBatchReader | None = None,
+        is_fixed: bool = False,
     ) -> None:
         """`start` is called for every pass, or where there is `once`, for a single one.
+
+        Memory that somebody else filled may say anything, so each batch is validated in full: a wrong offset
+        or index is an error here and not a crash later.
 
         Args:
             name: for messages.
@@ -50,6 +55,7 @@ class StreamPart:
             rows: of one pass, where known.
             size: in bytes, where known as well.
             once: the reader of which a second pass is an error, in whichever statement.
+            is_fixed: whether all passes give the same memory, of which one pass's validation is enough.
         """
         self.name = name
         self.schema = readable(schema)
@@ -57,6 +63,8 @@ class StreamPart:
         self.bytes = size
         self._start = start
         self._once = once
+        self._is_fixed = is_fixed
+        self._validated: frozenset[int] = frozenset()
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """See `Part.read`."""
@@ -66,13 +74,29 @@ class StreamPart:
         first_row = 1
         try:
             for batch in self._start(list(columns)):
+                if columns:
+                    self._validate(batch, columns, first_row)
                 size = (self.bytes or 0) * batch.num_rows // max(self.rows or 0, 1)
                 yield Chunk(batch if columns else batch.select([]), "", first_row, size)
                 first_row += batch.num_rows
+            if self._is_fixed:
+                self._validated |= frozenset(columns)
         except BamQueryError:
             raise
         except Exception as error:  # whatever the object's own code raises
             raise IngestError(f"{self.name}: failed after {first_row - 1} rows: {reason(error)}") from error
+
+    def _validate(self, batch: pa.RecordBatch, columns: Sequence[int], first_row: int) -> None:
+        for place, array in zip(columns, batch.columns, strict=True):
+            if place in self._validated:
+                continue
+            try:
+                validate(array)
+            except pa.ArrowException as error:
+                raise IngestError(
+                    f'{self.name}: rows from {first_row}, column "{self.schema.names[place]}": its memory is '
+                    f"not what Arrow's format says: {reason(error)}"
+                ) from error
 
 
 def open_object(what: Any) -> StreamPart:
@@ -147,7 +171,8 @@ def _table(table: pa.Table, name: str) -> StreamPart:
         # Without columns a table forgets how many rows a batch has.
         return iter((table.select(columns) if columns else table).to_batches(max_chunksize=BATCH_ROWS))
 
-    return StreamPart(name, table.schema, start, rows=table.num_rows, size=table.get_total_buffer_size())
+    size = table.get_total_buffer_size()
+    return StreamPart(name, table.schema, start, rows=table.num_rows, size=size, is_fixed=True)
 
 
 def _dataset(dataset: Any) -> StreamPart:

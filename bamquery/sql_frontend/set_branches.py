@@ -133,7 +133,8 @@ def _qualified(node: exp.Expr, scope: Scope, *, is_column: bool) -> exp.Expr:
         if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star):
             for table in scope.tables:
                 if any(fold(known.name) == fold(part.name) for known in (*table.columns, *table.hidden)):
-                    return _column(part.name, table.name if is_column else f"{_NOT_WRITTEN}{table.name}")
+                    source = f"{_NOT_WRITTEN}{table.source or table.name}"
+                    return _column(part.name, table.name if is_column else source)
         return part
 
     return node.transform(step)

@@ -83,7 +83,7 @@ class SourceBinder:
             case exp.Table():
                 plan, name, hidden = _bind_table(source, self.sql, self.catalog, self.environment)
                 plan = sampled(plan, source.args.get("sample"), self.sql)
-                scope = _aliased(Scope.of(name, plan.fields, hidden), alias, self.sql).of_source(name)
+                scope = _aliased(Scope.of(name, plan.fields, hidden), alias, self.sql)
                 if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
                     scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())

@@ -28,13 +28,11 @@ class ScopeTable:
         name: what the statement calls it; empty where it has no name.
         columns: its own, for names with the table before them and for `t.*`.
         hidden: those that are there for who names them only.
-        source: what a table or view is called without its alias.
     """
 
     name: str
     columns: tuple[ColumnRef, ...]
     hidden: tuple[ColumnRef, ...] = ()
-    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,10 +75,6 @@ class Scope:
         names = [*names, *(column.name for column in hidden)]
         fields = [Field(name, column.type) for name, column in zip(names, self.columns, strict=True)]
         return Scope.of(table, fields, len(hidden))
-
-    def of_source(self, name: str) -> Scope:
-        """The same columns of a table that has that name without its alias."""
-        return replace(self, tables=tuple(replace(table, source=name) for table in self.tables))
 
     @staticmethod
     def fields(columns: Sequence[ColumnRef]) -> list[Field]:

@@ -133,8 +133,7 @@ def _qualified(node: exp.Expr, scope: Scope, *, is_column: bool) -> exp.Expr:
         if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star):
             for table in scope.tables:
                 if any(fold(known.name) == fold(part.name) for known in (*table.columns, *table.hidden)):
-                    source = f"{_NOT_WRITTEN}{table.source or table.name}"
-                    return _column(part.name, table.name if is_column else source)
+                    return _column(part.name, table.name if is_column else f"{_NOT_WRITTEN}{table.name}")
         return part
 
     return node.transform(step)

@@ -14,8 +14,7 @@ from bamquery.engine.sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CatalogError, SqlError
 from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Source, Values
-from bamquery.plan.statements import Query
-from bamquery.sql_frontend.statements import bind
+from bamquery.sql_frontend.statements import bind_view
 from bamquery.sql_frontend.system_names import SYSTEM_VIEWS
 from bamquery.statement_text import StatementText
 from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
@@ -181,7 +180,7 @@ class StatementCatalog:
             raise SqlError(f'view "{name}" is defined by itself')
         within.append(folded)
         try:
-            (statement,) = bind(StatementText(view.sql, label=f'view "{name}"'), self)
+            plan = bind_view(StatementText(view.sql, label=f'view "{name}"'), self)
         except SqlError as error:
             why = f'view "{name}" cannot be used: '
             reasons = [replace(r, message=why + r.message, sql=r.sql or error.sql) for r in error.reasons]
@@ -190,9 +189,8 @@ class StatementCatalog:
             raise SqlError(f'view "{name}" cannot be used: {error}') from error
         finally:
             within.pop()
-        assert isinstance(statement, Query)
-        names = [*view.columns, *(field.name for field in statement.plan.fields[len(view.columns) :])]
-        return View(name, renamed(statement.plan, unique_names(names)))
+        names = [*view.columns, *(field.name for field in plan.fields[len(view.columns) :])]
+        return View(name, renamed(plan, unique_names(names)))
 
     def next_statement(self) -> None:
         """Look at the tables anew."""

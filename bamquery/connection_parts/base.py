@@ -11,7 +11,7 @@ from bamquery.relations.definition import Definition
 from bamquery.relations.relation import Relation
 from bamquery.session import Session
 from bamquery.sql_frontend.parameters import literal_text
-from bamquery.sql_frontend.statements import bind
+from bamquery.sql_frontend.statements import bind, with_column_types
 from bamquery.views import inline
 
 
@@ -30,7 +30,7 @@ class ConnectionBase:
 
     def _scan(self, source: Source, name: str = "") -> Relation:
         """All rows of a source that SQL does not name."""
-        plan = inline(Scan(source, tuple(range(len(source.schema)))))
+        plan = with_column_types(inline(Scan(source, tuple(range(len(source.schema))))))
         return Relation(self._session, plan, name=name)
 
 

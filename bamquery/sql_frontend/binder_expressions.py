@@ -149,11 +149,14 @@ class ExpressionBinder:
         key = None if self.aggregates is None else self.aggregates.named_key(aliased)
         if key is not None:
             return key
+        # Within what the alias stands for columns come before aliases, as where it is selected.
+        firm_columns, self._firm_columns = self._firm_columns, None
         self._within.append(name)
         try:
             return self.bind(aliased)
         finally:
             self._within.pop()
+            self._firm_columns = firm_columns
 
 
 _BINDERS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(

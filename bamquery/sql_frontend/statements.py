@@ -54,12 +54,29 @@ def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> It
         SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
         UnsupportedError: constructs that BamQuery does not run; all of them.
     """
+    return _bound(_checked(sql, catalog, parameters), sql, catalog)
+
+
+def bind_view(sql: str, catalog: Catalog) -> Plan:
+    """The plan of a view's query; a column that is NULL alone has no type yet, as in a query within others.
+
+    Raises:
+        SqlError: as `bind`.
+    """
+    (tree,) = _checked(sql, catalog, None)
+    with within_depth(sql):
+        if may_ask_session(sql):
+            _settle_session(tree, sql, catalog)
+        return bind_query(tree, sql, catalog)
+
+
+def _checked(sql: str, catalog: Catalog, parameters: Parameters | None) -> list[exp.Expr]:
     trees = parse(sql)
     with within_depth(sql):
         fill(trees, sql, parameters)
         settle_schemas(trees, sql, catalog.database)
         each(lambda tree: support.check(tree, sql), trees, sql)
-    return _bound(trees, sql, catalog)
+    return trees
 
 
 def _bound(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
@@ -83,10 +100,10 @@ def _bind(tree: exp.Expr, sql: str, catalog: Catalog) -> Statement:
 
 
 def _query(tree: exp.Expr, sql: str, catalog: Catalog) -> Query:
-    return Query(_settled(bind_query(tree, sql, catalog)))
+    return Query(with_column_types(bind_query(tree, sql, catalog)))
 
 
-def _settled(plan: Plan) -> Plan:
+def with_column_types(plan: Plan) -> Plan:
     """The plan with a type for every column: NULL alone is INTEGER, as where DuckDB stores it."""
     if not any(pa.types.is_null(field.type) for field in plan.fields):
         return plan
@@ -108,7 +125,7 @@ def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | Creat
         return bind_create_view(tree, sql, catalog)
     if tree.args.get("expression") is None:
         return bind_create_table(tree, sql)
-    plan = _settled(bind_query(tree.expression, sql, catalog))
+    plan = with_column_types(bind_query(tree.expression, sql, catalog))
     names = [field.name for field in plan.fields]
     target = tree.this
     if isinstance(target, exp.Schema):
@@ -143,7 +160,7 @@ def _show_named(tree: syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe 
 def _describe(tree: exp.Describe | syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
         plan = bind_query(tree.this, sql, catalog)
-        return Describe(_settled(plan).fields, tuple(_column_notes(tree.this, catalog)))
+        return Describe(with_column_types(plan).fields, tuple(_column_notes(tree.this, catalog)))
     if not isinstance(tree.this, (exp.Query, exp.Values)):
         with placed(sql, tree.this):
             raise ValueError("DESCRIBE is for tables and queries")

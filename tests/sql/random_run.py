@@ -35,7 +35,7 @@ from tests.sql.random_compare import difference
 from tests.sql.random_grammar.queries import Queries
 from tests.sql.random_grammar.scope import Chooser
 from tests.sql.random_grammar.sources import Query
-from tests.sql.random_grammar.special import Special
+from tests.sql.random_grammar.special import VIEW_OF_NULL, Special
 from tests.sql.random_grammar.tables import Table, decoded, random_tables
 from tests.sql.random_workers import Workers, check, stoppable
 
@@ -103,6 +103,8 @@ class Database:
             self._create(table)
         for place in range(2):
             self._view(f"seen{place}")
+        for side in (self.ours.sql, self.theirs.execute):
+            side(VIEW_OF_NULL)
 
     def _create(self, table: Table) -> None:
         self.ours.load(table.name, table.data)

@@ -39,10 +39,12 @@ class Names(Pieces):
         ]
         branches = [self._branch(kinds) for _ in range(choose.one((2, 2, 2, 3)))]
         text = branches[0].sql
+        # One word for all: of what stands in a set operation within another DuckDB knows some expressions.
+        word = f"{choose.pick('UNION', 'UNION ALL')} BY NAME" if by_name else choose.one(_SET_WORDS)
+        if not word.startswith("UNION"):
+            branches = branches[:2]
         for branch in branches[1:]:
-            word = f"{choose.pick('UNION', 'UNION ALL')} BY NAME" if by_name else choose.one(_SET_WORDS)
-            other = f"({branch.sql})" if choose.chance(0.15) else branch.sql
-            text = f"({text}) {word} {other}" if choose.chance(0.15) else f"{text} {word} {other}"
+            text += f" {word} ({branch.sql})" if choose.chance(0.15) else f" {word} {branch.sql}"
         terms = [self._term(branches, kinds) for _ in range(choose.number(1, 2))]
         if by_name:  # how many columns there are depends on their names
             return Query(f"SELECT * FROM ({text} ORDER BY {', '.join(terms)}) ORDER BY ALL", ())

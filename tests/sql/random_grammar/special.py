@@ -9,6 +9,7 @@ from tests.sql.random_grammar.scope import Chooser, Term
 from tests.sql.random_grammar.sources import Query
 from tests.sql.random_grammar.tables import Table
 
+VIEW_OF_NULL = "CREATE VIEW nothing AS SELECT NULL AS c, id FROM alpha WHERE id < 3"
 _COMPARED = ("=", "<>", "<", "<=", ">", ">=")
 _SEPARATORS = ("','", "''", "' | '")
 _SHARES = ("0", "0.25", "0.3", "0.5", "0.8", "0.95", "1")
@@ -99,11 +100,14 @@ class Special(Names):
             "SELECT id, NULL AS c", "SELECT NULL AS c, id", "SELECT id, NULL AS c, NULL AS e"
         )
         inner = f"{nothing} FROM {self.small(table, '')}"
+        if choose.chance(0.3):
+            inner = "SELECT id, c FROM nothing"
         match choose.number(0, 4):
             case 0:
                 both = f"SELECT NULL AS c UNION ALL SELECT {column} FROM {self.small(table, '')}"
                 other = f"SELECT {column} AS c FROM {self.small(table, '')} UNION SELECT NULL"
-                return self._in_order(f"SELECT c FROM ({choose.pick(both, other)})", 1)
+                of_view = f"SELECT c FROM nothing UNION ALL SELECT {literal}"
+                return self._in_order(f"SELECT c FROM ({choose.pick(both, other, of_view)})", 1)
             case 1:
                 used = f"SELECT c FROM n UNION ALL SELECT {literal}"
                 return self._in_order(f"WITH n AS (SELECT NULL AS c) SELECT * FROM ({used})", 1)

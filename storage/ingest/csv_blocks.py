@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.csv_dialect import Dialect
 from bamquery.storage.ingest.csv_records import read_records
@@ -80,7 +81,9 @@ class TextFile:
 
         Raises:
             IngestError: the disk fails, or the compressed data is damaged or ends early.
+            CancelledError: the statement that reads was cancelled.
         """
+        check_cancelled()
         pieces = []
         try:
             while size and (piece := self._file.read(size)):

@@ -18,6 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.cancellation import check_cancelled
 from bamquery.storage.ingest import csv_readings
 from bamquery.storage.ingest.csv_blocks import Block, find_bad_text, read_blocks
 from bamquery.storage.ingest.csv_dialect import Dialect
@@ -248,6 +249,7 @@ def _fit(columns: list[_Column], block: Block, dialect: Dialect, path: Path) -> 
     odd = _may_have_odd_numbers(block.data, dialect)
     texts = _Texts(block, dialect, path)
     while True:
+        check_cancelled()
         types = {i: column.reading.parsed for i, column in enumerate(columns)}
         try:
             batch = parse(block, dialect, path, list(types), types)
@@ -262,6 +264,8 @@ def _fit(columns: list[_Column], block: Block, dialect: Dialect, path: Path) -> 
             continue
         fits = True
         for i, column in enumerate(columns):
+            if column.reading.format is not None:
+                check_cancelled()
             while not _allows(column, batch.column(i), odd, partial(texts.column, i)):
                 sound &= column.drop()
                 if column.reading.parsed != types[i]:

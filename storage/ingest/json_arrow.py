@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,12 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
+from bamquery.cancellation import check_cancelled, interruptible
 from bamquery.storage.ingest.json_blocks import JsonBlock
 from bamquery.storage.ingest.json_columns import Built
 from bamquery.storage.ingest.json_values import text_of
 from bamquery.storage.types import DataType
 
 _MOST_NESTED: Final = 100
+_LONG_BLOCK: Final = 16 << 20
+"""Bytes that take a noticeable time to parse: one object alone."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _NO_BIGINT: Final = float(1 << 63)
 """The parser makes doubles of integers from here on, and then of all others in the column."""
@@ -61,16 +65,19 @@ def _parsed(block: JsonBlock, schema: pa.Schema | None, path: Path) -> pa.Table 
     text_of(block, path)
     if block.data.lstrip().startswith(b"null"):
         return None  # it crashes at a null that comes before any object
+    read = partial(
+        json.read_json,
+        io.BytesIO(block.data),
+        read_options=json.ReadOptions(block_size=len(block.data) + 1, use_threads=False),
+        parse_options=json.ParseOptions(
+            explicit_schema=schema,
+            newlines_in_values=block.unit == "object",
+            unexpected_field_behavior="infer" if schema is None else "ignore",
+        ),
+    )
+    check_cancelled()
     try:
-        return json.read_json(
-            io.BytesIO(block.data),
-            read_options=json.ReadOptions(block_size=len(block.data) + 1, use_threads=False),
-            parse_options=json.ParseOptions(
-                explicit_schema=schema,
-                newlines_in_values=block.unit == "object",
-                unexpected_field_behavior="infer" if schema is None else "ignore",
-            ),
-        )
+        return interruptible(read) if len(block.data) > _LONG_BLOCK else read()
     except pa.ArrowInvalid:
         return None
 

@@ -77,20 +77,25 @@ def _goes_on(start: bytes) -> bool:
 
 
 def _line_blocks(path: Path) -> Iterator[JsonBlock]:
-    line, rest = 1, b""
+    line = 1
+    pieces: list[bytes] = []  # of a line that goes on
     with TextFile(path) as file:
         while data := file.read(_BLOCK_BYTES):
-            if line == 1 and not rest:
+            if line == 1 and not pieces:
                 data = data.removeprefix(_BOM)
-            data = rest + data
             end = data.rfind(b"\n") + 1
-            if not end and len(data) > _LONGEST_OBJECT:
-                raise IngestError(f"line {line}: is longer than {_LONGEST_OBJECT >> 20} MiB", path)
-            whole, rest = data[:end], data[end:]
+            if not end:
+                pieces.append(data)
+                if sum(map(len, pieces)) > _LONGEST_OBJECT:
+                    raise IngestError(f"line {line}: is longer than {_LONGEST_OBJECT >> 20} MiB", path)
+                continue
+            whole = b"".join([*pieces, data[:end]])
+            pieces = [data[end:]]
             lines = whole.count(b"\n")
             if whole.strip(_SPACE):
                 yield JsonBlock(whole, f"lines {line} to {line + lines - 1}", line, "line")
             line += lines
+    rest = b"".join(pieces)
     if rest.strip(_SPACE):
         yield JsonBlock(rest, f"line {line}", line, "line")
 
@@ -100,8 +105,9 @@ def _object_blocks(path: Path, *, array: bool) -> Iterator[JsonBlock]:
     objects: list[str] = []
     size = 0
     state = "before" if array else "object"
-    for chunk in _characters(path):
-        text, position = text[position:] + chunk, 0
+    characters = _characters(path)
+    while pieces := _more(characters, len(text) - position):
+        text, position = "".join([text[position:], *pieces]), 0
         while True:
             position = _after_space(text, position)
             if position == len(text):
@@ -130,6 +136,17 @@ def _object_blocks(path: Path, *, array: bool) -> Iterator[JsonBlock]:
         raise _broken(path, row + len(objects))
     if objects:
         yield _block(objects, row)
+
+
+def _more(characters: Iterator[str], pending: int) -> list[str]:
+    """The next pieces, as long as what is pending: a long value is looked at a few times only."""
+    pieces = []
+    for piece in characters:
+        pieces.append(piece)
+        pending -= len(piece)
+        if pending <= 0:
+            break
+    return pieces
 
 
 def _value_end(text: str, position: int, path: Path, row: int) -> int | None:

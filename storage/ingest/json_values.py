@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.json_blocks import JsonBlock
 
@@ -82,6 +83,7 @@ def read_values(
     text = text_of(block, path)
     counted, position, number = 0, 0, block.first_row
     while True:
+        check_cancelled()
         while position < len(text) and text[position] in _SPACE:
             position += 1
         if block.unit == "line":

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.engine.sources import FileSource
-from bamquery.errors import BamQueryError, Reason, SqlError
+from bamquery.errors import BamQueryError, CancelledError, Reason, SqlError
 from bamquery.naming import fold, suggestion
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan, Project, Scan
@@ -65,7 +65,7 @@ def bind_files(  # noqa: PLR0917 (what they are, where it is said, how they are 
     request = request or FileRequest()
     try:
         source = catalog.files(patterns, file_format, _with_virtual(request.options, sql))
-    except SqlError:
+    except (SqlError, CancelledError):
         raise
     except BamQueryError as error:
         place = reason("", sql, node)

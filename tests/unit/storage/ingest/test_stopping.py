@@ -18,7 +18,7 @@ from bamquery.storage.ingest.path_patterns import matching_paths
 from bamquery.storage.ingest.paths import expand
 
 
-class Stopped(CancelledError):
+class Stopped(CancelledError):  # noqa: N818 (it stands for an interrupt)
     """Raised by a check."""
 
 
@@ -71,9 +71,11 @@ def test_opening_can_be_stopped(
 def test_a_statement_that_is_cancelled_opens_no_more_files(tmp_path: Path) -> None:
     for number in range(50):
         parquet.write_table(pa.table({"a": [number]}), tmp_path / f"{number}.parquet")
-    check = stopping_after(60)
-    with bamquery.connect(device="cpu") as connection, asking(check), pytest.raises(Stopped):
-        connection.sql(f"FROM '{tmp_path}/*.parquet'")
+    with bamquery.connect(device="cpu") as connection:
+        connection.sql(f"CREATE VIEW v AS FROM '{tmp_path}/*.parquet'")
+        for query in (f"FROM '{tmp_path}/*.parquet'", "FROM v"):
+            with asking(stopping_after(60)), pytest.raises(Stopped):
+                connection.sql(query)
 
 
 def test_a_load_is_interrupted_while_files_are_opened(

@@ -78,6 +78,14 @@ def test_a_statement_that_is_cancelled_opens_no_more_files(tmp_path: Path) -> No
                 connection.sql(query)
 
 
+def test_reading_can_be_stopped_between_files_without_rows(tmp_path: Path) -> None:
+    for number in range(50):
+        parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / f"{number}.parquet")
+    source = open_source(str(tmp_path / "*.parquet"))
+    with asking(stopping_after(10)), pytest.raises(Stopped):
+        list(source.batches())
+
+
 def test_a_load_is_interrupted_while_files_are_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from bamquery import __version__
 from bamquery.cancellation import check_cancelled
 from bamquery.engine.sources import FileSource, StoredTable
-from bamquery.errors import BamQueryError, CatalogError, SqlError
+from bamquery.errors import BamQueryError, CancelledError, CatalogError, SqlError
 from bamquery.naming import fold, unique_names
 from bamquery.plan.nodes import Source, Values
 from bamquery.sql_frontend.statements import bind_view
@@ -185,6 +185,8 @@ class StatementCatalog:
             why = f'view "{name}" cannot be used: '
             reasons = [replace(r, message=why + r.message, sql=r.sql or error.sql) for r in error.reasons]
             raise type(error)(reasons, error.sql) from error
+        except CancelledError:
+            raise
         except BamQueryError as error:
             raise SqlError(f'view "{name}" cannot be used: {error}') from error
         finally:

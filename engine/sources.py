@@ -14,7 +14,7 @@ from bamquery.plan.expressions import Expression, referenced_columns
 if TYPE_CHECKING:
     from bamquery.engine.operators.evolved_scan import SnapshotPart
     from bamquery.engine.table_statistics import TableStatistics
-    from bamquery.plan.nodes import Scan
+    from bamquery.plan.nodes import Scan, Source
     from bamquery.storage.ingest.source import IngestSource
     from bamquery.storage.snapshot import Snapshot
 
@@ -130,6 +130,13 @@ class FileSource:
     def rows(self) -> int | None:
         """All files' rows, where that is known before they are read."""
         return self.source.total_rows
+
+
+def made_columns(source: Source) -> tuple[int, int]:
+    """How many columns of files come from paths and places: those shown, and the last ones, hidden."""
+    if not isinstance(source, FileSource):
+        return 0, 0
+    return len(source.source.made), len(source.source.hidden)
 
 
 def reads_row_number(scan: Scan) -> bool:

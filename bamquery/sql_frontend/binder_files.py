@@ -8,8 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlglot import exp
 
-from bamquery.engine.sources import FileSource
-from bamquery.errors import BamQueryError, Reason, SqlError
+from bamquery.engine.sources import made_columns
+from bamquery.errors import BamQueryError, CancelledError, Reason, SqlError
 from bamquery.naming import fold, suggestion
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan, Project, Scan
@@ -65,15 +65,15 @@ def bind_files(  # noqa: PLR0917 (what they are, where it is said, how they are 
     request = request or FileRequest()
     try:
         source = catalog.files(patterns, file_format, _with_virtual(request.options, sql))
-    except SqlError:
+    except (SqlError, CancelledError):
         raise
     except BamQueryError as error:
         place = reason("", sql, node)
         raise SqlError(Reason(str(error), place.line, place.column), sql) from error
-    assert isinstance(source, FileSource)
     plan = Scan(source, tuple(range(len(source.schema))))
+    made, hidden = made_columns(source)
     with placed(sql, node):
-        return _typed(plan, source, request), len(source.source.hidden)
+        return _typed(plan, made + hidden, request), hidden
 
 
 def _with_virtual(options: FileOptions, sql: str) -> FileOptions:
@@ -83,11 +83,10 @@ def _with_virtual(options: FileOptions, sql: str) -> FileOptions:
     return replace(options, paths=replace(options.paths, virtual=named)) if named else options
 
 
-def _typed(plan: Scan, source: FileSource, request: FileRequest) -> Plan:
-    """The columns that are asked for, in the types that are asked for."""
+def _typed(plan: Scan, made: int, request: FileRequest) -> Plan:
+    """The columns that are asked for, in the types asked for; the last `made` are not in the files."""
     if not request.types and not request.key_types:
         return plan
-    made = len(source.source.made) + len(source.source.hidden)
     names = [field.name for field in plan.fields]
     places = {fold(name): place for place, name in enumerate(names)}
     kinds: dict[int, pa.DataType] = {}

@@ -33,7 +33,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
         self._files = files_to_read(files.source, scan.predicates)
         self._late: list[tuple[Expression, LateFilter]] = []
         self._position = FileScanProfile("File scan", shown, source=files.name)
-        self._note_files()
+        self._note(self._files)
         super().__init__(scan.fields, (), self._position)
         self._wanted = sorted({*scan.columns, *referenced_columns(*scan.predicates)})
         self._columns = scan.columns
@@ -50,21 +50,22 @@ class FileScan(Operator[Frame], Generic[Frame]):
         self._late.append((renumber(value, places), late))
         return True
 
-    def _note_files(self) -> None:
-        """What the profile says of the files, as far as it is known which ones are read."""
+    def _note(self, files: Sequence[int] | None) -> None:
+        """Let the profile say how many files are read."""
         count, position = self._source.file_count, self._position
         position.files_total = count
-        position.files_read = count if self._files is None else len(self._files)
+        position.files_read = count if files is None else len(files)
         if count > 1:
             position.details["files"] = f"{position.files_read:,} of {count:,}"
-        position.rows_total, position.bytes_total = self._source.totals(self._files)
+        position.rows_total, position.bytes_total = self._source.totals(files)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a batch of the source."""
+        files = self._files
         late = [condition.of(value) for value, late in self._late for condition in late.conditions]
         if late:
-            self._files = files_to_read(self._source, late, self._files)
-            self._note_files()
+            files = files_to_read(self._source, late, files)
+            self._note(files)
 
         def read(batch: pa.RecordBatch) -> Frame:
             frame = context.device.from_arrow(batch)
@@ -73,7 +74,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
             return context.device.select(frame, self._outputs)
 
         names = [self._source.schema.field(column).name for column in self._wanted]
-        batches = self._counted(names)
+        batches = self._counted(names, files)
         frames = ordered_map(context, read, batches, threads=context.settings.effective_threads)
         try:
             yield from frames
@@ -81,9 +82,11 @@ class FileScan(Operator[Frame], Generic[Frame]):
             frames.close()
             batches.close()
 
-    def _counted(self, names: Sequence[str]) -> Generator[pa.RecordBatch, None, None]:
+    def _counted(
+        self, names: Sequence[str], files: Sequence[int] | None
+    ) -> Generator[pa.RecordBatch, None, None]:
         """The source's batches; the profile says how many rows and bytes they are."""
-        batches = self._source.batches(names, self._files)
+        batches = self._source.batches(names, files)
         try:
             for batch in batches:
                 self._position.rows_scanned += batch.num_rows

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,9 @@ class CsvPart:
     Types are those that all values allow (see `csv_types`), so a file is parsed twice: when it is opened, and
     when it is read. A file that did not change is looked through once in a process. Fields that
     the header does not name and no record fills, as in some TLC files, are left out.
+
+    Attributes:
+        readings: what all columns are, also those that are left out.
     """
 
     is_text: Final = True
@@ -87,7 +91,8 @@ class CsvPart:
         if options.delimiter is None:
             options = replace(options, delimiter=delimiter)
         known = _look_through(path, status, options, found, on_bytes)
-        self.rows = known.rows
+        self.rows: int | None = known.rows
+        self.readings = known.readings
         self._dialect = known.dialect
         self._readings = list(known.readings)
         for _ in range(known.dialect.unnamed):
@@ -101,6 +106,12 @@ class CsvPart:
         self.schema: pa.Schema = pa.schema(
             [pa.field(name, r.type) for name, r in zip(known.dialect.names, self._readings, strict=False)]
         )
+
+    def alike(self, path: Path, size: int) -> CsvPart:
+        """Another file of `size` bytes that is written like this one, with values of the same types."""
+        part = copy(self)
+        part.path, part.name, part.bytes, part.rows = path, str(path), size, None
+        return part
 
     @property
     def date_formats(self) -> tuple[DateFormat, ...]:

@@ -151,6 +151,26 @@ def infer_head(
     return tuple(column.reading for column in _columns(head, dialect, path, dates))
 
 
+def rows_if_read(readings: Sequence[Reading], block: Block, dialect: Dialect, path: Path) -> int | None:
+    """The rows of a block whose values all are of the types that columns are read as; None if some are not.
+
+    Raises:
+        IngestError: a line cannot be parsed; names it.
+    """
+    types = {i: reading.parsed for i, reading in enumerate(readings)}
+    try:
+        batch = parse(block, dialect, path, list(types), types)
+    except Misfit:
+        return None
+    odd = _may_have_odd_numbers(block.data, dialect)
+    texts = _Texts(block, dialect, path)
+    fits = all(
+        _allows(_Column([reading]), batch.column(i), odd, partial(texts.column, i))
+        for i, reading in enumerate(readings)
+    )
+    return batch.num_rows if fits else None
+
+
 def _columns(head: Block, dialect: Dialect, path: Path, dates: DateReadings) -> list[_Column]:
     """Columns without the readings that the first records rule out, which costs little to find there."""
     readings = csv_readings.readings_with(dates.given) if dates.given else READINGS

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import IngestError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.column_names import names_in_file, names_in_object
@@ -159,6 +160,7 @@ class UnifiedSource:
                 raise IngestError(f"{self.name}: {field.type.reason}")
         self.bytes_read = 0
         for number in range(len(self._parts)) if files is None else files:
+            check_cancelled()  # files without rows give nobody else a chance to
             mapping = self._mapping[number]
             for chunk in _read(self._parts[number], [mapping[i] for i in chosen], target):
                 self.bytes_read += chunk.bytes

@@ -22,10 +22,15 @@ from bamquery.storage.ingest.source import IngestSource, Part
 
 if TYPE_CHECKING:
     from bamquery.storage.ingest.csv import CsvPart
+    from bamquery.storage.ingest.csv_alike import AlikeFiles
     from bamquery.storage.ingest.date_formats import DateFormat
 
 _LARGE_CSV: Final = 64 << 20
 """Bytes from which on the look through a CSV file takes long enough to show how far it is."""
+
+
+_MANY: Final = 32
+"""CSV files of which those that are alike are looked at together."""
 
 
 def _go_on() -> None:
@@ -92,10 +97,7 @@ def open_source(
 
         partitions = partition_columns(files, paths)
     if options.union_by_name or (options.union_by_name is None and not partitions) or len(files) == 1:
-        parts = []
-        for file in files:
-            check()
-            parts.append(opener(file))
+        parts = opener.open_all(files, check)
     else:
         from bamquery.storage.ingest.fitted_part import open_alike
 
@@ -134,6 +136,25 @@ class _Opener:
         part = self._opened(path, dates=self._dates)
         self._dates = self._dates or getattr(part, "date_formats", ())
         return part
+
+    def open_all(self, files: Sequence[Path], check: Callable[[], None]) -> list[Part]:
+        """All of them; `check` as in `open_source`."""
+        parts: list[Part] = []
+        alike: AlikeFiles | None = None
+        while len(parts) < len(files):
+            check()
+            part = self(files[len(parts)])
+            parts.append(part)
+            if len(files) < _MANY or type(part).__name__ != "CsvPart":
+                continue
+            from bamquery.storage.ingest.csv import CsvPart
+            from bamquery.storage.ingest.csv_alike import AlikeFiles
+
+            assert isinstance(part, CsvPart)
+            alike = alike or AlikeFiles()
+            while more := alike.open(part, files[len(parts) :], check):
+                parts += more
+        return parts
 
 
 def _open_file(

@@ -56,34 +56,30 @@ def measure(
     copy = folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(database, copy, copy_function=_linked)
-    child = subprocess.Popen(
-        [sys.executable, "-m", "bamquery", *arguments, "--run", str(copy), case.name],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    if child.stdout.readline().strip() != "ready":
-        raise SystemExit(f"{case.name}: the process ended before it began")
-    idle = most = _anonymous(child.pid)
-    began = time.monotonic()
-    child.stdin.write("\n")
-    child.stdin.flush()
-    outcome = ""
-    while child.poll() is None:
-        most = max(most, _anonymous(child.pid))
-        if most - idle > _FAR_TOO_MUCH * limit or time.monotonic() - began > most_seconds:
-            outcome = f"stopped after {time.monotonic() - began:.0f} s"
-            child.kill()
-            break
-        time.sleep(_SAMPLE_SECONDS)
-    seconds = time.monotonic() - began
-    said = child.stdout.read().strip()
-    child.wait()
-    shutil.rmtree(copy)
+    command = [sys.executable, "-m", "bamquery", *arguments, "--run", str(copy), case.name]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        if child.stdout.readline().strip() != "ready":
+            raise SystemExit(f"{case.name}: the process ended before it began")
+        idle = most = _anonymous(child.pid)
+        began = time.monotonic()
+        child.stdin.write("\n")
+        child.stdin.flush()
+        outcome = ""
+        while child.poll() is None:
+            most = max(most, _anonymous(child.pid))
+            seconds = time.monotonic() - began
+            if most - idle > _FAR_TOO_MUCH * limit or seconds > most_seconds:
+                outcome = f"stopped after {seconds:.0f} s"
+                child.kill()
+                break
+            time.sleep(_SAMPLE_SECONDS)
+        seconds = time.monotonic() - began
+        said = child.stdout.read().strip()
     if not outcome:
         outcome = json.loads(said)["outcome"] if said else f"ended by signal {-child.returncode}"
+    shutil.rmtree(copy)
     return Measured(case, most - idle, seconds, outcome)
 
 

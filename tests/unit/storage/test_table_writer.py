@@ -368,3 +368,16 @@ def test_an_unlimited_number_of_descriptors_is_not_needed(database):
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     assert np.sum(fragment_rows(database)) == 101
+
+
+def test_fragments_are_as_small_as_a_memory_limit_makes_them(database):
+    schema = pa.schema([("a", pa.int64())])
+    with database.create_table("t", schema) as writer:
+        writer.limit_memory(8 << 20)
+        for start in range(0, 1_000_000, 100_000):
+            writer.write(pa.record_batch([pa.array(range(start, start + 100_000))], schema=schema))
+        writer.commit()
+        assert len(writer.fragments) == 8
+    with database.table("t").snapshot() as snapshot:
+        assert max(entry.rows for entry in snapshot.entries) * 8 <= 1 << 20
+        assert snapshot.rows == 1_000_000

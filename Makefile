@@ -36,6 +36,10 @@ random-queries: $(VENV)/.installed-test ## as many as N says, answered by DuckDB
 fuzz: $(VENV)/.installed-test ## N/20 damaged files, N/40 databases, N/10 statements, N/600 kills
 	$(BIN)/python -m tests.fuzz.run --databases $$(($(N) / 40)) --files $$(($(N) / 20)) --statements $$(($(N) / 10)) --kills $$(($(N) / 600)) --seed $(SEED) --jobs $$(nproc)
 
+.PHONY: random-calls
+random-calls: $(VENV)/.installed-test ## calls of every function at the ends of types, answered by DuckDB too
+	$(BIN)/python -m tests.sql.random_casts.calls --calls $(N) --seed $(SEED)
+
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

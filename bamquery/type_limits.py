@@ -12,6 +12,10 @@ LARGEST_DAY: Final = 2**31 - 2
 """Of a date, before and after 1970: the number beyond it is DuckDB's infinity, and no date."""
 LARGEST_UNIT: Final = 2**63 - 2
 """Of a timestamp, in microseconds or nanoseconds, for the same reason."""
+LAST_MOMENT_DAY: Final = 106_751_991
+"""Of a timestamp, in days from 1970, before and after it."""
+LAST_MOMENT_REST: Final = LARGEST_UNIT - LAST_MOMENT_DAY * 86_400 * 10**6
+"""Microseconds that a timestamp reaches into its last day; the first day is there as a whole."""
 FIRST_SECOND: Final = -9_223_372_022_400
 """The first second of a timestamp that a text can say, 290309-12-22 (BC) 00:00:00."""
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from fractions import Fraction
 
-_BLANKS: Final = " \t\n\v\f\r"
-_AMOUNT: Final = re.compile(r"\s*(-?)(\d+)(?:\.(\d*))?\s*([A-Za-z]*)", re.ASCII)
+_BLANKS: Final = " \t\n"
+_AMOUNT: Final = re.compile(r"[ \t\n]*(-?)(\d+)(?:\.(\d*))?[ \t\n]*([A-Za-z]*)", re.ASCII)
+_END = r"(?=[ \t\n]|$)"
 _CLOCK: Final = re.compile(
-    r"\s*(-?)(\d+):(?:(\d{1,2})(?::(?:(\d{1,2})(?:\.(\d*))?|(?=\s|$))|(?=\s|$))|(?=\s|$))", re.ASCII
+    rf"[ \t\n]*(-?)(\d+):(?:(\d{{1,2}})(?::(?:(\d{{1,2}})(?:\.(\d*))?|{_END})|{_END})|{_END})", re.ASCII
 )
-_AGO: Final = re.compile(r"\s*ago\s*$", re.ASCII | re.IGNORECASE)
+_AGO: Final = re.compile(r"[ \t\n]*ago[ \t\n]*$", re.ASCII | re.IGNORECASE)
 
 _MICROSECONDS_PER_DAY: Final = 86_400 * 10**6
 _DAYS_PER_MONTH: Final = 30
@@ -55,12 +56,12 @@ def read(text: str) -> Parts | None:
 
     A number without a unit counts seconds, and is all of the text; a time of day ends it.
     """
-    rest = text.strip(_BLANKS)
+    rest = text.lstrip(_BLANKS)
     if rest.startswith("@"):
         rest = rest[1:]
     totals = {"months": 0, "days": 0, "microseconds": 0}
     sign, seen, place = 1, False, 0
-    while place < len(rest):
+    while rest[place:].strip(_BLANKS):
         if (ago := _AGO.match(rest, place)) is not None and seen:
             sign, place = -1, ago.end()
             continue

@@ -15,10 +15,10 @@ from bamquery.plan.parsing import BLANKS, EXACT, rounded
 from bamquery.plan.time_zones import offset_seconds
 from bamquery.type_limits import FIRST_SECOND, LARGEST_DAY, LARGEST_UNIT
 
-_DATE = r"(?P<year>-?\d{1,7})(?P<by>[-/ \\])(?P<month>\d{1,2})(?P=by)(?P<day>\d{1,2})(?P<bc> \([bB][cC]\))?"
+_DATE = r"(?P<year>-?\d{1,30})(?P<by>[-/ \\])(?P<month>\d{1,2})(?P=by)(?P<day>\d{1,2})(?P<bc> \([bB][cC]\))?"
 _SECONDS = r"(?P<seconds>(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?)"
 _CLOCK = rf"(?P<hour>\d{{1,9}}):(?:(?P<minute>\d{{1,2}})(?::{_SECONDS}?)?)?"
-_OFFSET = r"(?P<sign>[+-])(?P<hours>\d\d)(?::?(?P<minutes>\d\d)(?::?(?P<rest>\d\d))?)?"
+_OFFSET = r"(?P<sign>[+-])(?P<hours>\d\d)(?::(?P<minutes>\d\d)(?::(?P<rest>\d\d))?|(?P<joined>\d\d))?"
 _ZONE = rf"(?:Z|{_OFFSET}| (?P<name>[\w/+:-]*))"
 _MOMENT: Final = re.compile(
     rf"[{BLANKS}]*{_DATE}(?:(?:T|[{BLANKS}])[{BLANKS}]*{_CLOCK}(?:{_ZONE}[{BLANKS}]*)?)?", re.ASCII
@@ -27,6 +27,8 @@ _TIME_OF_DAY: Final = re.compile(rf"[{BLANKS}]*{_CLOCK}", re.ASCII)
 
 _DAY_SECONDS: Final = 86_400
 _MICROSECONDS: Final = 6
+_MOST_YEARS: Final = 10**7
+"""Beyond any date's; spares counting the months of more."""
 
 
 def date(text: str) -> int | None:
@@ -104,7 +106,7 @@ def _days(match: re.Match[str]) -> int | None:
         if year <= 0:
             return None
         year = 1 - year
-    if not 1 <= month <= 12 or not 1 <= day <= 31:
+    if not 1 <= month <= 12 or not 1 <= day <= 31 or abs(year) > _MOST_YEARS:
         return None
     months = np.int64((year - 1970) * 12 + month - 1).astype("datetime64[M]")
     days = int(months.astype("datetime64[D]").astype(np.int64)) + day - 1
@@ -125,6 +127,6 @@ def _offset(match: re.Match[str], local: int) -> int | None:
     """Seconds that the written zone is ahead of UTC, None for one that there is not."""
     if match["name"]:
         return offset_seconds(match["name"], local)
-    hours, minutes, seconds = (int(match[part] or 0) for part in ("hours", "minutes", "rest"))
-    total = hours * 3600 + minutes * 60 + seconds
+    minutes = int(match["minutes"] or match["joined"] or 0)
+    total = int(match["hours"] or 0) * 3600 + minutes * 60 + int(match["rest"] or 0)
     return -total if match["sign"] == "-" else total

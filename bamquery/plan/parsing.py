@@ -33,7 +33,7 @@ _RADIX: Final = re.compile(
 )
 _NOT_FINITE: Final = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE)
 
-_LARGEST_EXPONENT = 60
+_LARGEST_EXPONENT = 40
 """Powers of ten beyond which no integer or decimal type reaches; spares writing out 1e999999999."""
 _SMALLEST_WRITTEN, _LARGEST_WRITTEN = -(2**15), 2**15 - 1
 """Exponents that DuckDB reads for these types."""

@@ -46,6 +46,10 @@ def _escaped_bytes(piece: re.Match[str]) -> bytes:
     return b"'" if quote is not None else plain.encode()
 
 
+_MOST_DIGITS: Final = 308
+"""Of an integer, which a DOUBLE holds at least nearly."""
+
+
 class LiteralError(ValueError):
     """A text that begins like a number, or like bytes, and is none."""
 
@@ -94,8 +98,12 @@ class NumberScanner(TokenizerCore):
         wrong = _NO_NUMBER.match(self.sql, number.end())
         if wrong is not None:
             raise LiteralError(f"{self.sql[self._start : wrong.end()]} is not a number", self._start)
+        written = number[0].replace("_", "")
+        if written.isdigit() and len(written.lstrip("0")) > _MOST_DIGITS:
+            words = f"an integer of {len(written)} digits is more than any type holds: write it as a text"
+            raise LiteralError(words, self._start)
         self._advance(number.end() - self._current)
-        self._add(TokenType.NUMBER, number[0].replace("_", ""))
+        self._add(TokenType.NUMBER, written)
 
 
 def number_scanner(core: Any) -> NumberScanner:

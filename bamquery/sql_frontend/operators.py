@@ -5,13 +5,15 @@ Functions here raise `ValueError` in words for types that do not fit; the binder
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
 from bamquery.plan import types
+from bamquery.plan.evaluation import evaluate
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.scalars import scalar
 from bamquery.plan.types import HUGEINT
@@ -210,7 +212,18 @@ def minus(operand: Expression) -> Expression:
         return _negative_literal(operand)
     if pa.types.is_unsigned_integer(kind):
         return Call("subtract", (literal(0, kind), operand), kind)
+    if pa.types.is_integer(kind) and isinstance(operand, Cast) and isinstance(operand.argument, Literal):
+        least, _ = types.integer_range(kind)
+        constant = evaluate(operand)
+        if constant is not None and constant.value.as_py() == least:
+            return literal(-least, _WIDER[kind])
     return Call("negate", (operand,), kind)
+
+
+_WIDER: Final[Mapping[pa.DataType, pa.DataType]] = MappingProxyType(
+    {pa.int8(): pa.int16(), pa.int16(): pa.int32(), pa.int32(): pa.int64(), pa.int64(): HUGEINT}
+)
+"""What holds the negative of the smallest value of a type, which is there for constants only."""
 
 
 def concatenate(left: Expression, right: Expression) -> Expression:

@@ -80,7 +80,7 @@ def from_syntax(node: exp.DataType) -> pa.DataType | None:
     Raises:
         ValueError: parameters that the type cannot have, in words.
     """
-    if not all(parameter.name.isdigit() for parameter in node.expressions):
+    if any(not p.name.isdigit() or getattr(p.this, "is_string", False) for p in node.expressions):
         if node.this == exp.DType.DECIMAL:
             raise ValueError("DECIMAL(width, scale): both are whole numbers")
         return None

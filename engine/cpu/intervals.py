@@ -35,7 +35,7 @@ from bamquery.engine.cpu.rounding import half_away_from_zero
 from bamquery.engine.cpu.rows import row_count, value_of
 from bamquery.engine.time_units import DAY_SECONDS
 from bamquery.errors import ExecutionError
-from bamquery.plan.types import integer_range
+from bamquery.type_limits import LAST_MOMENT_DAY, LAST_MOMENT_REST
 from bamquery.type_names import type_name
 
 _MONTHS: Final[Mapping[str, int]] = MappingProxyType(
@@ -139,11 +139,16 @@ def shifted(
     days = days + sign * (span.days + moved)
     rest = rest + sign * clock
     days, rest = days + rest // DAY_MICROSECONDS, rest % DAY_MICROSECONDS
-    limit = integer_range(pa.int64())[1] // DAY_MICROSECONDS - 1
-    failed = (np.abs(days) > limit) & known
-    if failed.any():
+    if (_outside(days, rest) & known).any():
         raise ExecutionError(f"{type_name(kind)} overflow: a moment {int(np.abs(days).max())} days from 1970")
     return np.where(known, days * DAY_MICROSECONDS + rest, 0)
+
+
+def _outside(days: Integers, rest: Integers) -> NDArray[np.bool_]:
+    """Where a day and microseconds of it are beyond what a timestamp holds."""
+    last = (days == LAST_MOMENT_DAY) & (rest > LAST_MOMENT_REST)
+    beyond: NDArray[np.bool_] = (np.abs(days) > LAST_MOMENT_DAY) | last
+    return beyond
 
 
 def _add_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -151,8 +156,7 @@ def _add_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
     (days, some), (clock, others) = (_values(argument, rows) for argument in arguments)
     known = _known(some, others)
-    limit = integer_range(pa.int64())[1] // DAY_MICROSECONDS - 1
-    if ((np.abs(days) > limit) & _mask(known, rows)).any():
+    if (_outside(days, clock) & _mask(known, rows)).any():
         raise ExecutionError(f"{type_name(kind)} overflow: a day {int(np.abs(days).max())} days from 1970")
     with np.errstate(over="ignore"):
         return from_values(days * DAY_MICROSECONDS + clock, kind, known)

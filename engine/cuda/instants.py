@@ -20,6 +20,7 @@ from bamquery.engine.cuda.temporal import as_dates_or_times
 from bamquery.engine.cuda.upload import upload
 from bamquery.engine.time_units import units_per_day
 from bamquery.plan.types import integer_range
+from bamquery.type_limits import LAST_MOMENT_DAY, LAST_MOMENT_REST
 
 _DAY_MICROSECONDS: Final = 86_400 * 10**6
 _MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
@@ -30,7 +31,6 @@ _YEARS: Final[Mapping[str, int]] = MappingProxyType(
 )
 _EPOCH_JULIAN_DAY: Final = 2_440_588
 _LAST_DAY: Final = integer_range(pa.int32())[1] - 1
-_MOST_DAYS: Final = integer_range(pa.int64())[1] // _DAY_MICROSECONDS - 1
 _MOST_MONTHS: Final = 12 * 6_000_000
 _DAY_NAMES: Final = ["Sunday", *list(calendar.day_name)[:6]]
 _MONTH_NAMES: Final = list(calendar.month_name)[1:]
@@ -139,10 +139,12 @@ def _shift(name: str, sign: int) -> Implementation:
         carried, clock = divmod(micros, _DAY_MICROSECONDS)
         rest = rest + clock
         day = day + (days + carried) + rest // _DAY_MICROSECONDS
-        failed = day.outside(-_MOST_DAYS, _MOST_DAYS)
+        rest = rest % _DAY_MICROSECONDS
+        last = kernels.both(day.equals(LAST_MOMENT_DAY), rest > LAST_MOMENT_REST)
+        failed = kernels.either(day.outside(-LAST_MOMENT_DAY, LAST_MOMENT_DAY), last)
         if kernels.any_true(failed):
             fail_call(kernels, name, arguments, kind, failed)
-        return as_dates_or_times(kernels, day * _DAY_MICROSECONDS + rest % _DAY_MICROSECONDS, kind)
+        return as_dates_or_times(kernels, day * _DAY_MICROSECONDS + rest, kind)
 
     return apply
 

@@ -156,15 +156,15 @@ _BEFORE: Final = object()
 
 def _neighbour(literal: Literal, kind: Any, *, upward: bool) -> Any:
     """The type's value next to the literal on the wanted side, `_BEYOND`, `_BEFORE`, or None if not known."""
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return _next_moment(literal.value, kind, upward=upward)
     plain = literal.value.as_py()
     if pa.types.is_integer(kind):
         return _next_number(plain, kind, 0, types.integer_range(kind), upward=upward)
     if pa.types.is_decimal(kind):
         largest = 10**kind.precision - 1
         return _next_number(plain, kind, kind.scale, (-largest, largest), upward=upward)
-    if pa.types.is_float32(kind):
-        return scalar(_next_float(plain, upward=upward), kind)
-    return _next_moment(literal.value, kind, upward=upward)
+    return scalar(_next_float(plain, upward=upward), kind)
 
 
 def _next_number(plain: Any, kind: pa.DataType, scale: int, limits: tuple[int, int], *, upward: bool) -> Any:

@@ -30,7 +30,7 @@ _MOMENT: Final = r"-\d{2}-\d{2}([ T]\d{2}:\d{2}:\d{2}FRACTION)?$"
 _YEAR: Final = r"^\d{4}"
 _YEAR_OF_NANOSECONDS: Final = r"^(1[7-9]\d{2}|2[01]\d{2})"
 """Beyond what 64 bits of nanoseconds hold Arrow wraps around."""
-_PLAIN_FLOAT: Final = r"^-?\d{1,15}(\.\d{1,15})?$"
+_PLAIN_FLOAT: Final = r"^-?\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,2})?$"
 
 _DECIMAL_DIGITS: Final = 38
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
@@ -127,9 +127,10 @@ def to_float(column: Column, kind: Kind) -> Outcome:
 def to_decimal(column: Column, kind: Kind) -> Outcome:
     """Digits beyond the scale round half away from zero."""
     assert isinstance(kind, pa.Decimal128Type)
-    # Arrow's parser wraps around where a number has more digits than any decimal, written out or by exponent.
+    # Arrow's parser wraps around where a number, with the zeros of the scale, has more digits than any
+    # decimal; of exponents it looks beyond its table of powers.
     longest = pc.max(compute("utf8_length", column)).as_py() or 0
-    if longest <= _DECIMAL_DIGITS and not _holds(column, "e", "E"):
+    if longest + kind.scale <= _DECIMAL_DIGITS and not _holds(column, "e", "E"):
         try:
             return Outcome(convert(column, kind))
         except pa.ArrowInvalid:
@@ -156,7 +157,14 @@ def to_date(column: Column, kind: Kind) -> Outcome:
     try:
         return Outcome(convert(column, kind))
     except pa.ArrowInvalid:
-        return _by_text(column, _DATE, moment_text.date, kind)
+        pass
+    encoded = compute("dictionary_encode", column)  # days come again and again
+    assert isinstance(encoded, pa.DictionaryArray)
+    days = _by_text(encoded.dictionary, _DATE, moment_text.date, kind)
+    failed = None if days.failed is None else take(days.failed, encoded.indices)
+    return Outcome(
+        take(days.values, encoded.indices), None if failed is None else failing(booleans_of(failed), column)
+    )
 
 
 def to_time(column: Column, kind: Kind) -> Outcome:

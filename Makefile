@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu)
 
-.PHONY: demo test test-slow test-torch random-queries fuzz lint format docs build check-tools clean
+.PHONY: demo test test-slow test-torch random-queries random-files fuzz lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -35,6 +35,9 @@ random-queries: $(VENV)/.installed-test ## as many as N says, answered by DuckDB
 
 fuzz: $(VENV)/.installed-test ## N/20 damaged files, N/40 databases, N/10 statements, N/600 kills
 	$(BIN)/python -m tests.fuzz.run --databases $$(($(N) / 40)) --files $$(($(N) / 20)) --statements $$(($(N) / 10)) --kills $$(($(N) / 600)) --seed $(SEED) --jobs $$(nproc)
+
+random-files: $(VENV)/.installed-test ## CSV and JSON files, as many as N says, looked at by DuckDB too
+	$(BIN)/python -m tests.sql.random_files.compare --files $(N) --seed $(SEED)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

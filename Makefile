@@ -12,7 +12,7 @@ STUBS := pylibcudf-cu13==26.10.2 rmm-cu13==26.10.0
 NATIVE := pyproject.toml CMakeLists.txt $(shell find bamquery driver storage -name '*.cpp' -o -name '*.hpp')
 FORMATTED := $(filter %.cpp %.hpp,$(NATIVE)) $(wildcard driver/kernels/*.cu engine/kernels/*.cu)
 
-.PHONY: demo test test-slow test-torch random-queries random-casts random-calls fuzz lint format docs build check-tools clean
+.PHONY: demo test test-slow test-torch random-queries random-casts random-calls random-files fuzz lint format docs build check-tools clean
 
 demo: $(VENV)/.installed-demo ## load real and generated trips, answer Q1-Q5, check them, draw
 	$(BIN)/bamquery taxi demo demo
@@ -41,6 +41,9 @@ random-casts: $(VENV)/.installed-test ## casts and operators over extreme values
 
 random-calls: $(VENV)/.installed-test ## calls of every function with arguments at the ends of types, answered by DuckDB too
 	$(BIN)/python -m tests.sql.random_casts.calls --calls $(N) --seed $(SEED)
+
+random-files: $(VENV)/.installed-test ## CSV and JSON files, as many as N says, looked at by DuckDB too
+	$(BIN)/python -m tests.sql.random_files.compare --files $(N) --seed $(SEED)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -163,13 +163,15 @@ def _comment_lines(lines: list[bytes], delimiter: str) -> int:
     return marked
 
 
-def _score(lines: list[bytes], delimiter: str) -> tuple[float, int]:
-    """Share of records that have the most usual number of fields, and that number; low for one field."""
+def _score(lines: list[bytes], delimiter: str) -> tuple[float, float]:
+    """Share of records that have the most usual number of fields, and that number.
+
+    Where that is one field, 0 and the share: a delimiter that is in some texts only is none.
+    """
     records = [record for record, _ in zip(_records(lines, delimiter), range(_SAMPLE_RECORDS), strict=False)]
     usual = _usual_length(records)
-    if usual < 2:
-        return 0.0, 0
-    return sum(len(record) == usual for record in records) / len(records), usual
+    share = sum(len(record) == usual for record in records) / max(len(records), 1)
+    return (share, usual) if usual > 1 else (0.0, share)
 
 
 def _usual_length(records: list[list[str]], preferred: int = 0) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from bamquery.storage.ingest.csv_parse import takes
 from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading
 
 _VALUE: Final = re.compile(r"\s*([-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d{1,2}-\d{1,2}([ T].*)?)\s*")
@@ -33,10 +34,10 @@ def is_header(
         return all(reading is TEXT for reading in readings)
     typed = [(cell, reading) for cell, reading in pairs if reading is not TEXT]
     if (typed or any(reading not in (TEXT, NOTHING) for reading in readings)) and all(
-        reading.takes(cell) for cell, reading in typed
+        takes(reading, cell) for cell, reading in typed
     ):
         return False
     return not any(
-        _VALUE.fullmatch(cell) and (reading in (TEXT, NOTHING) or reading.takes(cell))
+        _VALUE.fullmatch(cell) and (reading in (TEXT, NOTHING) or takes(reading, cell))
         for cell, reading in pairs
     )

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyarrow import csv
 
 from bamquery.storage.ingest.csv_blocks import Block, find_bad_record
 from bamquery.storage.ingest.csv_dialect import Dialect
-from bamquery.storage.ingest.csv_readings import FALSE_WORDS, TRUE_WORDS
+from bamquery.storage.ingest.csv_readings import (
+    FALSE_WORDS,
+    NOTHING,
+    READINGS,
+    TEXT,
+    TRUE_WORDS,
+    Reading,
+    has_odd_numbers,
+    is_number,
+)
 from bamquery.storage.ingest.failures import unreadable
 from bamquery.storage.types import DataType
 
@@ -55,13 +64,8 @@ def parse(
                 # In a file of one column a blank line is a row without its value.
                 ignore_empty_lines=len(names) > 1,
             ),
-            convert_options=csv.ConvertOptions(
-                include_columns=[names[i] for i in columns],
-                column_types={names[i]: type_ for i, type_ in types.items()},
-                null_values=list(dialect.nulls),
-                strings_can_be_null=True,
-                true_values=list(TRUE_WORDS),
-                false_values=list(FALSE_WORDS),
+            convert_options=_conversion(
+                {names[i]: type_ for i, type_ in types.items()}, [names[i] for i in columns], dialect.nulls
             ),
         )
     except pa.ArrowInvalid as error:
@@ -72,3 +76,45 @@ def parse(
         raise find_bad_record(block, dialect, path) or unreadable(path, error, place) from error
     batches = table.to_batches()
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def takes(reading: Reading, text: str) -> bool:
+    """Whether a column of a reading may have a value; of a type, dates with years first are of one format."""
+    if _takes_itself(reading, text):
+        return True
+    texts: pa.Array[Any] = pa.array([text], pa.large_string())
+    return any(
+        other.format is not None and other.format.fits(text) and other.format.read(texts) is not None
+        for other in READINGS
+        if other.type == reading.type and not other.has_free_format and not reading.has_free_format
+    )
+
+
+def _takes_itself(reading: Reading, text: str) -> bool:
+    if reading in (NOTHING, TEXT):
+        return reading is TEXT
+    try:
+        table = csv.read_csv(
+            # In quotes, whatever it is; a name for a column that has none.
+            io.BytesIO(b'"' + text.encode("utf-8", "surrogateescape").replace(b'"', b'""') + b'"'),
+            read_options=csv.ReadOptions(column_names=["0"], use_threads=False),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
+            convert_options=_conversion({"0": reading.parsed}, ["0"], nulls=[]),
+        )
+    except pa.ArrowInvalid:
+        return False
+    values = table.column(0).combine_chunks()
+    if reading.format is not None:
+        return reading.format.read(values) is not None
+    return not (is_number(reading) and has_odd_numbers(pa.array([text], pa.large_string())))
+
+
+def _conversion(types: dict[str, DataType], columns: list[str], nulls: Sequence[str]) -> csv.ConvertOptions:
+    return csv.ConvertOptions(
+        include_columns=columns,
+        column_types=types,
+        null_values=list(nulls),
+        strings_can_be_null=True,
+        true_values=list(TRUE_WORDS),
+        false_values=list(FALSE_WORDS),
+    )

@@ -37,8 +37,8 @@ class Reading:
     """What the CSV parser makes of it."""
     format: DateFormat | None = None
     """If there is one, `parsed` is text, and this makes `type` of it."""
-    is_iso: bool = False
-    """Whether it takes dates of ISO 8601 alone, which may be in any file."""
+    is_plain: bool = False
+    """Whether it takes dates that begin with a year of four digits, which may be in any file."""
 
     @property
     def type(self) -> DataType:
@@ -55,33 +55,16 @@ class Reading:
             return re.match(r"\d{4}-\d\d-\d\d", text) is not None
         return True
 
-    def takes(self, text: str) -> bool:
-        """Whether a value can be read so."""
-        array: Array = pa.array([text], pa.large_string())
-        if self.format is not None:
-            return self.format.read(array) is not None
-        if pa.types.is_boolean(self.parsed):
-            return text in TRUE_WORDS or text in FALSE_WORDS
-        if pa.types.is_large_string(self.parsed):
-            return True
-        if pa.types.is_null(self.parsed) or has_odd_numbers(array):
-            return False
-        try:
-            pc.utf8_trim_whitespace(array).cast(self.parsed)
-        except pa.ArrowException:
-            return False
-        return True
-
     @property
     def has_free_format(self) -> bool:
         """Whether it takes dates, with or without a time, of a format that all columns have in common."""
-        return self.format is not None and self.format.kind != "time" and not self.is_iso
+        return self.format is not None and self.format.kind != "time" and not self.is_plain
 
 
-def of_formats(formats: Iterable[DateFormat], *, is_iso: bool = False) -> tuple[Reading, ...]:
+def of_formats(formats: Iterable[DateFormat], *, is_plain: bool = False) -> tuple[Reading, ...]:
     """Readings of text by formats."""
     return tuple(
-        Reading(one.name, pa.large_string(), one, is_iso or one.name == "%Y-%m-%d") for one in formats
+        Reading(one.name, pa.large_string(), one, is_plain or one.name.startswith("%Y")) for one in formats
     )
 
 
@@ -91,8 +74,8 @@ INTEGER: Final = Reading("integer", pa.int64())
 HUGE: Final = Reading("huge integer", pa.decimal128(38, 0))
 DOUBLE: Final = Reading("double", pa.float64())
 TIME: Final = Reading("time", pa.time64("us"))
-DATE: Final = Reading("date", pa.date32(), is_iso=True)
-STAMP: Final = Reading("timestamp", pa.timestamp("us"), is_iso=True)
+DATE: Final = Reading("date", pa.date32(), is_plain=True)
+STAMP: Final = Reading("timestamp", pa.timestamp("us"), is_plain=True)
 TEXT: Final = Reading("text", pa.large_string())
 
 READINGS: Final[tuple[Reading, ...]] = (
@@ -104,21 +87,21 @@ READINGS: Final[tuple[Reading, ...]] = (
     TIME,
     DATE,
     STAMP,
-    Reading("timestamp to the nanosecond", pa.timestamp("ns"), is_iso=True),
-    Reading("timestamp with zone", pa.timestamp("us", "UTC"), is_iso=True),
-    Reading("timestamp with zone to the nanosecond", pa.timestamp("ns", "UTC"), is_iso=True),
+    Reading("timestamp to the nanosecond", pa.timestamp("ns"), is_plain=True),
+    Reading("timestamp with zone", pa.timestamp("us", "UTC"), is_plain=True),
+    Reading("timestamp with zone to the nanosecond", pa.timestamp("ns", "UTC"), is_plain=True),
     *of_formats([date_formats.TIME]),
     *of_formats(date_formats.DATES),
-    *of_formats(date_formats.ISO_STAMPS, is_iso=True),
+    *of_formats(date_formats.ISO_STAMPS, is_plain=True),
     *of_formats(date_formats.STAMPS),
-    *of_formats(date_formats.ISO_INSTANTS, is_iso=True),
+    *of_formats(date_formats.ISO_INSTANTS, is_plain=True),
     TEXT,
 )
 """In order of preference; a column has the first that all its values allow."""
 
 
 def readings_with(formats: Sequence[DateFormat]) -> tuple[Reading, ...]:
-    """The readings where formats of dates or timestamps are given: besides, of their kinds, only ISO 8601.
+    """The readings where formats of dates or timestamps are given: besides, those with years first.
 
     They come before numbers, which some take for dates: `20240131`.
     """
@@ -151,6 +134,11 @@ def reading_for(inferred: Reading, wanted: DataType) -> Reading:
     if is_local and (pa.types.is_date(wanted) or pa.types.is_timestamp(wanted)):
         return inferred
     return TEXT
+
+
+def is_number(reading: Reading) -> bool:
+    """Whether a column is one of numbers."""
+    return reading in (INTEGER, HUGE, DOUBLE)
 
 
 def is_exact(values: Array) -> bool:

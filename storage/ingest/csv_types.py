@@ -39,6 +39,7 @@ from bamquery.storage.ingest.csv_readings import (
     Reading,
 )
 from bamquery.storage.ingest.date_formats import DateFormat
+from bamquery.storage.types import DataType
 
 _ODD_START: Final = rb"(?:\+|-?0[0-9xX])"
 
@@ -191,7 +192,7 @@ def _settle_formats(columns: Sequence[_Column], found: Sequence[DateFormat]) -> 
         Whether all values so far are of what their columns are now.
     """
     sound = True
-    for is_kind in (pa.types.is_date, pa.types.is_timestamp):
+    for is_kind in (pa.types.is_date, _is_local):
         of_kind = [column for column in columns if is_kind(column.reading.type)]
         known = [reading for reading in csv_readings.of_formats(found) if is_kind(reading.type)]
         first = next(iter([*known, *(column.reading for column in of_kind)]), None)
@@ -199,6 +200,11 @@ def _settle_formats(columns: Sequence[_Column], found: Sequence[DateFormat]) -> 
             if first is not None and column.reading.has_free_format and column.reading != first:
                 sound &= column.keep_format(first)
     return sound
+
+
+def _is_local(type_: DataType) -> bool:
+    """Whether it is a timestamp without a zone."""
+    return isinstance(type_, pa.TimestampType) and type_.tz is None
 
 
 def _guess(head: Block, dialect: Dialect, path: Path, readings: Sequence[Reading]) -> list[_Column]:
@@ -306,7 +312,7 @@ def _may_have_odd_numbers(data: bytes, dialect: Dialect) -> bool:
 def _allows(column: _Column, values: Array, odd: bool, text: Callable[[], Array]) -> bool:
     """Whether what the parser made of a block is what was written: no digit lost, no day invented."""
     reading = column.reading
-    if reading in (INTEGER, HUGE, DOUBLE) and odd and csv_readings.has_odd_numbers(text()):
+    if csv_readings.is_number(reading) and odd and csv_readings.has_odd_numbers(text()):
         return False
     if reading is INTEGER:
         column.exact = column.exact and csv_readings.is_exact(values)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bamquery.storage.ingest.csv_alike import AlikeFiles
     from bamquery.storage.ingest.date_formats import DateFormat
 
+_GEOJSON: Final = ".geojson"
 _LARGE_CSV: Final = 64 << 20
 """Bytes from which on the look through a CSV file takes long enough to show how far it is."""
 
@@ -179,6 +180,12 @@ def _open_file(
             from bamquery.storage.ingest.json import JsonPart
 
             check_compression(path, options.compression)
+            if _GEOJSON in (suffix.lower() for suffix in path.suffixes):
+                raise IngestError(
+                    "is GeoJSON, and features are not made rows here: jq -c '.features[].properties' writes "
+                    "what they say of themselves as objects, which read_json() reads",
+                    path,
+                )
             return JsonPart(path, name, options)
         case "csv":
             return _open_csv(path, None, progress, options, dates)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import zoneinfo
 from collections.abc import Mapping
@@ -44,9 +45,11 @@ _SHORT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "VST": "Asia/Ho_Chi_Minh",
     }
 )
-"""Those of ICU (source/data/misc/../tools/tzcode/icuzones) that the time zone database has not."""
+"""Those of ICU (its file icuzones) that the time zone database has not."""
 
 _FROM_UTC: Final = re.compile(r"(?:UTC|GMT)([+-])(\d{1,2})(?::?(\d{2}))?")
+_END_OF_TABLES: Final = pa.scalar(datetime.datetime(2037, 1, 1), pa.timestamp("us"))
+"""From here on rules tell when clocks are changed."""
 _LONGEST_GAP: Final = pa.scalar(24 * 3600 * 1_000_000, pa.duration("us"))
 """Local times that no clock shows are taken by the offset that was in force this long before."""
 
@@ -65,6 +68,7 @@ def instants(local: Array, zone: str) -> Array | None:
     name = _names().get(zone.upper())
     if name is None:
         return None
+    far = pc.greater_equal(local, _END_OF_TABLES)
     try:
         found = _in_utc(local, name)
         left_out = pc.not_equal(
@@ -74,9 +78,26 @@ def instants(local: Array, zone: str) -> Array | None:
             before = pc.subtract(local, _LONGEST_GAP)
             by_old_offset = pc.add(local, pc.subtract(_in_utc(before, name), before))
             found = pc.if_else(left_out, by_old_offset, found)
+        if pc.any(far).as_py():
+            found = pc.if_else(far, _by_rules(local, far, name), found)
     except pa.ArrowException:  # Arrow's own copy of the database is missing or lacks the zone
         return None
     return found
+
+
+def _by_rules(local: Any, far: Array, name: str) -> Array:
+    """As `instants`, for the rows of `far`: Arrow knows a zone's changes as far as they are in tables."""
+    zone = zoneinfo.ZoneInfo(name)
+    moments = pc.if_else(far, local, None)
+    different = pc.unique(moments.drop_null())
+    shifts = []
+    for moment in different.to_pylist():
+        # Where clocks are changed the two differ, and the smaller one is of the later moment, or of before.
+        offsets = [moment.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1)]
+        shifts.append(min(offsets))
+    places: Any = pc.index_in(moments, different)
+    result: Array = pc.subtract(moments, pc.take(pa.array(shifts, pa.duration("us")), places))
+    return result
 
 
 def _in_utc(local: Any, name: str) -> Array:

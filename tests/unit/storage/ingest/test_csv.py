@@ -7,13 +7,17 @@ import os
 import duckdb
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
-from bamquery.errors import IngestError
+from bamquery.cancellation import asking
+from bamquery.errors import CancelledError, IngestError
 from bamquery.storage.ingest import csv, csv_blocks, csv_types
 from bamquery.storage.ingest.csv import CsvPart
+from bamquery.storage.ingest.date_formats import format_of
 from bamquery.storage.ingest.many import UnifiedSource
 from bamquery.storage.ingest.opening import open_source
+from bamquery.storage.ingest.options import FileOptions
 
 DUCKDB_TYPES = {
     "BIGINT": pa.int64(),
@@ -338,3 +342,58 @@ def test_doubles_keep_their_bits(read):
     table = read("a\n" + "".join(f"{value!r}\n" for value in values))
     assert [math.copysign(1, v) * v for v in table.column("a").to_pylist()] == [abs(v) for v in values]
     assert table.column("a").to_pylist() == values
+
+
+def test_one_format_of_dates_in_all_files(tmp_path, rows_of):
+    """What may be a day or a month is what it is in the first file; other columns are text, not wrong."""
+    (tmp_path / "1.csv").write_text("day\n13/02/2019\n")
+    (tmp_path / "2.csv").write_text("day\n01/02/2019\n")
+    first, second = datetime.date(2019, 2, 13), datetime.date(2019, 2, 1)
+    assert rows_of(open_source(f"{tmp_path}/*.csv")).to_pydict() == {"day": [first, second]}
+    (tmp_path / "1.csv").write_text("day\n02/13/2019\n")
+    assert rows_of(open_source(f"{tmp_path}/*.csv")).to_pydict() == {
+        "day": [first, datetime.date(2019, 1, 2)]
+    }
+    (tmp_path / "3.csv").write_text("day\n14/02/2019\n")
+    assert rows_of(open_source(f"{tmp_path}/*.csv")).to_pydict() == {
+        "day": ["02/13/2019", "01/02/2019", "14/02/2019"]
+    }
+
+
+def test_formats_that_are_given(read):
+    options = FileOptions(
+        date_format=format_of("%Y%m%d", "date"), timestamp_format=format_of("%d.%m.%Y %Hh%M", "timestamp")
+    )
+    table = read("a,b,c,d\n20240131,5.1.2000 10h30,2024-01-31,31/01/2024\n", options=options)
+    day = datetime.date(2024, 1, 31)
+    assert table.to_pylist() == [
+        {"a": day, "b": datetime.datetime(2000, 1, 5, 10, 30), "c": day, "d": "31/01/2024"}
+    ]
+    assert read("a\n20240131\n2024\n", options=options).to_pydict() == {"a": [20240131, 2024]}
+    # The first record fits, so it has no names.
+    assert read("20240131,x\n", options=options).column_names == ["column0", "column1"]
+
+
+def test_a_header_and_records_of_any_length(read):
+    names = [f"a_column_of_some_name_{i}" for i in range(6000)]
+    assert sum(map(len, names)) > 131_072
+    text = ",".join(names) + "\n" + ",".join("1" * len(names)) + "\n"
+    assert read(text).column_names == names
+    assert read(text, name="x.tsv").num_rows == 1
+    with pytest.raises(IngestError, match="line 3: has 2 fields where the others have 6000"):
+        read(text + "x" * 200_000 + ",1\n")
+
+
+def test_every_block_asks_whether_it_was_cancelled(tmp_path, small_blocks):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "1,2\n" * 1000)
+    asked = []
+
+    def check():
+        asked.append(1)
+        if len(asked) == 50:
+            raise CancelledError("the statement was cancelled")
+
+    with asking(check), pytest.raises(CancelledError):
+        open_source(path)
+    assert len(asked) == 50

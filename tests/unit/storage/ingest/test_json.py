@@ -4,7 +4,9 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.errors import BamQueryError
+from bamquery.cancellation import asking
+from bamquery.errors import BamQueryError, CancelledError
+from bamquery.storage.ingest import json_blocks
 from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.options import FileOptions
 from tests.oracle import connect
@@ -78,6 +80,47 @@ INFERRED = "FROM 'f.json'"
         ('{"a":1,"A":2,"b":3}', declared("INTEGER", "INTEGER")),
         ('{"a":1,"a":2,"b":3}', "FROM read_json('f.json', columns={'b': 'VARCHAR'})"),
         ('{"A":1}', declared("INTEGER")),
+        # dates and times
+        *(
+            (f'{{"a":"{text}"}}\n{{"a":null}}', INFERRED)
+            for text in (
+                *(
+                    "03-27-1996",
+                    "96-03-27",
+                    "27-03-1996",
+                    "01-02-2000",
+                    "2000-1-5",
+                    " 2000-01-05",
+                    "10:00",
+                    "9:05:01",
+                ),
+                *(
+                    "01/02/2000",
+                    "2000/01/05",
+                    "2000.01.05",
+                    "01 02 2000",
+                    "20200101",
+                    "2000-02-30",
+                    "12345-01-01",
+                ),
+                *("2024-01-01T10:00:00Z", "2024-01-01 10:00:00+02", "2024-01-01T10:00:00.5-05:30"),
+                *(
+                    "2024-01-01T10:00:00",
+                    "2024-01-01 10:00:00.5",
+                    "2024-01-01 10:00",
+                    "2024-01-01 10:00:00 EST",
+                ),
+                *("01-25-2000 12:12:00 AM", "25-01-2000 12:12:00", "00-01-25 12:12:00"),
+            )
+        ),
+        ('{"a":"2024-01-01 10:00:00+02"}\n{"a":"2024-01-01 10:00:00"}', INFERRED),
+        ('{"a":"01-02-2000"}\n{"a":"25-02-2000"}', INFERRED),
+        ('{"a":"20200131","b":"20200131"}', "FROM read_json('f.json', dateformat='%Y%m%d')"),
+        ('{"a":"5.1.2020 10h30"}', "FROM read_json('f.json', timestampformat='%d.%m.%Y %Hh%M')"),
+        (
+            '{"a":"31/01/2020"}',
+            "FROM read_json('f.json', columns={'a': 'DATE'}, date_format='%d/%m/%Y', sample_size=-1)",
+        ),
         # layouts
         ('{\n"a":1\n}\n{\n"a":2\n}', INFERRED),
         ('{"a":1,\n"b":"}\\n{"}\n\n{"a":2}', INFERRED),
@@ -222,3 +265,39 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
     path.write_text('{"a":"x"}')
     with pytest.raises(BamQueryError, match="changed"):
         list(source.batches())
+
+
+def test_one_format_for_all_texts_of_a_member(ours, tmp_path):
+    """Unlike in DuckDB, where each text has the first format that fits it."""
+    (tmp_path / "f.json").write_text('{"a":"01-02-2000"}\n{"a":"02-25-2000"}')
+    assert [str(day) for (day,) in ours.sql(INFERRED).fetchall()] == ["2000-01-02", "2000-02-25"]
+
+
+@pytest.mark.parametrize("is_array", [False, True])
+def test_a_long_text_is_looked_at_a_few_times(tmp_path, monkeypatch, is_array):
+    monkeypatch.setattr(json_blocks, "_BLOCK_BYTES", 1 << 10)
+    path = tmp_path / "f.json"
+    text = '{"a":"' + "x" * (1 << 20) + '"}\n{"a":"y"}'
+    path.write_text(f"[{text}]".replace("\n", ",") if is_array else text)
+    calls = []
+    found_end = json_blocks._value_end
+    monkeypatch.setattr(json_blocks, "_value_end", lambda *args: calls.append(1) or found_end(*args))
+    blocks = list(json_blocks.read_json_blocks(path, "array" if is_array else "lines"))
+    assert sum(len(block.data) for block in blocks) >= 1 << 20
+    assert len(calls) < 20
+
+
+def test_every_block_asks_whether_it_was_cancelled(tmp_path, monkeypatch):
+    monkeypatch.setattr(json_blocks, "_BLOCK_BYTES", 64)
+    path = tmp_path / "f.json"
+    path.write_text('{"a":1}\n' * 1000)
+    asked = []
+
+    def check():
+        asked.append(1)
+        if len(asked) == 20:
+            raise CancelledError("the statement was cancelled")
+
+    with asking(check), pytest.raises(CancelledError):
+        open_source(path)
+    assert len(asked) == 20

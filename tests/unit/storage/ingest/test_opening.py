@@ -155,3 +155,11 @@ def check_against_files(rows, files):
             own = table.column(names[field.name.lower()])
             assert pc.all(pc.equal(part, own.cast(field.type)), min_count=0).as_py()
             assert part.null_count == own.null_count
+
+
+def test_features_are_no_rows(tmp_path):
+    """DuckDB makes rows of them: one row of all would be a wrong count."""
+    path = tmp_path / "x.geojson"
+    path.write_text('{"type":"FeatureCollection","features":[]}')
+    with pytest.raises(IngestError, match=r"x\.geojson: is GeoJSON"):
+        open_source(path, format="json")

@@ -8,12 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-_MAGIC = re.compile(r"[*?\[]")
-
-
-def is_pattern(text: str) -> bool:
-    """Whether it has `*`, `?` or `[…]`."""
-    return _MAGIC.search(text) is not None
+from bamquery.storage.ingest.paths import is_pattern
 
 
 def matching_paths(pattern: Path, check: Callable[[], None]) -> Iterator[str]:

@@ -12,9 +12,9 @@ from typing import Final
 from bamquery.errors import IngestError
 from bamquery.naming import nearest
 from bamquery.storage.file_access import FileAccess
-from bamquery.storage.ingest.path_patterns import is_pattern, matching_paths
 
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
+_PATTERN = re.compile(r"[*?\[]")
 EVERYTHING: Final = FileAccess()
 _LIKELY_SUFFIXES = {".parquet", ".csv", ".gz", ".zst", ".tsv", ".json", ".ndjson", ".arrow", ".feather"}
 
@@ -51,6 +51,11 @@ def is_url(text: str) -> bool:
     return _URL.match(text) is not None
 
 
+def is_pattern(text: str) -> bool:
+    """Whether it has `*`, `?` or `[…]`."""
+    return _PATTERN.search(text) is not None
+
+
 def natural_key(path: Path) -> tuple[tuple[int, int, str], ...]:
     """Sorts runs of digits by their value, the rest as text."""
     pieces = re.split(r"(\d+)", str(path))
@@ -77,6 +82,8 @@ def _expand_one(text: str, access: FileAccess, check: Callable[[], None]) -> lis
         hint = _nearest_hint(path) if access.lists(path.parent) else ""
         raise IngestError(f"no such file{hint}", path)
     access.check_pattern(pattern, text, is_pattern)
+    from bamquery.storage.ingest.path_patterns import matching_paths  # noqa: PLC0415 (few name patterns)
+
     files = []
     for found in dict.fromkeys(matching_paths(pattern, check)):
         match = access.readable(Path(found), text)
@@ -113,7 +120,7 @@ def _nearest_hint(path: Path) -> str:
         return ""
     if not names:
         return f": the folder {folder} has no files"
-    found = nearest(re.sub(r"[*?\[]", "", path.name), names)
+    found = nearest(_PATTERN.sub("", path.name), names)
     if found is not None:
         return f'. Did you mean "{folder / found}"?'
     shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

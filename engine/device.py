@@ -269,11 +269,15 @@ class Device(Protocol[Frame]):
         """Bytes of a copy of any of its rows, the strings and binaries themselves left out."""
         ...
 
-    def text_lengths(self, frame: Frame) -> NDArray[np.uint32] | None:
-        """For each row the bytes of its strings and binaries together; None where there are no such columns.
+    def longest_text(self, frame: Frame) -> int:
+        """Bytes of the strings and binaries of any of its rows at most; 0 where it has none.
 
         A dictionary column has none, as in `string_bytes`: copies of rows share it.
         """
+        ...
+
+    def text_lengths(self, frame: Frame) -> NDArray[np.uint32]:
+        """For each row the bytes of its strings and binaries together, 4 GiB at most."""
         ...
 
     # Shape.

@@ -16,6 +16,7 @@ from bamquery.engine.cpu.frames import (
     as_type,
     concatenate_batches,
     dictionary_of,
+    longest_text,
     make_batch,
     string_bytes,
     take_batch,
@@ -94,7 +95,11 @@ class CpuDevice:
         """Bytes of values, places and offsets."""
         return sum(map(value_width, frame.columns))
 
-    def text_lengths(self, frame: pa.RecordBatch) -> NDArray[np.uint32] | None:
+    def longest_text(self, frame: pa.RecordBatch) -> int:
+        """Those of each column's longest."""
+        return longest_text(frame)
+
+    def text_lengths(self, frame: pa.RecordBatch) -> NDArray[np.uint32]:
         """Bytes of each row's strings and binaries."""
         return text_lengths(frame)
 

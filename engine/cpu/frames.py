@@ -16,6 +16,7 @@ from bamquery.engine.cpu.kernels import (
     concatenate,
     convert,
     from_values,
+    offsets_of,
     spread,
     take_found,
     valid,
@@ -26,7 +27,6 @@ _MOST: Final = 0.9
 
 
 _OFFSET: Final = 8
-_NO_OFFSETS: Final = np.zeros(1, np.int64)
 _MOST_LENGTH: Final = (1 << 32) - 1
 
 
@@ -63,8 +63,8 @@ def string_bytes(column: Column) -> int:
     if not _has_bytes(column) or not len(column):
         return 0
     if not column.null_count:
-        offsets = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
-        return int(offsets[column.offset + len(column)] - offsets[column.offset])
+        offsets = offsets_of(column)
+        return int(offsets[-1] - offsets[0])
     return int(compute("binary_length", column).sum().as_py() or 0)
 
 
@@ -80,16 +80,18 @@ def value_width(column: Column) -> int:
     return -(-kind.bit_width // 8) if not pa.types.is_null(kind) else 0
 
 
-def text_lengths(batch: pa.RecordBatch) -> NDArray[np.uint32] | None:
-    """Bytes of each row's strings and binaries, at most 4 GiB; None where no column has such."""
-    found: NDArray[np.uint32] | None = None
-    for column in filter(_has_bytes, batch.columns):
-        offsets = np.frombuffer(memoryview(column.buffers()[1]), np.int64) if len(column) else _NO_OFFSETS  # type: ignore[arg-type]
-        own = np.diff(offsets[column.offset : column.offset + len(column) + 1])
-        if found is not None:
-            own += found
-        found = np.minimum(own, _MOST_LENGTH, out=own).astype(np.uint32)
-    return found
+def longest_text(batch: pa.RecordBatch) -> int:
+    """Bytes of the longest string or binary of each column, together."""
+    return sum(int(np.diff(offsets_of(c)).max()) for c in batch.columns if _has_bytes(c) and len(c))
+
+
+def text_lengths(batch: pa.RecordBatch) -> NDArray[np.uint32]:
+    """Bytes of each row's strings and binaries, at most 4 GiB."""
+    found = np.zeros(batch.num_rows, np.int64)
+    if batch.num_rows:
+        for column in filter(_has_bytes, batch.columns):
+            found += np.diff(offsets_of(column))
+    return np.minimum(found, _MOST_LENGTH, out=found).astype(np.uint32)
 
 
 def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> pa.RecordBatch:

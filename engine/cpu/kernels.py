@@ -107,7 +107,7 @@ def column_bytes(column: Column) -> int:
     """Bytes of a column's texts, without a look at each; 0 where it has none."""
     if not _is_text(column.type) or not len(column):
         return 0
-    offsets = _offsets(column)
+    offsets = offsets_of(column)
     return int(offsets[-1] - offsets[0])
 
 
@@ -115,7 +115,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
-def _offsets(column: Column) -> NDArray[np.int64]:
+def offsets_of(column: Column) -> NDArray[np.int64]:
     """Where the texts of a column that has rows begin, and where the last one ends."""
     stored = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
     return stored[column.offset : column.offset + len(column) + 1]
@@ -236,7 +236,7 @@ def spread(values: Column, places: Column | NDArray[np.int64]) -> Column:
     """
     rows = len(places)
     if len(values) and rows > 1 and _is_text(values.type):
-        lengths = np.diff(_offsets(values))
+        lengths = np.diff(offsets_of(values))
         if int(lengths.max()) * rows > text_bounds().piece:
             found = take(from_values(lengths, pa.int64()), places)
             require_room("texts that rows share", int(_pc().sum(found).as_py() or 0), rows)

@@ -136,13 +136,16 @@ class CudaDevice:
             for c in frame.columns
         )
 
-    def text_lengths(self, frame: CudaFrame) -> NDArray[np.uint32] | None:
-        """Bytes of each row's strings, counted on the GPU and copied."""
-        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING]
+    def longest_text(self, frame: CudaFrame) -> int:
+        """Those of each column's longest, found on the GPU."""
+        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
         if not texts:
-            return None
-        if not frame.rows:
-            return np.zeros(0, np.uint32)
+            return 0
+        return self._on_gpu("the size of strings", lambda: sum(map(self._longest, texts)))
+
+    def text_lengths(self, frame: CudaFrame) -> NDArray[np.uint32]:
+        """Bytes of each row's strings, counted on the GPU and copied."""
+        texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
         return self._on_gpu("the sizes of strings", lambda: self._text_lengths(texts, frame.rows))
 
     def select(self, frame: CudaFrame, columns: Sequence[int]) -> CudaFrame:
@@ -326,8 +329,14 @@ class CudaDevice:
         return np.minimum(found, _MOST_LENGTH).astype(np.uint32)
 
     def _string_bytes(self, column: plc.Column) -> int:
+        return self._of_sizes(column, plc.aggregation.sum())
+
+    def _longest(self, column: plc.Column) -> int:
+        return self._of_sizes(column, plc.aggregation.max())
+
+    def _of_sizes(self, column: plc.Column, aggregation: plc.aggregation.Aggregation) -> int:
+        """What is asked of the strings' bytes; 0 where all are null."""
         kernels = self.kernels
         sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
-        total = kernels.reduce(kernels.convert(sizes, INT64), plc.aggregation.sum(), INT64)
-        found = total.to_py(stream=kernels.stream)
-        return int(found or 0)
+        found = kernels.reduce(kernels.convert(sizes, INT64), aggregation, INT64)
+        return int(found.to_py(stream=kernels.stream) or 0)

@@ -167,9 +167,9 @@ class PairFinder(Generic[Frame]):
         for some in fitting(sides, self._context.texts.piece):
             self._context.check_cancelled()
             true, null = self._true_and_null(probed, pairs, some, condition)
-            kept.append(true + some.start)
+            kept.append(true + some.start if some.start else true)
             unknown.append(null + some.start)
-        chosen = np.concatenate(kept)
+        chosen = kept[0] if len(kept) == 1 else np.concatenate(kept)
         undecided = np.unique(pairs.positions[np.concatenate(unknown)]) if self._wants_undecided else None
         return Pairs(pairs.start, pairs.stop, pairs.positions[chosen], pairs.found[chosen], undecided)
 

@@ -22,9 +22,10 @@ class CopiedRows(Generic[Frame]):
 
     def __init__(self, device: Device[Frame], frame: Frame) -> None:
         self.frame = frame
+        self._device = device
         self._width = device.row_width(frame)
-        self._texts = device.text_lengths(frame)
-        self._most = self._width + (int(self._texts.max(initial=0)) if self._texts is not None else 0)
+        self._most = self._width + device.longest_text(frame)
+        self._lengths: NDArray[np.uint32] | None = None
 
     def bound(self, count: int) -> int:
         """Bytes of so many copies, of whichever rows, at most."""
@@ -32,9 +33,11 @@ class CopiedRows(Generic[Frame]):
 
     def sizes(self, positions: Positions) -> Positions:
         """Bytes of a copy of each of these rows; -1 stands for a row of nulls."""
-        if self._texts is None or not len(self._texts):
+        if self._most == self._width:
             return np.full(len(positions), self._width, np.int64)
-        lengths = self._texts[positions].astype(np.int64)
+        if self._lengths is None:  # two threads may do the same
+            self._lengths = self._device.text_lengths(self.frame)
+        lengths = self._lengths[positions].astype(np.int64)
         lengths[positions < 0] = 0
         return lengths + self._width
 

@@ -75,4 +75,4 @@ class ByFrame:
         """Those of the rows' frames."""
         own = self.numbers[start:stop]
         first = int(own[0])
-        return spread(self.values(first, int(own[-1]) + 1), own - first)
+        return spread(self.values(first, int(own[-1]) + 1), own - first if first else own)

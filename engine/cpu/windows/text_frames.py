@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cpu.frames import make_batch, text_lengths
+from bamquery.engine.cpu.frames import longest_text, make_batch, text_lengths
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
@@ -32,12 +32,14 @@ class TextSizes:
     def of_rows(rows: Column) -> TextSizes | None:
         """Those of a column, or of a struct's fields; None where there are no texts."""
         fields = cast("pa.StructArray", rows).flatten() if pa.types.is_struct(rows.type) else [rows]
-        lengths = text_lengths(make_batch(fields, len(rows)))
-        if lengths is None:
+        batch = make_batch(fields, len(rows))
+        longest = longest_text(batch)
+        if not longest:
             return None
+        lengths = text_lengths(batch)
         before = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(lengths, out=before[1:])
-        return TextSizes(before, int(lengths.max(initial=0)))
+        return TextSizes(before, longest)
 
     def of(self, frames: Sequence[Ranges]) -> Positions:
         """Bytes of all texts of each frame."""

@@ -86,6 +86,8 @@ class FileAccess:
                 a database, also by another name.
             StorageError: there is no such folder.
         """
+        if "\0" in str(path):
+            raise StorageError("a path has no character NUL: name another file", path)
         absolute = path.absolute()
         folder = Path(_real(absolute.parent, str(path)))
         if self.external:

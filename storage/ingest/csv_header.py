@@ -8,6 +8,7 @@ from typing import Final
 
 from bamquery.storage.ingest.csv_parse import takes
 from bamquery.storage.ingest.csv_readings import NOTHING, TEXT, Reading
+from bamquery.storage.ingest.date_formats import DATES, STAMPS, TIME
 
 _VALUE: Final = re.compile(r"\s*([-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|\d{4}-\d{1,2}-\d{1,2}([ T].*)?)\s*")
 
@@ -38,6 +39,13 @@ def is_header(
     ):
         return False
     return not any(
-        _VALUE.fullmatch(cell) and (reading in (TEXT, NOTHING) or takes(reading, cell))
+        _is_value(cell) if reading in (TEXT, NOTHING) else _VALUE.fullmatch(cell) and takes(reading, cell)
         for cell, reading in pairs
+    )
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a text is a number, or may be a date or a time."""
+    return _VALUE.fullmatch(cell) is not None or any(
+        format_.fits(cell) for format_ in (TIME, *DATES, *STAMPS)
     )

@@ -344,6 +344,15 @@ def test_doubles_keep_their_bits(read):
     assert table.column("a").to_pylist() == values
 
 
+@pytest.mark.parametrize("first", ["5", "1.5", "2019-01-02", "31/12/2019", "04 18 1994 11:17:39 PM", "9:05"])
+def test_a_value_over_texts_is_a_record(read, first):
+    """DuckDB takes it for a name, and the record is gone."""
+    assert read(f"{first},a\nx,b\ny,c\n").to_pydict() == {
+        "column0": [first, "x", "y"],
+        "column1": ["a", "b", "c"],
+    }
+
+
 def test_one_format_of_dates_in_all_files(tmp_path, rows_of):
     """What may be a day or a month is what it is in the first file; other columns are text, not wrong."""
     (tmp_path / "1.csv").write_text("day\n13/02/2019\n")

@@ -69,15 +69,17 @@ def string_bytes(column: Column) -> int:
 
 
 def value_width(column: Column) -> int:
-    """Bytes of one value, of its place in a dictionary, or of a string's offset; of nested ones the mean."""
+    """Bytes of one value, of its place in a dictionary, or of a string's offset; of others the mean."""
     kind: Any = column.type
     if pa.types.is_dictionary(kind):
         kind = kind.index_type
     if _has_bytes(column):
         return _OFFSET
-    if pa.types.is_nested(kind):
-        return -(-column.nbytes // max(len(column), 1))
-    return -(-kind.bit_width // 8) if not pa.types.is_null(kind) else 0
+    if pa.types.is_null(kind):
+        return 0
+    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+        return -(-kind.bit_width // 8)
+    return -(-column.nbytes // max(len(column), 1))
 
 
 def longest_text(batch: pa.RecordBatch) -> int:

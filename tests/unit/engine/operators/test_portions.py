@@ -52,6 +52,11 @@ def test_nulls_and_rows_without_texts_count():
     assert CopiedRows(CpuDevice(), numbers).sizes(np.array([0, -1])).tolist() == [4, 4]
 
 
+def test_values_of_other_types_count_by_their_mean():
+    lists = pa.record_batch({"x": pa.array([[1, 2], [3]], pa.list_(pa.int64())), "n": pa.nulls(2)})
+    assert CopiedRows(CpuDevice(), lists).bound(1) == -(-lists.column(0).nbytes // 2)
+
+
 def test_texts_in_a_dictionary_are_not_copied():
     encoded = pa.record_batch({"x": pa.array(["a" * 1000] * 3).dictionary_encode()})
     assert CopiedRows(CpuDevice(), encoded).bound(2) == 8

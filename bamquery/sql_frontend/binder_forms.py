@@ -27,6 +27,8 @@ Bind: TypeAlias = "Callable[[ExpressionBinder, Any], Expression]"
 """Binds one kind of node."""
 
 _MAX_WIDTH: Final = 38
+_MOST_DIGITS: Final = 308
+"""What every DOUBLE can have before its point."""
 _ESCAPED: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
     {exp.Like: "like_escape", exp.ILike: "ilike_escape"}
 )
@@ -39,6 +41,9 @@ def _literal(binder: ExpressionBinder, node: exp.Literal) -> Expression:
     if "e" in text.lower():
         return operators.literal(float(text), pa.float64())
     if "." not in text:
+        if len(text) > _MOST_DIGITS:
+            with placed(binder.sql, node):
+                raise ValueError(f"a number of {len(text):,} digits is larger than any type holds")
         return operators.integer_literal(int(text))
     # The width counts the digits as written: 0.5 is DECIMAL(2,1), .5 is DECIMAL(1,1).
     written = number_text(node, binder.sql).replace("_", "")

@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -20,11 +20,13 @@ from bamquery.engine.lowering import lower
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.engine.steps_apart import StepsApart
 from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, foreign_errors, within_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
 from bamquery.query_progress import QueryProgress, RunningQuery
+
+if TYPE_CHECKING:
+    from bamquery.engine.steps_apart import StepsApart
 
 
 class Result:
@@ -139,6 +141,8 @@ def _started(
     steps = _run(operator, context, profile, running, convert)
     if context.device.name == "cpu":  # whose operators ask often enough
         return steps
+    from bamquery.engine.steps_apart import StepsApart  # noqa: PLC0415 (a GPU's only)
+
     return StepsApart(steps, context.raise_if_cancelled, context.cancelled.set, lambda: context.last_check)
 
 

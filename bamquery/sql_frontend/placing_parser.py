@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -14,6 +14,9 @@ from bamquery.cancellation import check_cancelled
 from bamquery.errors import Reason, SqlError
 from bamquery.sql_frontend.positions import line_and_column
 from bamquery.statement_limits import deeper_than, statement_limits
+
+_CONSTANTS: Final = frozenset({TokenType.NUMBER, TokenType.STRING})
+_ENDS: Final = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 
 
 class PlacedError(ParseError):
@@ -109,6 +112,15 @@ class PlacingParser(DuckDBParser):
     def _parse_primary(self) -> Any:
         token = self._curr
         return _placed(super()._parse_primary(), token)
+
+    def _parse_disjunction(self) -> Any:
+        # Of a long list most items are this; the way down to a constant takes a dozen calls.
+        token = self._curr
+        if token.token_type in _CONSTANTS and self._next.token_type in _ENDS:
+            check_cancelled()
+            self._advance()
+            return _placed(self.PRIMARY_PARSERS[token.token_type](self, token), token)
+        return super()._parse_disjunction()
 
     def _parse_unary(self) -> Any:
         token = self._curr

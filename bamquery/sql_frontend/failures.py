@@ -49,8 +49,8 @@ class Faults:
         """Raise what was collected, if anything was, in the order of the text."""
         if not self._errors:
             return
-        if len(self._errors) == 1:  # as it is: of many levels each would write it anew
-            raise self._errors[0]
+        if len(self._errors) == 1 == len(self._errors[0].reasons):
+            raise self._errors[0]  # as it is: of many levels each would write it anew
         found = dict.fromkeys(r for error in self._errors for r in error.reasons)
         reasons: list[Reason] = sorted(found, key=lambda r: (r.line, r.column))
         unsupported = all(isinstance(error, UnsupportedError) for error in self._errors)

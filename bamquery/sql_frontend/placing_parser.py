@@ -119,7 +119,8 @@ class PlacingParser(DuckDBParser):
         if token.token_type in _CONSTANTS and self._next.token_type in _ENDS:
             check_cancelled()
             self._advance()
-            return _placed(self.PRIMARY_PARSERS[token.token_type](self, token), token)
+            parse: Callable[..., Any] = self.PRIMARY_PARSERS[token.token_type]
+            return _placed(parse(self, token), token)
         return super()._parse_disjunction()
 
     def _parse_unary(self) -> Any:

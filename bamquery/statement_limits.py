@@ -14,7 +14,7 @@ class StatementLimits:
 
     max_expression_depth: int = 1000
     max_expression_parts: int = 10_000
-    max_grouping_sets: int = 65_535
+    max_grouping_sets: int = 4096
 
 
 class _Current(threading.local):

@@ -109,7 +109,7 @@ class Settings:
     """Levels of expressions, and of queries, within each other."""
     max_expression_parts: int = 10_000
     """Columns, constants and calls of an expression, once aliases are what they stand for."""
-    max_grouping_sets: int = 65_535
+    max_grouping_sets: int = 4096
     """Grouping sets that ROLLUP, CUBE and GROUPING SETS of a query may come to."""
     progress: bool | None = None
     """Whether long statements show a progress bar; None: on a terminal and in notebooks."""

@@ -73,3 +73,13 @@ def test_without_a_large_stack_there_is_an_error_of_ours(
         con.sql(_parentheses(400))
     monkeypatch.undo()
     assert con.sql(_parentheses(400)).fetchall() == [(401,)]
+
+
+def test_grouping_sets_are_limited_by_a_setting(con: bamquery.Connection) -> None:
+    columns = ", ".join(f"c{i}" for i in range(5))
+    values = ", ".join(f"{i} AS c{i}" for i in range(5))
+    con.set(max_grouping_sets=31)
+    with pytest.raises(SqlError, match="max_grouping_sets, 31"):
+        con.sql(f"SELECT count(*) FROM (SELECT {values}) GROUP BY CUBE ({columns})")
+    con.set(max_grouping_sets=32)
+    assert len(con.sql(f"SELECT count(*) FROM (SELECT {values}) GROUP BY CUBE ({columns})").fetchall()) == 32

@@ -51,6 +51,20 @@ def asking(check: Callable[[], None] | None) -> Iterator[None]:
         _current.check = before
 
 
+@contextmanager
+def asking_also(check: Callable[[], None]) -> Iterator[None]:
+    """As `asking`, where what this thread works for already may stop it, too."""
+    around = _current.check
+
+    def both() -> None:
+        assert around is not None
+        around()
+        check()
+
+    with asking(check if around is None else both):
+        yield
+
+
 class _Call(threading.Thread):
     """Not a daemon: the interpreter must not go away under a library that is at work."""
 

@@ -148,9 +148,16 @@ class Connection(ConnectionDuckdbNames):
         self, text: str, params: Parameters | None, catalog: StatementCatalog
     ) -> Iterator[Relation]:
         require_parameters(params)
+        session = self._session
         with foreign_errors(text), within_depth(text):
-            for statement in self._session.statements.bind(text, catalog, params):
-                relation = run_statement(self._session, statement)
+            with session.working():
+                statements = session.statements.bind(text, catalog, params)
+            while True:
+                with session.working():
+                    statement = next(statements, None)
+                    if statement is None:
+                        return
+                    relation = run_statement(session, statement)
                 relation._text = text
                 yield relation
                 # The next one sees what this one did.
@@ -286,12 +293,12 @@ class Connection(ConnectionDuckdbNames):
         """Merge a table's small fragments; with `cluster_by`, sort its rows by these columns."""
         from bamquery.clustering import optimize_table  # noqa: PLC0415 (rarely asked for)
 
-        with foreign_errors(takes_arguments=True):
+        with foreign_errors(takes_arguments=True), self._session.working():
             return optimize_table(self._session, _name(name), cluster_by)
 
     def vacuum(self) -> VacuumReport:
         """Remove versions of tables that are neither the latest nor in use, and what crashes left behind."""
-        with foreign_errors():
+        with foreign_errors(), self._session.working():
             return self._session.database.vacuum()
 
     def check(self) -> CheckReport:

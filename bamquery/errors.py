@@ -134,11 +134,16 @@ def within_depth(sql: str = "") -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        raise SqlError(
-            "the statement is nested too deeply, or has too many joins (about 80 work): put a part of it "
-            "into a table by CREATE TABLE ... AS",
-            sql,
-        ) from None
+        raise too_deep(sql) from None
+
+
+def too_deep(sql: str = "") -> SqlError:
+    """A statement, or a plan, of more levels than any stack has room for."""
+    return SqlError(
+        "the statement is nested too deeply, or joins too much (some thousands of levels work): put a part "
+        "of it into a table by CREATE TABLE ... AS",
+        sql,
+    )
 
 
 class InternalError(BamQueryError):

@@ -120,7 +120,7 @@ class RunningQuery:
         self.observer: Observer | None = None
         self._profile = profile
         self._cancelled = cancelled
-        self._steps_unknown = any(one.repeats for one in _walk(operator))
+        self._steps_unknown = any(one.repeats for one in operator.walk())
         self._lock = threading.RLock()  # a garbage collection under it may end another query, or this one
         self._began: float | None = None
         self._ended: float | None = None
@@ -262,12 +262,6 @@ def _fraction(positions: list[_Position]) -> float | None:
 def _coarse(seconds: float) -> str:
     """Whole seconds: an estimate has no fractions of them."""
     return f"{seconds:.0f} s" if seconds < 60 else human_seconds(seconds)
-
-
-def _walk(operator: Operator[Any]) -> Iterator[Operator[Any]]:
-    yield operator
-    for child in operator.children:
-        yield from _walk(child)
 
 
 def _now() -> float:

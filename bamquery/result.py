@@ -9,10 +9,11 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from bamquery.deep_recursion import on_deep_stack, with_deep_recursion
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
 from bamquery.engine.folding import fold
@@ -21,12 +22,17 @@ from bamquery.engine.operators.operator import Operator
 from bamquery.engine.profile import QueryProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, foreign_errors, within_depth
+from bamquery.plan.expressions import depth_of
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
+from bamquery.plan.rewriting import expressions_of, nodes_of
 from bamquery.query_progress import QueryProgress, RunningQuery
 
 if TYPE_CHECKING:
     from bamquery.engine.steps_apart import StepsApart
+
+_DEEP: Final = 60
+"""Operators above each other, or calls in an expression, from which on Python's own limit is too near."""
 
 
 class Result:
@@ -62,13 +68,12 @@ class Result:
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
         with within_depth():
-            self.operator: Operator[Any] = lower(
-                optimize(fold(plan)) if optimized is None else optimized, device, settings
-            )
+            self.operator, deep = with_deep_recursion(lambda: _planned(plan, optimized, device, settings))
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(
             device, settings, spill_folder=spill_folder, sql=sql
         )
+        self._context.is_deep = deep
         self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
         self.running = RunningQuery(self.operator, self.profile, self._context.cancelled)
         self._lock = threading.Lock()
@@ -131,6 +136,16 @@ class Result:
         self.close()
 
 
+def _planned(
+    plan: Plan, optimized: Plan | None, device: Device[Any], settings: Settings
+) -> tuple[Operator[Any], bool]:
+    """The operators, and whether they recurse deeper than any thread's stack has room for."""
+    best = optimize(fold(plan)) if optimized is None else optimized
+    operator = lower(best, device, settings)
+    expressions = (each for node in nodes_of(best) for each in expressions_of(node))
+    return operator, operator.depth() > _DEEP or max(map(depth_of, expressions), default=0) > _DEEP
+
+
 def _started(
     operator: Operator[Any],
     context: ExecutionContext[Any],
@@ -160,7 +175,8 @@ def _run(
             try:
                 with running.call():
                     with foreign_errors(context.sql), context.current():
-                        frame = next(frames, None)
+                        take = partial(next, frames, None)
+                        frame = on_deep_stack(partial(_taken, take, context)) if context.is_deep else take()
                     running.raise_failure()
                     if frame is None:
                         running.finish()
@@ -178,6 +194,11 @@ def _run(
                 profile.peak_memory = context.memory.peak
             if rows:
                 yield answer
+
+
+def _taken(take: Callable[[], Any], context: ExecutionContext[Any]) -> Any:
+    with context.current():
+        return take()
 
 
 def _out_of_memory(error: MemoryError, context: ExecutionContext[Any]) -> MemoryLimitError:

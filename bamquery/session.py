@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from bamquery.cancellation import asking_also
 from bamquery.catalog import StatementCatalog
+from bamquery.engine.context import timed_out
 from bamquery.engine.device import Device
 from bamquery.engine.devices import open_device
 from bamquery.engine.settings import Settings
@@ -20,6 +25,7 @@ from bamquery.progress.callbacks import Callbacks
 from bamquery.progress.watching import watch
 from bamquery.result import Result
 from bamquery.statement_cache import StatementCache
+from bamquery.statement_limits import limited
 
 if TYPE_CHECKING:
     from bamquery.storage.database import Database
@@ -59,6 +65,26 @@ class Cancellation:
         """
         if self.requested():
             raise CancelledError("it was cancelled")
+
+
+class _Work(Cancellation):
+    """A statement that a thread plans or carries out, before and beside the runs of its queries."""
+
+    def __init__(self, seconds: float | None) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._deadline = time.monotonic() + (seconds or math.inf)
+
+    def check(self) -> None:
+        """Stop here where it was cancelled.
+
+        Raises:
+            CancelledError: it was, or its time is up.
+        """
+        if self.requested():
+            raise CancelledError("the query was cancelled")
+        if self._seconds and time.monotonic() > self._deadline:
+            raise timed_out(self._seconds)
 
 
 def _find_nothing(name: str) -> Source | None:
@@ -186,7 +212,7 @@ class Session:
             UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
         self.require_open()
-        with foreign_errors(sql), within_depth():
+        with foreign_errors(sql), within_depth(), self.working():
             return self._run(plan, optimized, sql)
 
     def _run(self, plan: Plan, optimized: Plan | None, sql: str) -> Result:
@@ -207,6 +233,17 @@ class Session:
         watch(result, settings, self.callbacks)
         self.register(result)
         return result
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """This thread plans or carries out a statement until the end.
+
+        `interrupt` and `statement_timeout` reach it wherever it asks, and it is held to the limits of now.
+        """
+        work = _Work(self._settings.statement_timeout)
+        self.register(work)
+        with asking_also(work.check), limited(self._settings.statement_limits):
+            yield
 
     def register(self, running: Cancellable) -> None:
         """Let `interrupt` find it for as long as it exists."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bamquery.deep_recursion import with_deep_recursion
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Filter, Plan, Project, Scan
 from bamquery.plan.rewriting import Rewritten, conjunction, conjuncts
@@ -47,7 +48,7 @@ def inline(plan: Plan) -> Plan:
         return _inlined(node, rewritten)
 
     rewritten = Rewritten(inlined)
-    return rewritten(plan)
+    return with_deep_recursion(lambda: rewritten(plan))
 
 
 def _inlined(plan: Plan, inline: Callable[[Plan], Plan]) -> Plan:

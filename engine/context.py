@@ -30,6 +30,8 @@ class ExecutionContext(Generic[Frame]):
 
     While `alone` is set, whoever begins to spread work computes it by itself: it is too little to hand over.
 
+    `is_deep`: its operators are so many, or their expressions so deep, that they run on a large stack.
+
     What `at_end` is given is done when the query is over, however it ends.
 
     Tasks on `pool` never wait for other tasks, so any number of operators may share it.
@@ -41,6 +43,7 @@ class ExecutionContext(Generic[Frame]):
     spill_folder: Path | None = None
     sql: str = ""
     alone: bool = False
+    is_deep: bool = False
     memory: MemoryBudget = field(init=False)
     texts: TextBounds = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
@@ -90,10 +93,7 @@ class ExecutionContext(Generic[Frame]):
     def raise_if_cancelled(self) -> None:
         """As `check_cancelled`, by who does not work for the query but waits for it."""
         if not self.cancelled.is_set() and time.monotonic() > self._deadline:
-            self._error = StatementTimeoutError(
-                f"the statement ran longer than statement_timeout, {self.settings.statement_timeout:g} "
-                "seconds, and was cancelled: SET statement_timeout takes more seconds, or 0 for no limit"
-            )
+            self._error = timed_out(self.settings.statement_timeout or 0)
             self.cancelled.set()
         if self.cancelled.is_set():
             raise type(self._error)(*self._error.args)  # each thread one of its own
@@ -109,3 +109,11 @@ class ExecutionContext(Generic[Frame]):
             self.cancelled.set()
         self.pool.shutdown(wait=True, cancel_futures=True)
         self.at_end.close()
+
+
+def timed_out(seconds: float) -> StatementTimeoutError:
+    """A statement ran longer than so many seconds, its `statement_timeout`."""
+    return StatementTimeoutError(
+        f"the statement ran longer than statement_timeout, {seconds:g} "
+        "seconds, and was cancelled: SET statement_timeout takes more seconds, or 0 for no limit"
+    )

@@ -7,7 +7,6 @@ fail is left to fail when it runs. `now()` is one moment for the whole plan.
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable
 from typing import Any, Final
@@ -50,7 +49,9 @@ def fold_expression(expression: Expression) -> Expression:
     return transform(expression, _folder())
 
 
-class _Moments(threading.local):
+class _Moments:
+    """Of all threads: a deep statement is bound on one of its own."""
+
     read = 0
 
 
@@ -58,7 +59,7 @@ _moments = _Moments()
 
 
 def moments_read() -> int:
-    """How often this thread has put a moment in the place of `now()`: what came of it is soon out of date."""
+    """How often a moment has been put in the place of `now()`: what came of it is soon out of date."""
     return _moments.read
 
 

@@ -15,7 +15,7 @@ from bamquery.engine.operators.read_first import MOST_ROWS
 from bamquery.plan import nodes
 from bamquery.plan.asof import asof_condition
 from bamquery.plan.cardinality import estimated_rows
-from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
+from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import JoinKind, Plan
 from bamquery.plan.rewriting import conjunction, conjuncts, renumber
 from bamquery.plan.types import is_interval
@@ -84,11 +84,26 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
 
 
 def _compared(parts: Sequence[Expression], width: int) -> tuple[tuple[Expression, Expression], ...]:
-    """Columns of the left and of the right that all those conditions compare; none if one does not."""
-    found = [_key(part, width) for part in parts]
-    keys = [(key[0], _of_right(key[1], width)) for key in found if key is not None]
+    """Values of the left and of the right that all those conditions compare; none if one does not."""
+    found = [_values_compared(part, width) for part in parts]
+    keys = [(left, _of_right(right, width)) for left, right in filter(None, found)]
     whole = len(keys) == len(parts) and not any(is_interval(left.type) for left, _ in keys)
     return tuple(keys) if whole else ()
+
+
+def _values_compared(part: Expression, width: int) -> tuple[Expression, Expression] | None:
+    """What is equal on the left and on the right, one of them maybe a constant; None for other conditions."""
+    key = _key(part, width)
+    if key is not None:
+        return key[:2]
+    if isinstance(part, Call) and part.function == "equal":
+        for one, other in (part.arguments, part.arguments[::-1]):
+            if isinstance(one, Literal) and (read := referenced_columns(other)):
+                if min(read) >= width:
+                    return one, other
+                if max(read) < width:
+                    return other, one
+    return None
 
 
 def _answers_alone(keys: Sequence[tuple[Expression, Expression, bool]], others: Sequence[Expression]) -> bool:

@@ -88,11 +88,14 @@ class LateFilter:
     Attributes:
         source: who makes it, for people.
         moves: whether it becomes narrower while rows are read; else it is final before the first one is.
+        joins: how many it was taken down through. One of each of many joins, through all below it, would cost
+            more than the scans could save.
     """
 
     def __init__(self, source: str, *, moves: bool = False) -> None:
         self.source: Final = source
         self.moves: Final = moves
+        self.joins = 0
         self._conditions: tuple[LateCondition, ...] = ()
 
     @property

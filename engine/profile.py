@@ -40,9 +40,11 @@ class OperatorProfile:
 
     def walk(self) -> Iterator[OperatorProfile]:
         """This one and all below, parents first."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        waiting = [self]
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(found.children))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able, children included."""

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypedDict
 from bamquery.driver.control_groups import usable_memory
 from bamquery.errors import SettingError
 from bamquery.naming import fold, suggestion
+from bamquery.statement_limits import StatementLimits
 from bamquery.storage.file_access import FileAccess
 
 _UNITS: Final[Mapping[str, int]] = MappingProxyType(
@@ -61,6 +62,9 @@ class SettingValues(TypedDict, total=False):
     allowed_paths: str | Sequence[str] | None
     lock_configuration: bool | None
     statement_timeout: float | str | None
+    max_expression_depth: int | None
+    max_expression_parts: int | None
+    max_grouping_sets: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +105,12 @@ class Settings:
     """Whether no setting can be changed any more."""
     statement_timeout: float | None = None
     """Seconds after which a running statement is cancelled; None: never."""
+    max_expression_depth: int = 1000
+    """Levels of expressions, and of queries, within each other."""
+    max_expression_parts: int = 10_000
+    """Columns, constants and calls of an expression, once aliases are what they stand for."""
+    max_grouping_sets: int = 4096
+    """Grouping sets that ROLLUP, CUBE and GROUPING SETS of a query may come to."""
     progress: bool | None = None
     """Whether long statements show a progress bar; None: on a terminal and in notebooks."""
 
@@ -156,6 +166,11 @@ class Settings:
     def file_access(self) -> FileAccess:
         """Which files statements may name."""
         return FileAccess(self.enable_external_access, self.allowed_directories, self.allowed_paths)
+
+    @property
+    def statement_limits(self) -> StatementLimits:
+        """How large a statement may be."""
+        return StatementLimits(self.max_expression_depth, self.max_expression_parts, self.max_grouping_sets)
 
     @property
     def verifies(self) -> bool:
@@ -285,6 +300,17 @@ def _one_of(*choices: str) -> Callable[[object], str]:
     return parse
 
 
+def _whole(least: int, most: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | str) or not str(value).isdecimal():
+            raise ValueError("it takes a whole number")
+        if not least <= int(value) <= most:
+            raise ValueError(f"it takes {least:,} to {most:,}")
+        return int(value)
+
+    return parse
+
+
 _FILE_SETTINGS: Final = frozenset({"enable_external_access", "allowed_directories", "allowed_paths"})
 _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
     {
@@ -305,6 +331,9 @@ _PARSERS: Final[Mapping[str, Callable[[object], Any]]] = MappingProxyType(
         "allowed_paths": _parse_paths,
         "lock_configuration": _parse_boolean,
         "statement_timeout": _parse_seconds,
+        "max_expression_depth": _whole(1, 5000),
+        "max_expression_parts": _whole(1, 10**9),
+        "max_grouping_sets": _whole(1, 65_535),
         "progress": _parse_boolean,
     }
 )

@@ -14,6 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import CancelledError, StorageError
 from bamquery.storage.evolution import Evolution
 from bamquery.storage.fragment_entry import FragmentEntry
@@ -21,6 +22,8 @@ from bamquery.storage.fragment_writer import RowSource
 from bamquery.storage.manifest import Operation
 from bamquery.storage.transaction import Transaction
 
+_PATIENCE: Final = 0.05
+"""Seconds from an interrupt until who waits for a fragment notices."""
 ABORT_SECONDS: Final = 0.9
 """How long `abort` waits for the thread; a slow device's sync cannot be interrupted."""
 
@@ -65,9 +68,13 @@ class BackgroundTransaction:
 
         Raises:
             StorageError: as `write`.
+            CancelledError: the statement that this thread works for was cancelled.
         """
         self.settle()
-        self._pool.submit(self._write, source).result()
+        writing = self._pool.submit(self._write, source)
+        while not wait([writing], _PATIENCE).done:
+            check_cancelled()  # of the caller's thread: the one that writes hears of it by `abort`
+        writing.result()
 
     def settle(self) -> None:
         """Wait until everything handed over is written.

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import CancelledError
 from bamquery.storage.block_reader import ReadCounters
 from bamquery.storage.evolution import Evolution
@@ -187,6 +188,7 @@ def _vectors_a_piece(fragment: Fragment, index: int) -> int:
 
 
 def _check(cancelled: Callable[[], bool]) -> None:
+    check_cancelled()
     if cancelled():
         raise CancelledError("the rewriting of fragments was cancelled")
 

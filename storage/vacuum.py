@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.filesystem import FileSystem
 from bamquery.storage.fragment_entry import FragmentEntry
@@ -49,6 +50,7 @@ def vacuum_database(filesystem: FileSystem, path: Path) -> VacuumReport:
         with suppress(StorageError):
             settle(filesystem, folder)
     for name, folder in table_folders(path):
+        check_cancelled()
         try:
             complete = vacuum_table(filesystem, folder, report)
             if not _is_alive(folder):
@@ -139,6 +141,7 @@ def _remove_versions(
         # The version that stays must be safe first: whoever published it may have died before its sync.
         filesystem.sync_directory(folder.manifests)
     for version in older:
+        check_cancelled()  # as after a crash here, the next vacuum goes on
         # The version before it must be free as well. A writer based on that one will try to publish this one,
         # and must find the name taken.
         if is_awaited(folder, version) or not lock.try_exclusive(version - 1, 2):
@@ -174,6 +177,7 @@ def _remove_unreferenced(
         # removed none: an earlier one may have died before its sync.
         filesystem.sync_directory(folder.manifests)
     for path in removable:
+        check_cancelled()
         _remove(filesystem, path, report)
     return len(removable) == len(unwanted)
 

@@ -24,7 +24,8 @@ class ConnectionBase:
 
     def _query(self, text: str, name: str = "") -> Relation:
         """What a query of ours answers, over what only the database and files have."""
-        (statement,) = bind(text, self._session.catalog(with_variables=False).stored())
+        with self._session.working():
+            (statement,) = bind(text, self._session.catalog(with_variables=False).stored())
         assert isinstance(statement, Query)
         return Relation(self._session, inline(statement.plan), name=name, definition=Definition(text))
 

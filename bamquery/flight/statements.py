@@ -79,7 +79,7 @@ class Statements:
         running.on_stop(session.interrupt)
         catalog = session.catalog(with_variables=False)
         relation = None
-        with within_depth(text):
+        with within_depth(text), session.working():
             for statement in session.statements.bind(text, catalog, values):
                 running.check()
                 self._permit(statement)
@@ -111,7 +111,7 @@ class Statements:
         session = self.session()
         running.on_stop(session.interrupt)
         catalog = session.catalog(with_variables=False)
-        with within_depth(text):
+        with within_depth(text), session.working():
             bound = list(session.statements.bind(text, catalog, values))
         if len(bound) != 1:
             raise SqlError(f"there must be one statement, not {len(bound)}", text)

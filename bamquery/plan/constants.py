@@ -108,7 +108,7 @@ def _exact(value: Any, source: pa.DataType, kind: Any, scale: int) -> Decimal:
 
 
 def _integer(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
-    number = int(_exact(value, source, kind, 0))
+    number = value if pa.types.is_integer(source) else int(_exact(value, source, kind, 0))
     smallest, largest = types.integer_range(kind)
     if not smallest <= number <= largest:
         raise _out_of_range(value, kind)

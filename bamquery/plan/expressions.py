@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from bamquery.cancellation import check_cancelled
 from bamquery.statement_text import Place
 
 
@@ -162,6 +163,26 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return ()
 
 
+def parts_of(expression: Expression) -> int:
+    """How many expressions it is made of, itself included: what stands in it twice counts twice."""
+    if not isinstance(expression, Call | Cast):
+        return 1
+    known: int | None = expression.__dict__.get("_parts")
+    if known is None:
+        known = expression.__dict__["_parts"] = 1 + sum(map(parts_of, children(expression)))
+    return known
+
+
+def depth_of(expression: Expression) -> int:
+    """How many expressions there are, itself included, on the longest way down."""
+    if not isinstance(expression, Call | Cast):
+        return 1
+    known: int | None = expression.__dict__.get("_depth")
+    if known is None:
+        known = expression.__dict__["_depth"] = 1 + max(map(depth_of, children(expression)), default=0)
+    return known
+
+
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and all below it, parents first."""
     waiting = [expression]
@@ -175,6 +196,7 @@ def transform(expression: Expression, rewrite: Callable[[Expression], Expression
     """Rebuild bottom-up, each node passed through `rewrite` after its children; what stays is not copied."""
     match expression:
         case Call(arguments=arguments):
+            check_cancelled()
             made = tuple([transform(argument, rewrite) for argument in arguments])
             if any(map(operator.is_not, made, arguments)):
                 expression = replace(expression, arguments=made)

@@ -170,7 +170,7 @@ class RelationBase:
         catalog = self._session.catalog(sources)
         try:
             # No decorator: who calls is found by going up the frames of this package.
-            with foreign_errors(statement.text), within_depth():
+            with foreign_errors(statement.text), within_depth(), self._session.working():
                 bound = list(bind(statement.text, catalog))
         except SqlError as error:
             raise told_once(error) from None

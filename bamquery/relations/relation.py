@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bamquery.deep_recursion import with_deep_recursion
 from bamquery.engine.profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
 from bamquery.relations.combining import RelationPairs
@@ -62,11 +63,15 @@ class Relation(
 
         if not analyze:
             result = self._session.run(self._plan, self._optimized)
-            return Explanation(explain_plan(result.operator, result.profile.device, result.profile.notes))
+            profile = result.profile
+            return Explanation(
+                with_deep_recursion(lambda: explain_plan(result.operator, profile.device, profile.notes))
+            )
         with self.run() as result, result.running.call():
             for _ in result:
                 pass
-        return Explanation(explain_profile(result.profile), result.profile)
+        text = with_deep_recursion(lambda: explain_profile(result.profile))
+        return Explanation(text, result.profile)
 
     def __repr__(self) -> str:
         """The first rows as a table; only these are computed, as far as the query allows."""

@@ -8,8 +8,10 @@ from typing import Final, NoReturn
 
 from sqlglot import exp
 
+from bamquery.cancellation import check_cancelled
+from bamquery.errors import SqlError
 from bamquery.naming import fold
-from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.expressions import ColumnRef, Expression, parts_of
 from bamquery.sql_frontend import binder_subqueries
 from bamquery.sql_frontend.binder_aggregates import AggregateCollector
 from bamquery.sql_frontend.binder_calls import CALLS
@@ -19,6 +21,7 @@ from bamquery.sql_frontend.environment import NOTHING_AROUND, Environment
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope, SelectAliases
 from bamquery.sql_frontend.system_names import SESSION_VALUE
+from bamquery.statement_limits import deeper_than, statement_limits
 
 
 class ExpressionBinder:
@@ -59,6 +62,8 @@ class ExpressionBinder:
         self.windows = windows
         self._firm_columns = firm_columns
         self._within: list[str] = []  # aliases that are being bound
+        self._bound_aliases: dict[int, Expression | ValueError | SqlError] = {}
+        self._depth = 0
 
     def bind(self, node: exp.Expr) -> Expression:
         """The bound expression.
@@ -66,11 +71,21 @@ class ExpressionBinder:
         Raises:
             SqlError: unknown names, types that do not fit; with every place.
         """
+        check_cancelled()
         bind = _BINDERS.get(type(node))
         if bind is None:
             with placed(self.sql, node):
                 raise ValueError(f"{type(node).__name__} cannot stand in {self.clause}")
-        return bind(self, node)
+        most = statement_limits().max_expression_depth
+        if self._depth > most:
+            with placed(self.sql, node):
+                raise ValueError(deeper_than(most))
+        level = not isinstance(node, exp.Paren)
+        self._depth += level
+        try:
+            return bind(self, node)
+        finally:
+            self._depth -= level
 
     def bind_all(self, nodes: Sequence[exp.Expr]) -> Sequence[Expression]:
         """Several; all their faults in one error."""
@@ -149,14 +164,35 @@ class ExpressionBinder:
         key = None if self.aggregates is None else self.aggregates.named_key(aliased)
         if key is not None:
             return key
+        known = self._bound_aliases.get(id(aliased))
+        if known is None:
+            known = self._bound_aliases[id(aliased)] = self._bound_alias(name, aliased)
+        if isinstance(known, ValueError | SqlError):
+            raise known
+        return known
+
+    def _bound_alias(self, name: str, aliased: exp.Expr) -> Expression | ValueError | SqlError:
+        """The expression that an alias stands for, or what is wrong with it.
+
+        Aliases of aliases, each named twice, double: what is bound is one object, but a tree to rules.
+        """
         # Within what the alias stands for columns come before aliases, as where it is selected.
         firm_columns, self._firm_columns = self._firm_columns, None
         self._within.append(name)
         try:
-            return self.bind(aliased)
+            bound = self.bind(aliased)
+        except SqlError as error:
+            return error
         finally:
             self._within.pop()
             self._firm_columns = firm_columns
+        most = statement_limits().max_expression_parts
+        if parts_of(bound) <= most:
+            return bound
+        return ValueError(
+            f'"{name}" stands for more than max_expression_parts, {most:,}, columns, constants and '
+            "calls: compute a part of it in a subquery, or SET max_expression_parts to more"
+        )
 
 
 _BINDERS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(

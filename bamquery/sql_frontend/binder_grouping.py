@@ -11,13 +11,13 @@ from sqlglot import exp
 
 from bamquery.plan.expressions import Call, ColumnRef, Expression
 from bamquery.sql_frontend.operators import BOOLEAN, literal
+from bamquery.statement_limits import statement_limits
 
 KEY_PLACE: Final = 1 << 39
 """Columns from here on stand for keys of grouping sets: no plan has so many columns."""
 
 INTEGER: Final = pa.int64()
 _MOST_BITS: Final = 63
-_MOST_SETS: Final = 4096
 _SETS: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 Terms = tuple[exp.Expr, ...]
@@ -36,10 +36,19 @@ def terms_of_sets(group: exp.Group) -> list[Terms]:
     """
     sets: list[Terms] = [()]
     for term in group.expressions:
-        sets = [tuple(chain(*pair)) for pair in product(sets, _sets(term))]
-        if len(sets) > _MOST_SETS:
-            raise ValueError(f"GROUP BY makes more than {_MOST_SETS:,} grouping sets")
+        own = _sets(term)
+        _check_number(len(sets) * len(own))
+        sets = [tuple(chain(*pair)) for pair in product(sets, own)]
     return sets
+
+
+def _check_number(sets: int) -> None:
+    most = statement_limits().max_grouping_sets
+    if sets > most:
+        raise ValueError(
+            f"GROUP BY makes more than max_grouping_sets, {most:,}, grouping sets: name those that "
+            "are wanted by GROUPING SETS, or SET max_grouping_sets to more"
+        )
 
 
 def terms_in_order(group: exp.Group) -> list[exp.Expr]:
@@ -115,8 +124,7 @@ def _sets(term: exp.Expr) -> list[Terms]:
     if isinstance(term, exp.Rollup):
         return [tuple(chain(*members[:count])) for count in range(len(members), -1, -1)]
     if isinstance(term, exp.Cube):
-        if len(members) > _MOST_SETS.bit_length():
-            raise ValueError(f"GROUP BY makes more than {_MOST_SETS:,} grouping sets")
+        _check_number(2 ** len(members))
         counts = range(len(members), -1, -1)
         return [tuple(chain(*some)) for count in counts for some in combinations(members, count)]
     return [_members(term)]

@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan.nodes import Plan
 from bamquery.plan.unnesting import UnnestingError, unnested
@@ -39,6 +40,7 @@ def bind_query(node: exp.Expr, sql: str, catalog: Catalog, environment: Environm
 
 
 def _bind(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) -> Rows:
+    check_cancelled()
     try:
         rows = _bind_nested(node, sql, catalog, environment)
         return Rows(unnested(rows.plan), rows.branches)

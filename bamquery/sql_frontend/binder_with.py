@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from bamquery.errors import BamQueryError
+from bamquery.errors import BamQueryError, CancelledError
 from bamquery.naming import fold, unique_names
 from bamquery.plan.dependent import is_dependent
 from bamquery.plan.expressions import ColumnRef
@@ -51,6 +51,8 @@ def bind_with(node: exp.With | None, sql: str, environment: Environment, bind: B
                 plan = bind_recursive(query, sql, environment, bind, named)
             else:
                 plan = named(bind(query.this, environment))
+        except CancelledError:
+            raise
         except BamQueryError as error:
             environment = environment.with_named(NamedQuery(name, error, None))
             continue

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from sqlglot import exp
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import Reason, SqlError, UnsupportedError
 from bamquery.sql_frontend.positions import reason
 
@@ -48,6 +49,8 @@ class Faults:
         """Raise what was collected, if anything was, in the order of the text."""
         if not self._errors:
             return
+        if len(self._errors) == 1 == len(self._errors[0].reasons):
+            raise self._errors[0]  # as it is: of many levels each would write it anew
         found = dict.fromkeys(r for error in self._errors for r in error.reasons)
         reasons: list[Reason] = sorted(found, key=lambda r: (r.line, r.column))
         unsupported = all(isinstance(error, UnsupportedError) for error in self._errors)
@@ -59,6 +62,7 @@ def each(step: Callable[[Item], Result], items: Iterable[Item], sql: str) -> Seq
     faults = Faults(sql)
     results: list[Result] = []
     for item in items:
+        check_cancelled()
         with faults.collected():
             results.append(step(item))
     faults.check()

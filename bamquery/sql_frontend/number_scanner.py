@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from sqlglot.tokenizer_core import TokenizerCore, TokenType
 
+from bamquery.cancellation import check_cancelled
+
 _DIGITS: Final = r"\d+(?:_\d+)*"
 _EXPONENT: Final = rf"(?:[eE][+-]?{_DIGITS})?"
 _NUMBER: Final = re.compile(rf"{_DIGITS}(?:\.(?:{_DIGITS})?)?{_EXPONENT}", re.ASCII)
@@ -60,6 +62,10 @@ class LiteralError(ValueError):
 
 class NumberScanner(TokenizerCore):
     """sqlglot's tokenizer, which would take `1e3+2` for one number, `$1,$` for a quote and no `x''`."""
+
+    def _add(self, token_type: TokenType, text: str | None = None) -> None:
+        check_cancelled()
+        super()._add(token_type, text)
 
     def _scan_string(self, start: str) -> bool:
         if start == "$" and _DOLLAR_QUOTE.match(self.sql, self._start) is None:

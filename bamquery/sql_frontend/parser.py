@@ -7,7 +7,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from bamquery.errors import BamQueryError, Reason, SqlError
+from bamquery.deep_recursion import with_deep_recursion
+from bamquery.errors import BamQueryError, Reason, SqlError, too_deep
 from bamquery.sql_frontend.dialect import BamQueryDialect
 from bamquery.sql_frontend.number_scanner import LiteralError
 from bamquery.sql_frontend.placing_parser import PlacedError
@@ -27,13 +28,13 @@ def parse(sql: str) -> list[exp.Expr]:
         raise BamQueryError(
             "sqlglot is compiled here, and BamQuery's parser cannot extend it so: pip uninstall sqlglotc"
         )
-    dialect = BamQueryDialect()
     try:
-        tokens = dialect.tokenize(sql)
-        trees = StrictParser(dialect=dialect).parse(tokens, sql)
+        trees = with_deep_recursion(lambda: _trees(sql))
         # A comment after the last semicolon comes as a tree of its own.
         return [tree for tree in trees if tree is not None and not isinstance(tree, exp.Semicolon)]
     except TokenError as error:
+        if isinstance(error.__cause__, BamQueryError):  # it was cancelled
+            raise error.__cause__ from None
         if isinstance(error.__cause__, LiteralError):
             place = line_and_column(sql, error.__cause__.offset)
             raise SqlError(Reason(f"syntax error: {error.__cause__}", *place), sql) from error
@@ -45,7 +46,12 @@ def parse(sql: str) -> list[exp.Expr]:
         # sqlglot stumbles over some texts that are not SQL.
         raise SqlError("syntax error: this cannot be made sense of", sql) from error
     except RecursionError:
-        raise SqlError("the statement is nested too deeply", sql) from None
+        raise too_deep(sql) from None
+
+
+def _trees(sql: str) -> list[exp.Expr | None]:
+    dialect = BamQueryDialect()
+    return StrictParser(dialect=dialect).parse(dialect.tokenize(sql), sql)
 
 
 def without_end(sql: str) -> str:

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import Token, TokenType
+
+from bamquery.cancellation import check_cancelled
+from bamquery.errors import Reason, SqlError
+from bamquery.sql_frontend.positions import line_and_column
+from bamquery.statement_limits import deeper_than, statement_limits
+
+_CONSTANTS: Final = frozenset({TokenType.NUMBER, TokenType.STRING})
+_ENDS: Final = frozenset({TokenType.COMMA, TokenType.R_PAREN})
 
 
 class PlacedError(ParseError):
@@ -46,6 +54,16 @@ class PlacingParser(DuckDBParser):
         for token_type, parser in DuckDBParser.QUERY_MODIFIER_PARSERS.items()
     }
 
+    _level = 0  # expressions and queries that are being parsed, one within the other
+
+    def _begin_level(self, token: Token) -> None:
+        check_cancelled()
+        self._level += 1
+        most = statement_limits().max_expression_depth
+        if self._level > most:
+            place = line_and_column(self.sql, token.start if token else len(self.sql.rstrip()))
+            raise SqlError(Reason(deeper_than(most), *place), self.sql)
+
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         """Stop with the token in hand; the first error is the one that counts."""
         error = PlacedError(message, [{}])  # sqlglot adds to the first where it tries other ways
@@ -59,7 +77,13 @@ class PlacingParser(DuckDBParser):
 
     def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
-        return _placed(super()._parse_select(*args, **kwargs), token)
+        if token.token_type != TokenType.L_PAREN:  # a query within one stands in parentheses
+            return _placed(super()._parse_select(*args, **kwargs), token)
+        self._begin_level(token)
+        try:
+            return _placed(super()._parse_select(*args, **kwargs), token)
+        finally:
+            self._level -= 1
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
@@ -89,9 +113,23 @@ class PlacingParser(DuckDBParser):
         token = self._curr
         return _placed(super()._parse_primary(), token)
 
+    def _parse_disjunction(self) -> Any:
+        # Of a long list most items are this; the way down to a constant takes a dozen calls.
+        token = self._curr
+        if token.token_type in _CONSTANTS and self._next.token_type in _ENDS:
+            check_cancelled()
+            self._advance()
+            parse: Callable[..., Any] = self.PRIMARY_PARSERS[token.token_type]
+            return _placed(parse(self, token), token)
+        return super()._parse_disjunction()
+
     def _parse_unary(self) -> Any:
         token = self._curr
-        operand = _placed(super()._parse_unary(), token)
+        self._begin_level(token)
+        try:
+            operand = _placed(super()._parse_unary(), token)
+        finally:
+            self._level -= 1
         while self._curr.text == "!" and self._curr.token_type == TokenType.NOT:
             if operand is None or (self._next and self._next.text.startswith("~")):  # !~
                 break

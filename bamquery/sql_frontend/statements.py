@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.deep_recursion import with_deep_recursion
 from bamquery.errors import CatalogError, within_depth
 from bamquery.naming import unique_names
 from bamquery.plan.expressions import ColumnRef, Expression
@@ -75,7 +77,7 @@ def _checked(sql: str, catalog: Catalog, parameters: Parameters | None) -> list[
     with within_depth(sql):
         fill(trees, sql, parameters)
         settle_schemas(trees, sql, catalog.database)
-        each(lambda tree: support.check(tree, sql), trees, sql)
+        with_deep_recursion(lambda: each(lambda tree: support.check(tree, sql), trees, sql))
     return trees
 
 
@@ -84,7 +86,7 @@ def _bound(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statem
         with within_depth(sql):
             if may_ask_session(sql):
                 _settle_session(tree, sql, catalog)
-            statement = _bind(tree, sql, catalog)
+            statement = with_deep_recursion(partial(_bind, tree, sql, catalog))
         yield statement
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from bamquery.engine.settings import Settings
-from bamquery.errors import BamQueryError, CorruptionError
+from bamquery.errors import BamQueryError, CancelledError, CorruptionError
 from bamquery.naming import fold
 from bamquery.plan.nodes import Source
 from bamquery.storage.database import Database
@@ -61,6 +61,8 @@ class DatabaseFacts:
         name = next((own for own in self._database.view_names() if fold(own) == fold(name)), name)
         try:
             schema = self._bound(name).schema
+        except CancelledError:
+            raise
         except BamQueryError:  # of tables that are gone, say
             return RelationFacts(name, None, view=view)
         columns = tuple(ColumnFacts(field.name, field.type) for field in schema)

@@ -43,6 +43,8 @@ _COPIES: Final = 2
 _TABLE_BYTES: Final = 256
 """For each of them at most, of what scans find them by; see the devices' tables of members."""
 _LARGEST_TABLE: Final = 1 << 24
+_MOST_JOINS: Final = 32
+"""Joins that a condition is taken down through."""
 _COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
 
 
@@ -65,6 +67,9 @@ def narrow_sides(
     late: LateFilter,
 ) -> bool:
     """See `Operator.narrow`, for a join: a condition on a key is one on the key that it is equal to, too."""
+    late.joins += 1
+    if late.joins > _MOST_JOINS:
+        return False
     probe, build = sides
     width = len(probe.fields)
     read = referenced_columns(value)

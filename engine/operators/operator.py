@@ -43,7 +43,23 @@ class Operator(ABC, Generic[Frame]):
 
     def all_reservations(self) -> int:
         """Its own and those of all operators below."""
-        return self.reservations + sum(child.all_reservations() for child in self.children)
+        return sum(operator.reservations for operator in self.walk())
+
+    def walk(self) -> Iterator[Operator[Frame]]:
+        """This one and all below, parents first."""
+        waiting: list[Operator[Frame]] = [self]
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(found.children))
+
+    def depth(self) -> int:
+        """How many operators there are, this one included, on the longest way down."""
+        deepest, level = 0, [self]
+        while level:
+            deepest += 1
+            level = list({id(child): child for one in level for child in one.children}.values())
+        return deepest
 
     @abstractmethod
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:

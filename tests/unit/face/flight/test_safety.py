@@ -162,7 +162,7 @@ def test_a_port_is_not_shared(serve: Any) -> None:
 
 def test_statements_that_are_nested_too_deeply(serve: Any) -> None:
     cursor = serve().cursor()
-    with pytest.raises(dbapi.Error, match="nested too deeply"):
+    with pytest.raises(dbapi.Error, match="max_expression_depth"):
         cursor.execute("SELECT " + "(" * 20000 + "1" + ")" * 20000)
     cursor.execute("SELECT 1")
     assert cursor.fetchall() == [(1,)]

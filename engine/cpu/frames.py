@@ -78,7 +78,7 @@ def value_width(column: Column) -> int:
     if pa.types.is_null(kind):
         return 0
     if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
-        return -(-kind.bit_width // 8)
+        return -(-int(kind.bit_width) // 8)
     return -(-column.nbytes // max(len(column), 1))
 
 

@@ -141,5 +141,5 @@ def test_other_faces_have_classes_for_it(con, monkeypatch):
 @pytest.mark.parametrize("digits", [309, 4301, 20_000])
 def test_numbers_that_no_type_holds_are_the_statements_fault(con, digits):
     for text in ("SELECT {}", "SELECT -{}", "SELECT i FROM t LIMIT {}", "SELECT 1 + {} AS x"):
-        with pytest.raises(bamquery.SqlError, match="digits|LIMIT|whole number"):
+        with pytest.raises(bamquery.SqlError, match=r"digits|LIMIT|whole number"):
             con.sql(text.format("9" * digits)).fetchall()

@@ -127,7 +127,10 @@ def _call(call: WindowCall, texts: _Texts) -> AggregateCall:
         return texts.column(Call("case", (given.filter, expression, nothing), expression.type))
 
     order = tuple(map_key(key, column) for key in given.order)
-    return replace(given, arguments=tuple(map(column, given.arguments)), order=order)
+    arguments = [column(argument) for argument in given.arguments]
+    if given.function in ("lag", "lead") and not referenced_columns(given.arguments[-1]):
+        arguments[-1] = given.arguments[-1]  # a default is made for those rows that need it
+    return replace(given, arguments=tuple(arguments), order=order)
 
 
 def _join(plan: Join, parts: Sequence[Expression]) -> Plan:

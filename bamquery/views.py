@@ -48,7 +48,10 @@ def inline(plan: Plan) -> Plan:
         return _inlined(node, rewritten)
 
     rewritten = Rewritten(inlined)
-    return with_deep_recursion(lambda: rewritten(plan))
+    try:
+        return with_deep_recursion(lambda: rewritten(plan))
+    finally:
+        rewritten.forget()  # it knows itself, and would keep tables until a collection
 
 
 def _inlined(plan: Plan, inline: Callable[[Plan], Plan]) -> Plan:

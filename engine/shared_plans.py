@@ -54,18 +54,18 @@ class SharedPlans:
 
 def _parents_first(plan: Plan) -> list[Plan]:
     """The nodes, each once, and before all that it takes rows from."""
-    seen: set[int] = set()
     order: list[Plan] = []
-
-    def visit(node: Plan) -> None:
-        if id(node) not in seen:
-            seen.add(id(node))
-            for child in _lowered_below(node):
-                visit(child)
-            order.append(node)
-
-    visit(plan)
+    _add_children_first(plan, set(), order)
     return order[::-1]
+
+
+def _add_children_first(plan: Plan, seen: set[int], order: list[Plan]) -> None:
+    # No function within a function: one that calls itself would keep the tables until a collection.
+    if id(plan) not in seen:
+        seen.add(id(plan))
+        for child in _lowered_below(plan):
+            _add_children_first(child, seen, order)
+        order.append(plan)
 
 
 def _lowered_below(plan: Plan) -> tuple[Plan, ...]:

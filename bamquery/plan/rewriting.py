@@ -128,6 +128,10 @@ class Rewritten:
             found = self._made[id(plan)] = (plan, self._rewrite(with_children(plan, below)))
         return found[1]
 
+    def forget(self) -> None:
+        """Let go of all nodes."""
+        self._made.clear()
+
 
 def transform_plan(plan: Plan, rewrite: Callable[[Plan], Plan]) -> Plan:
     """Rebuild bottom-up, each node passed through `rewrite` after its children, once."""

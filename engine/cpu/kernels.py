@@ -59,12 +59,13 @@ def compute(name: str, *arguments: Datum, options: pc.FunctionOptions | None = N
         pa.ArrowInvalid: the kernel cannot compute a value.
     """
     columns = [datum for datum in arguments if isinstance(datum, pa.Array)]
-    long = _LONG // _SLOW.get(name, 1)
-    return cast(Column, _call(columns, _pc().call_function, name, arguments, options, long=long))
+    weight = _SLOW.get(name, 1)
+    return cast(Column, _call(columns, _pc().call_function, name, arguments, options, weight=weight))
 
 
-def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any, long: int = _LONG) -> Any:
+def _call(values: Sequence[Any], function: Callable[..., Any], *arguments: Any, weight: int = 1) -> Any:
     """A function of Arrow's, of values (arrays, batches, tables) which it works on."""
+    long = _LONG // weight
     # Slices count with all that they are slices of, and to be exact takes twenty times as long.
     if sum(v.get_total_buffer_size() for v in values) >= long and sum(v.nbytes for v in values) >= long:
         return interruptible(function, *arguments)

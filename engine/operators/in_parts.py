@@ -41,22 +41,26 @@ def map_in_parts(
                 raise
             return _TooLarge(frame)
 
-    def by_halves(frame: Frame) -> Generator[Answer, None, None]:
-        device = context.device
-        rows = device.row_count(frame)
-        half = rows // 2
-        for start, count in ((0, half), (half, rows - half)):
-            context.check_cancelled()
-            answer = answered(device.slice(frame, start, count))
-            if isinstance(answer, _TooLarge):
-                yield from by_halves(answer.frame)
-            else:
-                yield answer
-                context.memory.relieve()
-
     with closing(ordered_map(context, answered, frames)) as answers:
         for answer in answers:
             if isinstance(answer, _TooLarge):
-                yield from by_halves(answer.frame)
+                yield from _by_halves(context, answered, answer.frame)
             else:
                 yield answer
+
+
+def _by_halves(
+    context: ExecutionContext[Frame], answered: Callable[[Frame], Answer | _TooLarge[Frame]], frame: Frame
+) -> Generator[Answer, None, None]:
+    # No function within the other one: that would know itself, and the operator until a collection.
+    device = context.device
+    rows = device.row_count(frame)
+    half = rows // 2
+    for start, count in ((0, half), (half, rows - half)):
+        context.check_cancelled()
+        answer = answered(device.slice(frame, start, count))
+        if isinstance(answer, _TooLarge):
+            yield from _by_halves(context, answered, answer.frame)
+        else:
+            yield answer
+            context.memory.relieve()

@@ -92,20 +92,20 @@ class _Ordering:
         parts: list[Plan] = []
         conditions: list[Expression] = []
 
-        def visit(join: Plan, start: int) -> None:
-            assert isinstance(join, Join)
-            for side in (join.left, join.right):
-                if self._belongs(side):
-                    visit(side, start)
-                else:
-                    parts.append(side)
-                start += len(side.fields)
-            if join.condition is not None:
-                first = start - len(join.fields)
-                conditions.extend(_moved(part, first) for part in conjuncts(join.condition))
-
-        visit(plan, 0)
+        self._collect(plan, 0, parts, conditions)
         return parts, conditions
+
+    def _collect(self, join: Plan, start: int, parts: list[Plan], conditions: list[Expression]) -> None:
+        assert isinstance(join, Join)
+        for side in (join.left, join.right):
+            if self._belongs(side):
+                self._collect(side, start, parts, conditions)
+            else:
+                parts.append(side)
+            start += len(side.fields)
+        if join.condition is not None:
+            first = start - len(join.fields)
+            conditions.extend(_moved(part, first) for part in conjuncts(join.condition))
 
     def _same_tree(self, plan: Plan, parts: Iterator[Plan]) -> Plan:
         """The tree of joins over other parts."""

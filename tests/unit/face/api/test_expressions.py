@@ -285,10 +285,10 @@ def test_names_of_any_characters(con) -> None:
         col("")
 
 
-def test_a_number_as_an_object_is_no_position(con) -> None:
+def test_a_number_as_an_object_is_a_position_in_order_as_in_duckdb(con) -> None:
     relation = con.values((1, 2), (2, 1))
-    assert relation.order(lit(2), "col0 DESC").fetchall() == [(2, 1), (1, 2)]
-    assert relation.order(lit(2).desc(), "col0 DESC").fetchall() == [(2, 1), (1, 2)]
+    assert relation.order(lit(2)).fetchall() == [(2, 1), (1, 2)]
+    assert relation.order(lit(2).desc()).fetchall() == [(1, 2), (2, 1)]
     assert relation.order("2").fetchall() == [(2, 1), (1, 2)]
     assert relation.aggregate("count(*)", by=lit(1)).fetchall() == [(1, 2)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from bamquery.engine.context import ExecutionContext
@@ -33,24 +34,28 @@ def map_in_parts(
         CancelledError: the query was cancelled.
     """
 
-    def answered(frame: Frame) -> Answer | _TooLarge[Frame]:
-        try:
-            return function(frame)
-        except MemoryLimitError:
-            if context.device.row_count(frame) <= 1:
-                raise
-            return _TooLarge(frame)
-
+    answered = partial(_answered, context, function)
     with closing(ordered_map(context, answered, frames)) as answers:
         for answer in answers:
             if isinstance(answer, _TooLarge):
-                yield from _by_halves(context, answered, answer.frame)
+                yield from _by_halves(context, function, answer.frame)
             else:
                 yield answer
 
 
+def _answered(
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frame: Frame
+) -> Answer | _TooLarge[Frame]:
+    try:
+        return function(frame)
+    except MemoryLimitError:
+        if context.device.row_count(frame) <= 1:
+            raise
+        return _TooLarge(frame)
+
+
 def _by_halves(
-    context: ExecutionContext[Frame], answered: Callable[[Frame], Answer | _TooLarge[Frame]], frame: Frame
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frame: Frame
 ) -> Generator[Answer, None, None]:
     # No function within the other one: that would know itself, and the operator until a collection.
     device = context.device
@@ -58,9 +63,9 @@ def _by_halves(
     half = rows // 2
     for start, count in ((0, half), (half, rows - half)):
         context.check_cancelled()
-        answer = answered(device.slice(frame, start, count))
+        answer = _answered(context, function, device.slice(frame, start, count))
         if isinstance(answer, _TooLarge):
-            yield from _by_halves(context, answered, answer.frame)
+            yield from _by_halves(context, function, answer.frame)
         else:
             yield answer
             context.memory.relieve()

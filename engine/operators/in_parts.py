@@ -33,7 +33,6 @@ def map_in_parts(
         MemoryLimitError: a single row needs too much.
         CancelledError: the query was cancelled.
     """
-
     answered = partial(_answered, context, function)
     with closing(ordered_map(context, answered, frames)) as answers:
         for answer in answers:

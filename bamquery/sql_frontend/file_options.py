@@ -138,6 +138,8 @@ def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
     if isinstance(value, (exp.Array, exp.Tuple)):
         return tuple((i, _type(text(one, "types as texts"))) for i, one in enumerate(value.expressions))
     if isinstance(value, exp.Struct):
+        if not all(isinstance(pair.this, exp.Expr) for pair in value.expressions):
+            raise ValueError(f"it takes {_TYPES_BY_NAME}: a type has no name here")
         names = [pair.this.name for pair in value.expressions]
         for name, times in Counter(names).items():
             if times > 1:

@@ -79,10 +79,9 @@ def test_many(sql: str) -> None:
     _check(sql)
 
 
-@pytest.mark.parametrize("depth", [100, 5_000])
-def test_too_deep_is_said_to_be_so(depth: int) -> None:
-    for sql in ("SELECT " + "(" * depth + "1" + ")" * depth, "SELECT " + "NOT " * depth + "TRUE"):
-        with pytest.raises(SqlError, match="nested too deeply"):
+def test_too_deep_is_said_to_be_so() -> None:
+    for sql in ("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, "SELECT " + "NOT " * 5_000 + "TRUE"):
+        with pytest.raises(SqlError, match="more than max_expression_depth, 1,000, levels deep"):
             list(bind(sql, catalog()))
 
 
@@ -103,18 +102,20 @@ def test_long_unions() -> None:
         assert row == (1000 if "ALL" in word else 7,)
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        *(f" {word} ".join(["SELECT 1 AS a"] * 130) for word in ("EXCEPT", "INTERSECT ALL")),
-        f"WITH c0 AS (SELECT 1 AS a){_STEPS} FROM c399",
-    ],
-)
-def test_too_deep_plans_are_said_to_be_so(query: str) -> None:
+@pytest.mark.parametrize("word", ["EXCEPT", "INTERSECT ALL"])
+def test_long_chains(word: str) -> None:
+    query = f" {word} ".join(["SELECT 1 AS a"] * 130)
     with bamquery.connect(device="cpu") as connection:
-        for sql in (query, f"EXPLAIN {query}", f"CREATE TABLE t AS {query}"):
-            with pytest.raises(SqlError, match="nested too deeply"):
-                connection.sql(sql).fetchall()
+        expected = [] if word == "EXCEPT" else [(1,)]
+        assert connection.sql(query).fetchall() == expected
+        connection.sql(f"CREATE TABLE t AS {query}")
+        assert connection.sql("FROM t").fetchall() == expected
+
+
+def test_a_long_chain_of_with() -> None:
+    with bamquery.connect(device="cpu") as connection:
+        answer = connection.sql(f"WITH c0 AS (SELECT 1 AS a){_STEPS} FROM c399")
+        assert answer.fetchall() == [(400,)]
 
 
 def test_syntax_errors_are_duckdbs_too() -> None:

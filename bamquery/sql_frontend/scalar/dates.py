@@ -13,7 +13,7 @@ from bamquery.naming import suggestion
 from bamquery.plan import types
 from bamquery.plan.constants import from_count
 from bamquery.plan.evaluation import fold
-from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.expressions import Call, Cast, Expression, Literal, referenced_columns
 from bamquery.sql_frontend.coercion import coerce, common_type, decode, is_null, is_string_literal
 from bamquery.sql_frontend.operators import STRING, literal
 from bamquery.sql_frontend.scalar.signature import (
@@ -284,7 +284,10 @@ def _strftime(name: str, arguments: Arguments) -> Expression:
     if is_null(value):
         return literal(None, STRING)
     _require_date(f"{name}()", value)
-    return Call("strftime", (value, _pattern(name, pattern)), STRING)
+    pattern = fold(text(name, pattern))
+    if referenced_columns(pattern):
+        raise ValueError(f"{name}() needs a constant for its pattern")
+    return Call("strftime", (value, pattern), STRING)
 
 
 def _pattern(name: str, value: Expression) -> Literal:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from bamquery.engine.by_row.steps import row_step
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.recursion import Recursion
 from bamquery.engine.sources import WorkingRows
@@ -26,7 +27,9 @@ def lower_recursion(plan: nodes.Recursion, lower: Callable[[Plan], Operator[Any]
 
     step = transform_plan(plan.step, bound)
     keys = tuple(map(_key, columns_of(plan))) if plan.distinct else ()
-    return Recursion(lower(plan.first), lambda: lower(step), rows, keys, plan.fields)
+    small = row_step(step, rows)
+    by_row = None if small is None else (small, lower)
+    return Recursion(lower(plan.first), lambda: lower(step), rows, keys, plan.fields, by_row=by_row)
 
 
 def _key(column: Expression) -> Expression:

@@ -6,10 +6,14 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import Final, Generic
 
+from bamquery.engine.by_row.steps import RowStep
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
 from bamquery.engine.memory import Announcement
+from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.project import Project
+from bamquery.engine.operators.recursion_by_row import MOST_ROWS, RecursionByRow
 from bamquery.engine.operators.seen_rows import SeenRows
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.step_rows import StepRows
@@ -18,10 +22,11 @@ from bamquery.engine.operators.working_scan import WorkingScan
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.sources import WorkingRows
 from bamquery.plan.expressions import Expression
-from bamquery.plan.nodes import Field
+from bamquery.plan.nodes import Field, Plan
 
 _FEW_ROWS: Final = 10_000
 _SMALL: Final = (WorkingScan, SingleRow, Values)
+_WITHOUT_STATE: Final = (*_SMALL, Filter, Project)
 
 
 class Recursion(Operator[Frame], Generic[Frame]):
@@ -36,6 +41,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         rows: where the step finds the rows of the last one.
         keys: what makes rows equal; empty where rows may come again (UNION ALL).
         fields: of both parts.
+        by_row: the step for few rows, and what makes operators of what it joins; None: it has no such form.
     """
 
     repeats = True
@@ -47,6 +53,8 @@ class Recursion(Operator[Frame], Generic[Frame]):
         rows: WorkingRows[Frame],
         keys: Sequence[Expression],
         fields: tuple[Field, ...],
+        *,
+        by_row: tuple[RowStep, Callable[[Plan], Operator[Frame]]] | None = None,
     ) -> None:
         step = make_step()
         details = {"table": rows.name, "rows": "once each" if keys else "all", "steps": 0}
@@ -55,11 +63,12 @@ class Recursion(Operator[Frame], Generic[Frame]):
         self._make_step = make_step
         self._rows = rows
         self._keys = keys
+        self._by_row = by_row
+        self._runs_again = all(isinstance(part, _WITHOUT_STATE) for part in step.walk())
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Frames as they come, as long as all fit: who wants few rows need not wait for the last step."""
         first, shown = self.children
-        steps = 0
         self._rows.count = 0
         with ExitStack() as stack:
             last, current = (
@@ -78,13 +87,50 @@ class Recursion(Operator[Frame], Generic[Frame]):
                 if part not in self.children:
                     _add(shown.profile, part.profile)
                 last.clear()
+                if part is first:
+                    with closing(self._small_steps(context, current, seen, announced)) as frames:
+                        yield from frames
                 if not current.rows:
                     break
                 last, current = current, last
                 self._rows.count, self._rows.frames = last.rows, last.frames
-                part, reserves = self._make_step() if steps else shown, announced
-                steps += 1
-                self.profile.details["steps"] = steps
+                part = shown if self._runs_again or part is first else self._make_step()
+                reserves = announced
+                self.profile.details["steps"] += 1
+
+    def _small_steps(
+        self,
+        context: ExecutionContext[Frame],
+        current: StepRows[Frame],
+        seen: SeenRows[Frame] | None,
+        announced: Announcement,
+    ) -> Generator[Frame, None, None]:
+        """Steps while they are small; leaves in `current` the rows of the last one, and tells `seen` of all.
+
+        On a CPU only: a query that was sent to a GPU is computed there.
+        """
+        if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= MOST_ROWS:
+            return
+        step, lower = self._by_row
+        small = RecursionByRow(context, step, self.fields, distinct=seen is not None)
+        with closing(current.frames()) as frames, context.memory.running(announced):
+            if not small.begin(frames, lower):
+                return
+        with closing(small.frames()) as frames:
+            for frame in frames:
+                self._count(small)
+                yield frame
+        self._count(small)
+        current.clear()
+        if small.last:
+            current.add(small.frame(small.last))
+            if seen is not None:
+                for _ in seen.new_ones(small.all_seen()):
+                    pass  # they have been given already
+
+    def _count(self, small: RecursionByRow[Frame]) -> None:
+        self.profile.details.update(steps=small.steps, by_row=small.steps)
+        self.children[1].profile.rows = small.rows
 
     def _given(
         self, context: ExecutionContext[Frame], part: Operator[Frame], reserves: Announcement | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +13,14 @@ import bamquery
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.recursion import Recursion
 from bamquery.engine.operators.values import Values
+from bamquery.engine.operators.working_scan import WorkingScan
 from bamquery.engine.profile import OperatorProfile
 from bamquery.engine.sources import WorkingRows
-from bamquery.plan.nodes import Field
+from bamquery.plan.expressions import Call, ColumnRef, Literal
+from bamquery.plan.nodes import Field, Scan
 
 ENDLESS = "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n FROM t"
 
@@ -76,3 +79,113 @@ def test_each_step_has_memory_even_where_others_take_what_they_can() -> None:
     part = rooms[0]
     assert rooms == [part] * 5
     assert part > 1 << 20
+
+
+SMALL = [
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s || 'b' FROM t WHERE n < 50",
+    "SELECT 1 AS n, 'a' AS s UNION SELECT n + n % 7, s FROM t WHERE n < 50",
+    "SELECT 1 AS n, 'a' AS s UNION SELECT (n * 7 + 1) % 1000, coalesce(NULL, s) FROM t",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION SELECT to_node, name FROM t JOIN edges ON n = from_node",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION ALL SELECT to_node, name FROM edges JOIN t ON n = from_node",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION ALL SELECT to_node, name FROM edges JOIN t "
+    "ON n IS NOT DISTINCT FROM from_node AND from_node + n < 70 IS NOT FALSE",
+    "SELECT NULL::INTEGER AS n, 'a' AS s UNION SELECT n, CASE WHEN s = 'a' THEN NULL ELSE 'a' END FROM t",
+]
+LEFT_TO_A_DEVICE = [
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN three ON true WHERE n < 7",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s || s FROM t WHERE n < 15",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN three ON i + n > 2 WHERE n < 7",
+    "SELECT 1 AS n, 'a' AS s UNION SELECT k, s FROM t JOIN keys ON k // 200 = n // 200 + 1",
+]
+
+
+@pytest.fixture
+def tables() -> Iterator[bamquery.Connection]:
+    with bamquery.connect(device="cpu") as con:
+        con.sql(
+            "CREATE TABLE edges AS SELECT i // 3 AS from_node, i // 3 + 20 + i % 3 AS to_node,"
+            "'to' || i AS name "
+            "FROM range(180) r(i) UNION ALL SELECT NULL, 3, 'none' UNION ALL SELECT 20, NULL, 'no'"
+        )
+        con.sql("CREATE TABLE three AS SELECT i FROM range(3) r(i)")
+        con.sql("CREATE TABLE keys AS SELECT i AS k FROM range(2000) r(i)")
+        yield con
+
+
+@pytest.mark.parametrize("query", [*SMALL, *LEFT_TO_A_DEVICE])
+def test_rows_computed_by_python_are_the_device_s(
+    query: str, tables: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = f"WITH RECURSIVE t(n, s) AS ({query}) SELECT n, s, count(*) FROM t GROUP BY ALL ORDER BY ALL"
+    found = tables.sql(sql)
+    mine = found.fetchall()
+    (part,) = [part for part in found.profile.root.walk() if part.name == "Recursion"]
+    if query in SMALL:
+        assert part.details["by_row"] == part.details["steps"]
+    else:
+        assert part.details.get("by_row", 0) < part.details["steps"]
+    monkeypatch.setattr("bamquery.engine.operators.recursion.MOST_ROWS", 0)
+    again = tables.sql(sql)
+    assert again.fetchall() == mine
+    assert len(mine) > 1
+    (part,) = [part for part in again.profile.root.walk() if part.name == "Recursion"]
+    assert "by_row" not in part.details
+
+
+def test_rows_before_an_error_are_not_lost() -> None:
+    with bamquery.connect(device="cpu") as con:
+        endless = (
+            "WITH RECURSIVE t AS (SELECT 120::TINYINT AS n UNION ALL SELECT n + 1::TINYINT FROM t) FROM t"
+        )
+        assert con.sql(f"{endless} LIMIT 8").fetchall() == [(n,) for n in range(120, 128)]
+        with pytest.raises(bamquery.ExecutionError, match="TINYINT overflow: 127"):
+            con.sql(endless).fetchall()
+
+
+def test_more_rows_than_python_keeps_are_told_apart_by_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bamquery.engine.operators.recursion_by_row._MOST_SEEN", 100)
+    with bamquery.connect(device="cpu") as con:
+        steps = "SELECT 1 AS n UNION SELECT (n * 5 + 1) % 256 FROM t"  # comes to each number below 256
+        found = con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT count(*), sum(n) FROM t")
+        assert found.fetchall() == [(256, 255 * 128)]
+        (part,) = [part for part in found.profile.root.walk() if part.name == "Recursion"]
+        assert (part.details["by_row"], part.details["steps"]) == (100, 256)
+
+
+def test_small_steps_make_few_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+    original = CpuDevice.from_arrow
+
+    def counted(self: CpuDevice, batch: pa.RecordBatch) -> pa.RecordBatch:
+        nonlocal made
+        made += 1
+        return original(self, batch)
+
+    monkeypatch.setattr(CpuDevice, "from_arrow", counted)
+    with bamquery.connect(device="cpu") as con:
+        steps = "SELECT 1 AS n UNION SELECT n + 1 FROM t WHERE n < 2000"
+        assert con.sql(f"WITH RECURSIVE t AS ({steps}) SELECT sum(n) FROM t").fetchall() == [(2001000,)]
+    assert 1 <= made < 20
+
+
+def test_steps_without_state_are_made_once() -> None:
+    made = 0
+
+    def make() -> Operator[Any]:
+        nonlocal made
+        made += 1
+        below = Call("less", (n, Literal(pa.scalar(20, pa.int64()))), pa.bool_())
+        scan = WorkingScan(Scan(rows, (0,), (below,)), rows)
+        more = Call("add", (n, Literal(pa.scalar(1, pa.int64()))), pa.int64())
+        return Project(scan, (more,), first.fields)
+
+    n = ColumnRef(0, "n", pa.int64())
+    first: Values[Any] = Values(pa.record_batch({"n": pa.array([1])}), (Field("n", pa.int64()),))
+    rows: WorkingRows[Any] = WorkingRows("t", pa.schema([("n", pa.int64())]))
+    recursion: Recursion[Any] = Recursion(first, make, rows, (), first.fields)
+    with ExecutionContext(CpuDevice()) as context:
+        context.memory.announce(1 + recursion.all_reservations(), 2)
+        found = [row for frame in recursion.frames(context) for row in frame.column(0).to_pylist()]
+    assert found == list(range(1, 21))
+    assert made == 1
+    assert recursion.children[1].profile.rows == 19

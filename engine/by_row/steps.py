@@ -1,0 +1,181 @@
+"""A recursive query's step as a function of rows: scans, filters, projections and joins with fixed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+from bamquery.engine.by_row.expressions import LeftToDeviceError, Row, RowFunction, is_for_rows, row_function
+from bamquery.engine.join_lowering import join_condition
+from bamquery.engine.operators.join_pairs import JoinCondition
+from bamquery.engine.sources import WorkingRows
+from bamquery.plan import nodes
+from bamquery.plan.cardinality import estimated_rows
+from bamquery.plan.expressions import ColumnRef, Expression
+from bamquery.plan.interning import draws_at_random
+from bamquery.plan.nodes import Plan
+from bamquery.plan.rewriting import nodes_of
+
+Rows: TypeAlias = list[Row]
+RowStage: TypeAlias = Callable[[Rows], Rows]
+_Make: TypeAlias = Callable[[Sequence[Rows]], RowStage]
+
+MOST_MADE: Final = 4096
+"""Rows that a step may give, or have in between, before a device does better."""
+MOST_JOINED: Final = 32_768
+"""Rows of a join's other side, which are put into a dictionary once."""
+
+
+class RowStep:
+    """A step that Python can compute for few rows.
+
+    Attributes:
+        sides: plans that the step joins with its rows, the same each time; each of at most `MOST_JOINED`
+            rows, or a device does better.
+    """
+
+    def __init__(self, make: _Make, sides: Sequence[Plan]) -> None:
+        self._make = make
+        self.sides = tuple(sides)
+
+    def stage(self, sides: Sequence[Rows]) -> RowStage:
+        """What gives the step's rows for those of the step before; `sides`: rows of the plans of that name.
+
+        It raises `LeftToDeviceError` where it cannot, or where they are more than `MOST_MADE`.
+        """
+        return self._make(sides)
+
+
+def row_step(plan: Plan, rows: WorkingRows[Any]) -> RowStep | None:
+    """The step over `rows` for Python; None where an operator, an expression or a type is not for it."""
+    sides: list[Plan] = []
+    make = _stage(plan, rows, sides)
+    return None if make is None else RowStep(make, sides)
+
+
+def _stage(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | None:
+    if not all(is_for_rows(field.type) for field in plan.fields):
+        return None
+    match plan:
+        case nodes.Scan(source=source, predicates=predicates, columns=columns) if source is rows:
+            kinds = rows.schema.types
+            references = [ColumnRef(i, rows.schema.names[i], kinds[i]) for i in columns]
+            return _kept_and_computed(lambda sides: _same, predicates, references)
+        case nodes.Filter(child=child, predicate=predicate):
+            below = _stage(child, rows, sides)
+            return None if below is None else _kept_and_computed(below, (predicate,), None)
+        case nodes.Project(child=child, expressions=expressions):
+            below = _stage(child, rows, sides)
+            return None if below is None else _kept_and_computed(below, (), expressions)
+        case nodes.Join(kind="inner"):
+            return _join(plan, rows, sides)
+        case _:
+            return None
+
+
+def _same(rows: Rows) -> Rows:
+    return rows
+
+
+def _kept_and_computed(
+    below: _Make, predicates: Sequence[Expression], expressions: Sequence[Expression] | None
+) -> _Make | None:
+    conditions = _functions(predicates)
+    tupled = None if expressions is None else _tupled(expressions)
+    if conditions is None or (expressions is not None and tupled is None):
+        return None
+
+    def make(sides: Sequence[Rows]) -> RowStage:
+        before = below(sides)
+
+        def stage(rows: Rows) -> Rows:
+            found = before(rows)
+            for condition in conditions:
+                found = [row for row in found if condition(row)]
+            return found if tupled is None else [tupled(row) for row in found]
+
+        return stage
+
+    return make
+
+
+def _functions(expressions: Sequence[Expression]) -> list[RowFunction] | None:
+    found = [row_function(expression) for expression in expressions]
+    known = [function for function in found if function is not None]
+    return known if len(known) == len(found) else None
+
+
+def _tupled(expressions: Sequence[Expression]) -> Callable[[Row], Row] | None:
+    functions = _functions(expressions)
+    if functions is None:
+        return None
+    match functions:
+        case [one]:
+            return lambda row: (one(row),)
+        case [one, other]:
+            return lambda row: (one(row), other(row))
+        case _:
+            return lambda row: tuple([function(row) for function in functions])
+
+
+def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | None:
+    fixed_left = not _reads(plan.left, rows)
+    if not fixed_left and _reads(plan.right, rows):
+        return None
+    fixed, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
+    if estimated_rows(fixed) > MOST_JOINED or any(map(draws_at_random, nodes_of(fixed))):
+        return None
+    if not all(is_for_rows(field.type) for field in fixed.fields):
+        return None
+    condition = join_condition(plan)
+    keys = _keys(condition, fixed_left=fixed_left)
+    residual = _functions([] if condition.residual is None else [condition.residual])
+    below = _stage(moving, rows, sides)
+    if keys is None or residual is None or below is None:
+        return None
+    place = len(sides)
+    sides.append(fixed)
+    moving_key, fixed_key = keys
+
+    def make(found: Sequence[Rows]) -> RowStage:
+        before, table = below(found), _table(found[place], fixed_key, condition.nulls_equal)
+
+        def stage(rows: Rows) -> Rows:
+            made: Rows = []
+            for row in before(rows):
+                for other in table.get(moving_key(row), ()):
+                    pair = (*other, *row) if fixed_left else (*row, *other)
+                    if not residual or residual[0](pair):
+                        made.append(pair)
+                if len(made) > MOST_MADE:
+                    raise LeftToDeviceError
+            return made
+
+        return stage
+
+    return make
+
+
+def _keys(
+    condition: JoinCondition, *, fixed_left: bool
+) -> tuple[Callable[[Row], Row], Callable[[Row], Row]] | None:
+    """The keys of the rows that change and of those that do not, as tuples."""
+    pair = _tupled(condition.probe_keys), _tupled(condition.build_keys)
+    left, right = pair
+    if not condition.probe_keys or left is None or right is None:
+        return None
+    return (right, left) if fixed_left else (left, right)
+
+
+def _table(rows: Rows, key: Callable[[Row], Row], nulls_equal: Sequence[bool]) -> dict[Row, Rows]:
+    """Rows by their key, but those whose key equals none: a null, where nulls are not equal."""
+    table: dict[Row, Rows] = {}
+    for row in rows:
+        found = key(row)
+        if all(value is not None or equal for value, equal in zip(found, nulls_equal, strict=True)):
+            table.setdefault(found, []).append(row)
+    return table
+
+
+def _reads(plan: Plan, rows: WorkingRows[Any]) -> bool:
+    return any(isinstance(node, nodes.Scan) and node.source is rows for node in nodes_of(plan))

@@ -146,6 +146,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         syntax.Optimize: ("this", "columns"),
         syntax.Vacuum: (),
         syntax.SetSetting: _BINARY,
+        syntax.SetVariable: _BINARY,
         syntax.Reset: ("this",),
         syntax.Summarize: ("this",),
         syntax.AlterTable: ("this", "kind", "exists", "action"),

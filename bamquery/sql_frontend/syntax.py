@@ -42,6 +42,12 @@ class SetSetting(exp.Expression):
     arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": True}
 
 
+class SetVariable(exp.Expression):
+    """SET VARIABLE `this` = `expression`: an identifier and a query of one value, none of DEFAULT."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": False}
+
+
 class AlterTable(exp.Expression):
     """ALTER `kind` [IF EXISTS] `this` `action`: one of the four below."""
 

@@ -232,7 +232,7 @@ def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | Non
             if node.args["is_string"]:
                 return text
             return int(text) if text.isdecimal() else float(text)
-        case exp.Paren(this=inner):  # a parameter's value
+        case exp.Paren(this=inner) | syntax.Plus(this=inner):  # a parameter's value, or + and a number
             return _setting(inner)
         case exp.Boolean():
             return bool(node.this)

@@ -91,6 +91,7 @@ READ: Final[Mapping[type[exp.Expr], tuple[str, ...]]] = MappingProxyType(
         exp.Pow: _BINARY,
         exp.DPipe: _BINARY,
         exp.Neg: ("this",),
+        syntax.Plus: ("this",),
         exp.Abs: ("this",),
         exp.BitwiseAnd: _BINARY,
         exp.BitwiseOr: _BINARY,

@@ -36,6 +36,12 @@ class Vacuum(exp.Expression):
     arg_types: ClassVar[dict[str, Any]] = {}
 
 
+class Plus(exp.Expression, exp.Func):
+    """+`this`, which is for numbers only; to sqlglot's generators a function of that name."""
+
+    _sql_names: ClassVar[list[str]] = ["+"]
+
+
 class SetSetting(exp.Expression):
     """SET `this` = `expression`: an identifier and a literal, boolean, null or word."""
 

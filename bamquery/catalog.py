@@ -56,6 +56,8 @@ class StatementCatalog:
         opened: Callable[[Snapshot], None],
         settings: Callable[[], Settings],
         find: Callable[[str], Source | None] = lambda name: None,
+        *,
+        variables: Callable[[], Mapping[str, pa.Scalar[Any]]] = dict,
     ) -> None:
         """Over a database.
 
@@ -65,6 +67,7 @@ class StatementCatalog:
             opened: hears of every snapshot.
             settings: the connection's of the moment.
             find: asked for a name that nothing has.
+            variables: the connection's of the moment, by folded name.
         """
         self._find = find
         self._database = database
@@ -72,6 +75,7 @@ class StatementCatalog:
         self._found: dict[str, Source] = {}
         self._opened = opened
         self._settings = settings
+        self._variables = variables
         self._named = _Named()
         self._shapes_only = False  # tables of the catalogue have no rows: only columns are wanted
         self.objects: set[str] = set()
@@ -141,7 +145,8 @@ class StatementCatalog:
 
     def stored(self) -> StatementCatalog:
         """See `Catalog.stored`."""
-        stored = StatementCatalog(self._database, {}, self._opened, self._settings)
+        stored = StatementCatalog(self._database, {}, self._opened, self._settings, variables=self._variables)
+        stored.objects = self.objects
         stored._named = self._named
         stored._shapes_only = self._shapes_only
         return stored
@@ -227,7 +232,9 @@ class StatementCatalog:
         if self._shapes_only:
             rows = pa.RecordBatch.from_pylist([], schema(subject))
         else:
-            shapes = StatementCatalog(self._database, {}, self._opened, self._settings)
+            shapes = StatementCatalog(
+                self._database, {}, self._opened, self._settings, variables=self._variables
+            )
             shapes._shapes_only = True
             facts = DatabaseFacts(self._database, self.database, self._settings(), shapes.table)
             rows = batch(facts, subject, table)
@@ -239,6 +246,16 @@ class StatementCatalog:
 
         self._named.has_others = True
         return setting_value(self._settings(), name)
+
+    def has_variable(self, name: str) -> bool:
+        """See `Catalog.has_variable`."""
+        return fold(name) in self._variables()
+
+    def variable(self, name: str) -> pa.Scalar[Any] | None:
+        """See `Catalog.variable`."""
+        self._named.has_others = True
+        self.objects.add(f"${fold(name)}")
+        return self._variables().get(fold(name))
 
     def files(
         self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS

@@ -9,6 +9,8 @@ from dataclasses import fields
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
+import pyarrow as pa
+
 from bamquery.catalog import StatementCatalog
 from bamquery.connection_parts.duckdb_names import ConnectionDuckdbNames
 from bamquery.database_paths import resolved
@@ -68,7 +70,7 @@ def open_connection(
 
 
 def _reduced(session: Session) -> tuple[Any, ...]:
-    """A session as `(path, settings)`, for pickle.
+    """A session as `(path, settings, variables)`, for pickle.
 
     Raises:
         BamQueryError: the database goes with this process, or the connection is closed.
@@ -80,11 +82,18 @@ def _reduced(session: Session) -> tuple[Any, ...]:
         )
     settings = session.settings
     chosen = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    return _reopened, (str(session.path), chosen)
+    return _reopened, (str(session.path), chosen, _as_arrays(session.variables))
 
 
-def _reopened(path: str, settings: Mapping[str, object]) -> Session:
-    return open_connection(path, False, settings)._session
+def _as_arrays(variables: Mapping[str, pa.Scalar[Any]]) -> dict[str, pa.Array[Any]]:
+    # Not all scalars pickle.
+    return {name: pa.array([value], value.type) for name, value in variables.items()}
+
+
+def _reopened(path: str, settings: Mapping[str, object], variables: Mapping[str, pa.Array[Any]]) -> Session:
+    session = open_connection(path, False, settings)._session
+    session.variables = {name: value[0] for name, value in variables.items()}
+    return session
 
 
 copyreg.pickle(Session, _reduced)

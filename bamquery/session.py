@@ -28,6 +28,8 @@ from bamquery.statement_cache import StatementCache
 from bamquery.statement_limits import limited
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from bamquery.storage.database import Database
     from bamquery.storage.snapshot import Snapshot
 
@@ -97,6 +99,7 @@ class Session:
     Attributes:
         statements: what was bound before.
         registered: Python objects that statements may name, by the names that they were given.
+        variables: what SET VARIABLE gave names, folded.
     """
 
     def __init__(
@@ -121,6 +124,7 @@ class Session:
         self._run_statement = run_statement
         self._caller_tables = caller_tables
         self.registered: Mapping[str, Source] = {}
+        self.variables: Mapping[str, pa.Scalar[Any]] = {}
         self._lock = threading.Lock()
         self._running: weakref.WeakSet[Cancellable] = weakref.WeakSet()
         self._snapshots: weakref.WeakSet[Snapshot] = weakref.WeakSet()
@@ -180,6 +184,12 @@ class Session:
             open_device(settings.device, settings.gpu_memory_limit)
             self._settings = settings
 
+    def set_variable(self, name: str, value: pa.Scalar[Any] | None) -> None:
+        """Give a variable, by its folded name, a value for what is bound from now on; None takes it away."""
+        with self._lock:
+            others = {other: known for other, known in self.variables.items() if other != name}
+            self.variables = others if value is None else {**others, name: value}
+
     def catalog(
         self, relations: Mapping[str, Source] = _NOTHING, *, with_variables: bool = True
     ) -> StatementCatalog:
@@ -189,7 +199,9 @@ class Session:
         """
         known = {**self.registered, **relations}
         find = self._caller_tables(self) if with_variables else _find_nothing
-        return StatementCatalog(self.database, known, self.hold, lambda: self._settings, find)
+        return StatementCatalog(
+            self.database, known, self.hold, lambda: self._settings, find, variables=lambda: self.variables
+        )
 
     def perform(self, statement: Statement) -> Any:
         """The statement's answer, a relation; what it changes is committed when this returns.

@@ -86,6 +86,12 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
         case statements.Set(name=name, value=value):
             session.set(name, value)
             return _done(session, f"set {name}")
+        case statements.SetVariable(name=name, plan=None):
+            session.set_variable(name, None)
+            return _done(session, f"reset variable {name}")
+        case statements.SetVariable(name=name, plan=plan, type=kind) if plan is not None:
+            session.set_variable(name, _value(session, inline(plan), kind))
+            return _done(session, f"set variable {name}")
         case statements.CopyTo():
             from bamquery.copying import copy_to
 
@@ -140,6 +146,15 @@ def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProf
             ]
             writer.write(pa.RecordBatch.from_arrays(columns, schema=writer.schema))
     return result.profile
+
+
+def _value(session: Session, plan: nodes.Plan, kind: pa.DataType) -> pa.Scalar[Any]:
+    """The one value that a plan of one column gives; of NULL alone without the type that the plan has."""
+    with session.run(plan) as result:
+        (value,) = result.table().column(0)
+    if isinstance(value, pa.DictionaryScalar):
+        value = value.value
+    return pa.scalar(None, kind) if pa.types.is_null(kind) else value
 
 
 def _explain(session: Session, statement: statements.Explain) -> str:

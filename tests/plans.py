@@ -109,6 +109,12 @@ class MemoryCatalog:
         self.looked_up.append(subject if table is None else f"{subject} of {table}")
         return SchemaOnly(subject, pa.schema([("name", pa.large_string())]))
 
+    def has_variable(self, name: str) -> bool:
+        return False
+
+    def variable(self, name: str) -> pa.Scalar[Any] | None:
+        return None
+
     def setting(self, name: str) -> pa.Scalar[Any]:
         if name != "threads":
             raise SettingError(f'there is no setting "{name}"')

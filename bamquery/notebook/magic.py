@@ -13,10 +13,11 @@ from bamquery.connection import Connection, connect
 from bamquery.errors import BamQueryError
 from bamquery.markup import safe
 from bamquery.module_functions import default_connection
-from bamquery.naming import suggestion
+from bamquery.naming import fold, suggestion
 from bamquery.notebook.cell_options import parse_options
 from bamquery.relations.relation import Relation
 from bamquery.sql_frontend.parser import parse
+from bamquery.sql_frontend.syntax import SetVariable
 
 _PATH: Final = re.compile(r"[/\\.~:]")
 """What names of variables never have, and paths most often do."""
@@ -76,16 +77,20 @@ class BamqueryMagic(Magics):
         return relation
 
     def _answer(self, connection: Connection, sql: str) -> Relation:
-        params = self._parameters(sql)
+        params = self._parameters(sql, connection)
         # Called from the notebook's own scope: SQL may name its variables.
         call = {"__bamquery_run__": lambda: connection.sql(sql, params)}
         answer: Relation = eval("__bamquery_run__()", self._variables, call)  # noqa: S307
         return answer
 
-    def _parameters(self, sql: str) -> dict[str, Any] | None:
-        """The variables that stand for `$name`."""
-        found = [node for tree in parse(sql) for node in tree.find_all(exp.Placeholder)]
-        names = {str(node.args.get("this") or "?") for node in found}
+    def _parameters(self, sql: str, connection: Connection) -> dict[str, Any] | None:
+        """The variables that stand for `$name`, but where there are only SQL's."""
+        trees = parse(sql)
+        found = [node for tree in trees for node in tree.find_all(exp.Placeholder)]
+        set_here = {fold(tree.this.name) for tree in trees if isinstance(tree, SetVariable)}
+        in_sql = set_here | set(connection._session.variables)
+        given = {str(node.args.get("this") or "?") for node in found}
+        names = {name for name in given if name in self._variables or fold(name) not in in_sql}
         for name in sorted(names):
             if not name.isidentifier():
                 raise BamQueryError(

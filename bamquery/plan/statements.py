@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -90,6 +90,20 @@ class Set:
 
     name: str
     value: bool | int | float | str | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetVariable:
+    """SET VARIABLE name = value: what `getvariable` of the connection finds, by its folded name.
+
+    Attributes:
+        plan: of one column and one row, the value; None takes the variable away.
+        type: of the value: `pa.null()` of NULL alone, for which the plan has a type.
+    """
+
+    name: str
+    plan: Plan | None = None
+    type: pa.DataType = field(default_factory=pa.null)
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +253,7 @@ Statement: TypeAlias = (
     | Optimize
     | Vacuum
     | Set
+    | SetVariable
     | CreateTable
     | CreateView
     | DropView

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import HUGEINT, INTERVAL
-from bamquery.sql_frontend import binder_rows, binder_slices, binder_subqueries, functions, operators
+from bamquery.sql_frontend import binder_rows, binder_slices, binder_subqueries, functions, operators, syntax
 from bamquery.sql_frontend.binder_grouping import has_sets
 from bamquery.sql_frontend.call_syntax import query_of_in
 from bamquery.sql_frontend.failures import placed
@@ -324,6 +324,7 @@ FORMS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
         exp.Pow: _binary(operators.power),
         exp.DPipe: _binary(operators.concatenate),
         exp.Neg: lambda binder, node: _operator(binder, operators.minus, node, node.this),
+        syntax.Plus: lambda binder, node: _operator(binder, operators.plus, node, node.this),
         exp.Abs: lambda binder, node: _call(binder, "abs", node, node.this),
         exp.BitwiseAnd: _bitwise("bit_and"),
         exp.BitwiseOr: _bitwise("bit_or"),

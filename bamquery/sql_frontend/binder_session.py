@@ -14,12 +14,14 @@ from sqlglot import exp
 from bamquery.engine.folding import fold_expression
 from bamquery.errors import SettingError
 from bamquery.naming import fold
-from bamquery.plan.expressions import Literal
+from bamquery.plan.expressions import Expression, Literal
+from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.binder_expressions import ExpressionBinder
 from bamquery.sql_frontend.catalog import Catalog
-from bamquery.sql_frontend.coercion import coerce
+from bamquery.sql_frontend.coercion import coerce, is_null
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.operators import BOOLEAN, STRING, literal
+from bamquery.sql_frontend.parameters import constant, is_variable, mark
 from bamquery.sql_frontend.scalar.signature import check_count
 from bamquery.sql_frontend.scope import Scope
 from bamquery.sql_frontend.system_names import (
@@ -29,10 +31,13 @@ from bamquery.sql_frontend.system_names import (
     SESSION_VALUE,
     WITHOUT_PARENTHESES,
 )
+from bamquery.sql_frontend.table_functions import FILE_FUNCTIONS
+from bamquery.type_names import type_name
 
 _USER: Final = "bamquery"
 _ARGUMENTS: Final[dict[str, tuple[pa.DataType, ...]]] = {
     "current_setting": (STRING,),
+    "getvariable": (STRING,),
     "current_schemas": (BOOLEAN,),
     "in_search_path": (STRING, STRING),
 }
@@ -65,6 +70,9 @@ def _settle(node: exp.Expr, sql: str, catalog: Catalog) -> None:
                     raise ValueError(f"{name}() takes constants, no columns or queries")
             bound = ExpressionBinder(sql, Scope(), f"{name}()").bind_all(node.expressions)
             with placed(sql, node):
+                if name == "getvariable":
+                    _settle_variable(node, bound[0], catalog)
+                    return
                 arguments = [
                     _constant(name, fold_expression(coerce(value, kind)))
                     for value, kind in zip(bound, kinds, strict=True)
@@ -72,6 +80,35 @@ def _settle(node: exp.Expr, sql: str, catalog: Catalog) -> None:
                 node.meta[SESSION_VALUE] = _value(name, arguments, catalog)
     elif name in WITHOUT_PARENTHESES and not node.args.get("table"):
         node.meta[SESSION_VALUE] = _value(name, (), catalog)
+
+
+def _settle_variable(node: exp.Anonymous, argument: Expression, catalog: Catalog) -> None:
+    """Note the value of a variable; where only a constant can stand, put it there."""
+    if not (is_null(argument) or argument.type == STRING):
+        raise ValueError(f"getvariable() takes a name, not {type_name(argument.type)}")
+    name = fold_expression(argument)
+    if not isinstance(name, Literal):
+        raise ValueError("getvariable() takes constants")
+    value = catalog.variable(name.value.as_py()) if name.value.is_valid else None
+    if value is None and is_variable(node):
+        raise ValueError(f"there is no value for parameter {mark(node)}, and no variable of that name")
+    found = literal(None, pa.null()) if value is None else Literal(value)
+    if _takes_constants(node):
+        node.replace(constant(found.value.as_py()))
+    else:
+        node.meta[SESSION_VALUE] = found
+
+
+def _takes_constants(node: exp.Expr) -> bool:
+    """Whether it is the path or an option of a function of files or COPY, or the value of a setting."""
+    inner, outer = node, node.parent
+    while isinstance(outer, (exp.Paren, exp.EQ, exp.PropertyEQ, exp.Array, exp.Struct)):
+        inner, outer = outer, outer.parent
+    if isinstance(outer, exp.Anonymous):
+        return isinstance(outer.parent, exp.Table) and outer.name.lower() in FILE_FUNCTIONS
+    if isinstance(outer, (syntax.CopyTo, syntax.CopyFrom)):
+        return inner.arg_key == "path"
+    return isinstance(outer, (syntax.Option, syntax.SetSetting))
 
 
 def _constant(name: str, value: Any) -> Any:

@@ -27,7 +27,7 @@ from bamquery.sql_frontend.binder_query import bind_query
 from bamquery.sql_frontend.binder_sources import bind_table, catalog_of
 from bamquery.sql_frontend.catalog import Catalog
 from bamquery.sql_frontend.failures import each, placed
-from bamquery.sql_frontend.parameters import mark
+from bamquery.sql_frontend.parameters import is_variable, mark
 from bamquery.sql_frontend.types import from_syntax, unknown_type
 
 
@@ -94,7 +94,7 @@ def bind_create_view(tree: exp.Create, sql: str, catalog: Catalog) -> CreateView
     table = target.this if isinstance(target, exp.Schema) else target
     for node in tree.expression.walk():
         with placed(sql, node):
-            if mark(node) is not None:
+            if mark(node) is not None and not is_variable(node):
                 raise ValueError("a view cannot have parameters")
     fields = bind_query(tree.expression, sql, catalog.stored()).fields
     with placed(sql, target):

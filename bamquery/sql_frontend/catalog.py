@@ -75,6 +75,14 @@ class Catalog(Protocol):
         """
         ...
 
+    def has_variable(self, name: str) -> bool:
+        """Whether SET VARIABLE has given the name a value."""
+        ...
+
+    def variable(self, name: str) -> pa.Scalar[Any] | None:
+        """The value of a variable, which the statement depends on from here on; None where there is none."""
+        ...
+
     @property
     def version(self) -> str:
         """BamQuery's, with a v before it."""

@@ -57,7 +57,7 @@ _OTHERS: Final = frozenset(
         *("create_sort_key", "current_connection_id", "current_query", "current_query_id"),
         *("current_transaction_id", "currval", "days_in_month", "error", "fill", "finalize"),
         *("format", "format_pg_type", "format_type", "get_bit", "get_block_size", "get_current_time"),
-        *("getvariable", "hash", "hive_partition_component", "left_grapheme"),
+        *("hash", "hive_partition_component", "left_grapheme"),
         *("length_grapheme", "lttb", "make_timestamptz", "make_type", "md5_number", "md5_number_lower"),
         *("md5_number_upper", "nextval", "obj_description", "parse_duckdb_log_message"),
         *("parse_formatted_bytes", "path_join", "printf", "replace_type", "right_grapheme"),

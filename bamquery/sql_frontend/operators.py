@@ -198,6 +198,16 @@ def power(left: Expression, right: Expression) -> Expression:
     return Call("power", (as_double(left, "power()"), as_double(right, "power()")), pa.float64())
 
 
+def plus(operand: Expression) -> Expression:
+    """Unary plus: a number, which has its type for good, also where it is a literal."""
+    operand = decode(operand)
+    if is_null(operand):
+        return literal(None, pa.int64())
+    if not types.is_numeric(operand.type):
+        raise ValueError(f"there is no +{type_name(operand.type)}")
+    return Cast(operand, operand.type) if isinstance(operand, Literal) else operand
+
+
 def minus(operand: Expression) -> Expression:
     """Unary minus; of a literal, the negative literal."""
     operand = decode(operand)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from sqlglot import exp
 
 from bamquery.naming import fold
+from bamquery.sql_frontend.syntax import Plus
 
 if TYPE_CHECKING:
     from bamquery.storage.ingest.date_formats import DateFormat
@@ -89,6 +90,8 @@ def one_of(*choices: str) -> Callable[[exp.Expr | None], str]:
 
 
 def _word(value: exp.Expr | None, takes: str) -> str:
+    if isinstance(value, Plus):
+        value = value.this
     if isinstance(value, exp.Neg) and isinstance(value.this, exp.Literal):
         return f"-{value.this.name}"
     if isinstance(value, exp.Literal):

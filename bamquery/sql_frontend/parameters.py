@@ -15,6 +15,7 @@ from sqlglot import exp
 from bamquery.errors import SqlError
 from bamquery.naming import fold
 from bamquery.plan import interval_text
+from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.parser import parse
 from bamquery.sql_frontend.text import require_whole
@@ -23,6 +24,7 @@ Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 _MARK: Final = "parameter"
 _TYPE: Final = "type"
+_VARIABLE: Final = "variable"
 _NAMED: Final = (exp.Table, exp.TableAlias, exp.Column, exp.Dot, exp.Schema, exp.Drop, exp.ColumnDef)
 """What has names only below it, and"""
 _NAMES: Final = frozenset(
@@ -33,11 +35,17 @@ _MOST_DIGITS: Final = 38
 _NULLS: Final = ("NaTType", "NAType")  # of pandas, which need not be there
 
 
-def fill(trees: Sequence[exp.Expr], sql: str, parameters: Parameters | None) -> None:
+def fill(
+    trees: Sequence[exp.Expr],
+    sql: str,
+    parameters: Parameters | None,
+    has_variable: Callable[[str], bool] = lambda name: False,
+) -> None:
     """Put values in the places of all parameters.
 
     A value is what the same constant in the text would be: an int the smallest INTEGER or BIGINT that holds
-    it, a str a text that takes the type of what it meets.
+    it, a str a text that takes the type of what it meets. Of a name without a value that is a variable's, or
+    that the text makes one, it is the call of getvariable() that asks for it.
 
     Raises:
         SqlError: values that are missing, too many, or of types that SQL has none for; all of them.
@@ -48,14 +56,23 @@ def fill(trees: Sequence[exp.Expr], sql: str, parameters: Parameters | None) -> 
     values = _values(() if parameters is None else parameters)
     by_folded = {fold(name): name for name in values}
     used = set(map(fold, names))
+    set_here = {fold(tree.this.name) for tree in trees if isinstance(tree, syntax.SetVariable)}
+
+    def call_of_variable(name: str) -> exp.Expr | None:
+        if name.isdigit() or (fold(name) not in set_here and not has_variable(name)):
+            return None
+        call = exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(name)])
+        call.meta[_VARIABLE] = True
+        return call
 
     def place(item: tuple[exp.Expr, str]) -> None:
         node, name = item
         with placed(sql, node):
-            if fold(name) not in by_folded:
+            known = by_folded.get(fold(name))
+            value = call_of_variable(name) if known is None else _literal(values[known])
+            if value is None:
                 given = ", ".join(map(_shown, values)) if values else "none"
                 raise ValueError(f"there is no value for parameter {_shown(name)}: params has {given}")
-            value = _literal(values[by_folded[fold(name)]])
         for part in value.walk():
             part.meta.update({key: node.meta[key] for key in ("start", "end") if key in node.meta})
         value.meta[_MARK] = _shown(name)
@@ -85,6 +102,20 @@ def mark(node: exp.Expr) -> str | None:
     """How the parameter was written that the value stands for; None for what is no parameter's value."""
     found: str | None = node.meta.get(_MARK)
     return found
+
+
+def is_variable(node: exp.Expr) -> bool:
+    """Whether a call stands for a variable that was written as a parameter: there has to be one."""
+    return _VARIABLE in node.meta
+
+
+def constant(value: Any) -> exp.Expr:
+    """A Python value as what it is in a text, where a place takes constants of the text only.
+
+    Raises:
+        ValueError: no type of SQL holds it.
+    """
+    return exp.Paren(this=_literal(value))
 
 
 def literal_text(value: Any) -> str:
@@ -120,7 +151,7 @@ def _names(found: Sequence[exp.Expr], sql: str) -> list[str]:
         with placed(sql, node):
             if (type(node.parent), node.arg_key) in _NAMES or isinstance(node.parent, _NAMED):
                 raise ValueError("a parameter stands for a value, not for a name")
-            own = str(node.args.get("this") or "")
+            own = str(node.args.get("this") or "").removeprefix('"').removesuffix('"')  # $"a name"
             unnumbered += not own
             names.append(own or str(unnumbered))
             if len({name.isdigit() for name in names}) > 1:

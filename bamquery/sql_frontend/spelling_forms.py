@@ -8,6 +8,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.call_syntax import query_of_in
 from bamquery.sql_frontend.scalar.intervals import AMOUNTS, UNITS
 from bamquery.sql_frontend.spelling_names import Spell, Speller, label, spell_list, spell_name
@@ -200,6 +201,7 @@ FORMS: Final[Mapping[type[exp.Expr], Speller]] = MappingProxyType(
         exp.Null: lambda node, spell: "NULL",
         exp.Paren: lambda node, spell: spell(node.this),
         exp.Neg: _minus,
+        syntax.Plus: lambda node, spell: f"(+({spell(node.this)}))",
         exp.Is: _is,
         exp.Not: _not,
         exp.Between: _between,

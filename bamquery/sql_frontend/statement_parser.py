@@ -235,14 +235,16 @@ def parse_summarize(parser: Any) -> exp.Expr:
 
 def parse_reset(parser: Any) -> exp.Expr:
     """RESET, after its first word."""
+    if _variable(parser):
+        return syntax.SetVariable(this=_variable_name(parser))
     _scope(parser)
     return syntax.Reset(this=parser._parse_name())
 
 
 def parse_setting(parser: Any) -> exp.Expr:
     """SET, after its first word."""
-    if parser._match_text_seq("VARIABLE"):
-        return foreign(parser, "SET VARIABLE")
+    if _variable(parser):
+        return _set_variable(parser)
     if parser._match_text_seq("TIME", "ZONE"):
         return foreign(parser, "SET TIME ZONE")
     _scope(parser)
@@ -255,6 +257,50 @@ def parse_setting(parser: Any) -> exp.Expr:
     if value is None:
         parser.raise_error("Expecting a value")
     return syntax.SetSetting(this=name, expression=value)
+
+
+def _variable(parser: Any) -> bool:
+    """Whether VARIABLE comes, and a name: without one it is the name of a setting itself."""
+    following = parser._next
+    if not following or following.token_type == TokenType.EQ or following.text.upper() == "TO":
+        return False
+    return bool(parser._match_text_seq("VARIABLE"))
+
+
+def _variable_name(parser: Any) -> exp.Identifier:
+    token = parser._curr
+    name: exp.Identifier = parser._parse_name()
+    parser._check_name(token)
+    if token.token_type in (TokenType.STRING, TokenType.NUMBER) or not name.name:
+        parser.raise_error("Expecting a name", token)
+    return name
+
+
+_WORDS = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
+"""Functions without parentheses that sqlglot does not take for names."""
+
+
+def _set_variable(parser: Any) -> exp.Expr:
+    """SET VARIABLE, after these words."""
+    name = _variable_name(parser)
+    if parser._curr.text == "==" or not (parser._match(TokenType.EQ) or parser._match_text_seq("TO")):
+        parser.raise_error("Expecting = or TO")
+    token = parser._curr
+    if parser._match(TokenType.DEFAULT):
+        return syntax.SetVariable(this=name)
+    value = parser._parse_disjunction()
+    if value is None:
+        parser.raise_error("Expecting a value")
+    if parser._match(TokenType.COMMA, advance=False):
+        parser.raise_error("Expecting one value")
+    is_name = isinstance(value, exp.Column) and not isinstance(value.this, exp.Star)
+    if is_name or (isinstance(value, _WORDS) and parser._prev is token):
+        # As of a setting, a word is its text.
+        value = exp.Literal.string(value.name if is_name else token.text)
+        value.update_positions(token)
+    query = exp.Select(expressions=[value])
+    query.update_positions(token)
+    return syntax.SetVariable(this=name, expression=query)
 
 
 def _scope(parser: Any) -> None:

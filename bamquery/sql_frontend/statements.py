@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from bamquery.deep_recursion import with_deep_recursion
 from bamquery.errors import CatalogError, within_depth
-from bamquery.naming import unique_names
+from bamquery.naming import fold, unique_names
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Field, Plan, Project
 from bamquery.plan.statements import (
@@ -28,6 +28,7 @@ from bamquery.plan.statements import (
     Query,
     Reset,
     Set,
+    SetVariable,
     Statement,
     Vacuum,
 )
@@ -75,7 +76,7 @@ def bind_view(sql: str, catalog: Catalog) -> Plan:
 def _checked(sql: str, catalog: Catalog, parameters: Parameters | None) -> list[exp.Expr]:
     trees = parse(sql)
     with within_depth(sql):
-        fill(trees, sql, parameters)
+        fill(trees, sql, parameters, catalog.has_variable)
         settle_schemas(trees, sql, catalog.database)
         with_deep_recursion(lambda: each(lambda tree: support.check(tree, sql), trees, sql))
     return trees
@@ -215,6 +216,15 @@ def _set(tree: syntax.SetSetting, sql: str, catalog: Catalog) -> Set:
         return Set(tree.this.name.lower(), _setting(tree.expression))
 
 
+def _set_variable(tree: syntax.SetVariable, sql: str, catalog: Catalog) -> SetVariable:
+    name = fold(tree.this.name)
+    query = tree.args.get("expression")
+    if query is None:
+        return SetVariable(name)
+    plan = bind_query(query, sql, catalog)
+    return SetVariable(name, with_column_types(plan), plan.fields[0].type)
+
+
 def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | None:
     match node:
         case exp.Literal():
@@ -222,7 +232,7 @@ def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | Non
             if node.args["is_string"]:
                 return text
             return int(text) if text.isdecimal() else float(text)
-        case exp.Paren(this=inner):  # a parameter's value
+        case exp.Paren(this=inner) | syntax.Plus(this=inner):  # a parameter's value, or + and a number
             return _setting(inner)
         case exp.Boolean():
             return bool(node.this)
@@ -273,5 +283,6 @@ _BINDERS: Final[Mapping[type[exp.Expr], _Binder]] = MappingProxyType(
         syntax.Optimize: _optimize,
         syntax.Vacuum: _vacuum,
         syntax.SetSetting: _set,
+        syntax.SetVariable: _set_variable,
     }
 )

@@ -101,6 +101,8 @@ class StrictParser(ForeignSyntaxParser):
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.UNARY_PARSERS,
         TokenType.NOT: _not,
+        # sqlglot drops it, as if +x were x whatever that is.
+        TokenType.PLUS: lambda parser: parser.expression(syntax.Plus(this=parser._parse_unary())),
         # ~ is weaker than + in DuckDB, as is any operator that is no arithmetic.
         TokenType.TILDE: lambda parser: parser.expression(exp.BitwiseNot(this=parser._parse_term())),
     }

@@ -184,6 +184,7 @@ _STATEMENTS: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
         syntax.CopyTo: "COPY",
         syntax.CopyFrom: "COPY",
         syntax.SetSetting: "SET",
+        syntax.SetVariable: "SET",
         syntax.ShowNamed: "SHOW",
         syntax.ShowSubject: "SHOW",
         syntax.ShowTables: "SHOW",

@@ -36,10 +36,22 @@ class Vacuum(exp.Expression):
     arg_types: ClassVar[dict[str, Any]] = {}
 
 
+class Plus(exp.Expression, exp.Func):
+    """+`this`, which is for numbers only; to sqlglot's generators a function of that name."""
+
+    _sql_names: ClassVar[list[str]] = ["+"]
+
+
 class SetSetting(exp.Expression):
     """SET `this` = `expression`: an identifier and a literal, boolean, null or word."""
 
     arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": True}
+
+
+class SetVariable(exp.Expression):
+    """SET VARIABLE `this` = `expression`: an identifier and a query of one value, none of DEFAULT."""
+
+    arg_types: ClassVar[dict[str, Any]] = {"this": True, "expression": False}
 
 
 class AlterTable(exp.Expression):

@@ -48,6 +48,7 @@ SESSION_FUNCTIONS: Final = frozenset(
     {
         *("version", "current_schema", "current_schemas", "current_database", "current_catalog"),
         *("current_user", "session_user", "user", "current_role", "current_setting", "in_search_path"),
+        "getvariable",
     }
 )
 """Functions whose answer the connection knows when a statement is bound."""
@@ -64,4 +65,5 @@ SESSION_VALUE: Final = "session_value"
 def may_ask_session(sql: str) -> bool:
     """Whether the text of a statement has something like the name of such a function."""
     folded = sql.lower()
-    return any(part in folded for part in ("current_", "version", "user", "in_search_path"))
+    parts = ("current_", "version", "user", "in_search_path", "getvariable", "$")
+    return any(part in folded for part in parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -11,35 +10,36 @@ from typing import Final
 from bamquery.engine.cpu.kernels import Implementation
 from bamquery.engine.cpu.rows import per_value
 
-_SEPARATOR: Final = re.compile(r"[/\\]")
+_SEPARATORS: Final = MappingProxyType({"system": "/", "forward_slash": "/", "backslash": "\\"})
+"""By their words; every other word, in other letters too, means both."""
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _WIDEST: Final = 1000
 
 
-def _last_separator(path: str) -> int:
-    return max(path.rfind("/"), path.rfind("\\"))
+def _separators(words: str) -> str:
+    return _SEPARATORS.get(words, "/\\")
 
 
-def _filename(path: str, trim: bool = False) -> str:
+def _last_separator(path: str, words: str) -> int:
+    return max(path.rfind(one) for one in _separators(words))
+
+
+def _filename(path: str, trim: bool = False, words: str = "") -> str:
     """What comes after the last separator, without its extension if that is asked for."""
-    name = path[_last_separator(path) + 1 :]
+    name = path[_last_separator(path, words) + 1 :]
     return name.rpartition(".")[0] if trim and "." in name else name
 
 
-def _dirname(path: str) -> str:
+def _dirname(path: str, words: str = "") -> str:
     """The first folder."""
-    if path[:1] in ("/", "\\"):
-        return path[0]
-    first = _SEPARATOR.search(path)
-    return "" if first is None else path[: first.start()]
+    places = [place for one in _separators(words) if (place := path.find(one)) >= 0]
+    return path[: max(min(places), 1)] if places else ""
 
 
-def _dirpath(path: str) -> str:
+def _dirpath(path: str, words: str = "") -> str:
     """All but the last part; of a separator alone, itself."""
-    if _SEPARATOR.fullmatch(path):
-        return path
-    last = _last_separator(path)
-    return "" if last < 0 else path[:last]
+    last = _last_separator(path, words)
+    return path if last == 0 == len(path) - 1 else path[: max(last, 0)]
 
 
 def _bar(value: float, least: float, most: float, width: float = 80.0) -> str:

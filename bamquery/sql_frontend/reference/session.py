@@ -18,6 +18,12 @@ SECTION: Final = Section(
             "The value of a setting (a constant), of the setting's own type.",
             example="current_setting('threads')",
         ),
+        Entry(
+            "getvariable",
+            "(name VARCHAR) -> ANY",
+            "The value that SET VARIABLE gave a name (a constant); NULL where there is none.",
+            example="getvariable('least')",
+        ),
         Entry("version", _NAME, "BamQuery's version."),
         Entry("current_database", _NAME, "The database's name: that of its folder without the extension."),
         Entry(

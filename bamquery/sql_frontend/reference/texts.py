@@ -179,13 +179,24 @@ SECTION: Final = Section(
         ),
         Entry(
             "parse_filename",
-            "(path VARCHAR [, trim BOOLEAN]) -> VARCHAR",
-            "The last part of a path, without its extension if `trim` is true.",
+            "(path VARCHAR [, trim BOOLEAN] [, separator VARCHAR]) -> VARCHAR",
+            "The last part of a path, without its extension if `trim` is true. `separator` says what stands "
+            "between parts: `'system'` or `'forward_slash'` /, `'backslash'`, or else any of both.",
             gpu=NO,
             example="parse_filename('path/to/file.csv', true)",
         ),
-        Entry("parse_dirname", "(path VARCHAR) -> VARCHAR", "The first folder of a path.", gpu=NO),
-        Entry("parse_dirpath", "(path VARCHAR) -> VARCHAR", "A path without its last part.", gpu=NO),
+        Entry(
+            "parse_dirname",
+            "(path VARCHAR [, separator VARCHAR]) -> VARCHAR",
+            "The first folder of a path; `separator` as of parse_filename().",
+            gpu=NO,
+        ),
+        Entry(
+            "parse_dirpath",
+            "(path VARCHAR [, separator VARCHAR]) -> VARCHAR",
+            "A path without its last part; `separator` as of parse_filename().",
+            gpu=NO,
+        ),
         Entry(
             "bar",
             "(x DOUBLE, least DOUBLE, most DOUBLE [, width DOUBLE]) -> VARCHAR",

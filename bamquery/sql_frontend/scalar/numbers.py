@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.plan import types
-from bamquery.plan.expressions import Call, Expression, Literal
+from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import HUGEINT
 from bamquery.sql_frontend import operators
 from bamquery.sql_frontend.coercion import coerce, is_null
@@ -73,6 +73,8 @@ def _pi(name: str, arguments: Arguments) -> Expression:
 
 def digits_of(name: str, value: Expression) -> int:
     """A number of digits, which must be written in the statement; within what makes a difference."""
+    if isinstance(value, Cast) and isinstance(value.argument, Literal) and value.type == value.argument.type:
+        value = value.argument  # +2, or a cast that only makes the type firm
     if not isinstance(value, Literal) or not value.value.is_valid or not types.is_integral(value.type):
         raise ValueError(f"{name}() needs an integer, as written in the statement, for its number of digits")
     return max(min(int(value.value.as_py()), 400), -400)

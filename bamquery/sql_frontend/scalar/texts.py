@@ -170,12 +170,25 @@ def _regexp_extract(name: str, arguments: Arguments) -> Expression:
 
 
 def _parse_filename(name: str, arguments: Arguments) -> Expression:
-    path, *trim = arguments
-    # A NULL leaves the extension where it is.
-    trims = [
-        Call("coalesce", (operators.as_boolean(t, name), literal(False, BOOLEAN)), BOOLEAN) for t in trim
-    ]
-    return Call("parse_filename", (text(name, path), *trims), STRING)
+    path, *others = arguments
+    if len(others) == 1 and types.is_string(others[0].type):
+        others.insert(0, literal(False, BOOLEAN))
+    takers = (_flag, _separator)
+    return Call(
+        "parse_filename",
+        (text(name, path), *(take(name, value) for take, value in zip(takers, others, strict=False))),
+        STRING,
+    )
+
+
+def _flag(name: str, value: Expression) -> Expression:
+    """BOOLEAN; NULL is FALSE."""
+    return Call("coalesce", (operators.as_boolean(value, name), literal(False, BOOLEAN)), BOOLEAN)
+
+
+def _separator(name: str, value: Expression) -> Expression:
+    """A word for what parts of a path stand between; NULL is as any word that is none."""
+    return Call("coalesce", (text(name, value), literal("both_slash", STRING)), STRING)
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
@@ -231,9 +244,9 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         **named("nfc_normalize", call("nfc_normalize", STRING, text), 1),
         **named("format_bytes formatreadablesize", call("format_bytes", STRING, bigint), 1),
         **named("formatreadabledecimalsize", call("format_decimal_bytes", STRING, bigint), 1),
-        **named("parse_filename", _parse_filename, 1, 2),
-        **named("parse_dirname", call("parse_dirname", STRING, text), 1),
-        **named("parse_dirpath", call("parse_dirpath", STRING, text), 1),
+        **named("parse_filename", _parse_filename, 1, 3),
+        **named("parse_dirname", call("parse_dirname", STRING, text, _separator), 1, 2),
+        **named("parse_dirpath", call("parse_dirpath", STRING, text, _separator), 1, 2),
         **named("bar", call("bar", STRING, double), 3, 4),
         **named("levenshtein editdist3", call("levenshtein", BIGINT, text), 2),
         **named("damerau_levenshtein", call("damerau_levenshtein", BIGINT, text), 2),

@@ -24,6 +24,11 @@ def test_variables_are_tables_and_parameters(cells):
     assert cells.run("%bamquery SELECT m + 1 FROM picked").fetchall() == [(2,)]
 
 
+def test_variables_of_sql_are_no_variables_of_the_notebook(cells):
+    cells.run("%%bamquery\nSET VARIABLE inner_one = 3; SELECT $inner_one")
+    assert cells.run("%bamquery SELECT $Inner_One AS a") is not None
+
+
 def test_output_shows_and_runs_nothing(cells, monkeypatch):
     monkeypatch.setattr(bamquery.Result, "__next__", lambda self: pytest.fail("it was run"))
     assert cells.run("%%bamquery --output lazy\nSELECT 1") is None

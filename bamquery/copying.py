@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,7 +43,7 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
             such type; there is no file then, or still the one that was there.
     """
     options = dict(statement.options)
-    path = Path(statement.path).expanduser()
+    path = Path(os.path.expanduser(statement.path))  # a home that nobody has stays as it is written
     partitioning = statement.partitioning
     fields = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
     if partitioning is not None:

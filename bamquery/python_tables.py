@@ -49,6 +49,8 @@ def caller_tables(session: Session) -> Callable[[str], Source | None]:
         if what is _NOTHING:
             return None
         if not _is_table(what):
+            if not session.settings.enable_external_access:
+                return None  # whether there is a variable is not told
             raise SqlError(
                 f'there is no table "{name}", and the variable of this name is no table either, '
                 f"but of Python's type {type(what).__name__}"

@@ -73,6 +73,18 @@ class FileAccess:
             raise AccessError(f'"{written}": a pattern cannot go on with .. {self._way_out()}')
         self._allowed(Path(*parts[:first]), written, is_folder=True)
 
+    def check_match(self, place: Path, written: str) -> None:
+        """Refuse a folder or file that a pattern reaches by a link, before anything is looked for there.
+
+        Raises:
+            AccessError: neither it nor what is below it is to be read.
+        """
+        if self.external:
+            return
+        real = _real(place, written)
+        if not self._holds(real, is_folder=True) and real not in self.paths:
+            raise self._refusal(written)
+
     def lists(self, folder: Path) -> bool:
         """Whether a message may say what a folder has, whose path is real where not all files may be read."""
         return self.external or self._holds(str(folder), is_folder=True)

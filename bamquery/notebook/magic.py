@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any, Final
@@ -122,7 +123,7 @@ class BamqueryMagic(Magics):
         variables = self._variables
         if isinstance(variables.get(name), Connection):
             return variables[name]  # type: ignore[no-any-return]
-        path = Path(name).expanduser()
+        path = Path(os.path.expanduser(name))
         if not _PATH.search(name) and not path.exists():
             connections = [key for key, value in variables.items() if isinstance(value, Connection)]
             raise BamQueryError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     if options.device is not None:
         settings["device"] = options.device
     text = sys.stdin.read() if options.sql == _STANDARD else options.sql
-    if not Path(options.database).expanduser().exists():
+    if not os.path.exists(os.path.expanduser(options.database)):
         parser.error(f"there is no database {options.database}")
     with open_connection(options.database, None, settings) as connection:
         connection.set("profile_vectors", True)

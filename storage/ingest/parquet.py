@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +15,9 @@ from bamquery.errors import IngestError
 from bamquery.storage.file_access import open_arrow
 from bamquery.storage.ingest.failures import READ_ERRORS, unreadable
 from bamquery.storage.ingest.formats import read_start
+from bamquery.storage.ingest.parquet_footer import ColumnChunk, column_chunks
 from bamquery.storage.ingest.parquet_texts import long_texts, may_blow_up, small_slices
-from bamquery.storage.ingest.parquet_types import Reading, meant_types
+from bamquery.storage.ingest.parquet_types import Reading, leaf_places, meant_types
 from bamquery.storage.ingest.source import BATCH_BYTES, BATCH_ROWS, Chunk, readable
 from bamquery.storage.types import DataType
 
@@ -68,7 +70,9 @@ class ParquetPart:
         try:
             self.bytes = path.stat().st_size
             with self._open() as file:
-                self.schema, self._readings = meant_types(file, readable(file.schema_arrow))
+                schema = readable(file.schema_arrow)
+                self._leaf_places = leaf_places(schema)
+                self.schema, self._readings = meant_types(file, schema)
                 self.rows: int = file.metadata.num_rows
                 self._groups: int = file.metadata.num_row_groups
         except READ_ERRORS as error:
@@ -118,10 +122,14 @@ class ParquetPart:
 
     def _batches(self, file: pq.ParquetFile, group: int, wanted: _Wanted) -> Iterator[pa.RecordBatch]:
         """The rows of a group, few at once where they are wide."""
-        metadata = file.metadata.row_group(group)
-        rows = _batch_rows(metadata, wanted.names)
+        group_rows = file.metadata.row_group(group).num_rows
+        names, texts = set(wanted.names), set(wanted.texts)
+        stored = [(name, chunk) for name, chunk in self._stored(group) if name in names] if names else []
+        rows = _batch_rows(sum(chunk.bytes for _, chunk in stored), len(names), group_rows)
         long: list[str] = []
-        threatening = may_blow_up(metadata, wanted.texts, rows)
+        threatening = may_blow_up(
+            ((name, chunk) for name, chunk in stored if name in texts), group_rows, rows
+        )
         if threatening:
             with self._open(threatening) as probe:
                 long = long_texts(probe, group, threatening, rows)
@@ -131,6 +139,18 @@ class ParquetPart:
         with self._open(long) as dictionaries:
             for batch in dictionaries.iter_batches(batch_size=rows, row_groups=[group], columns=wanted.names):
                 yield from small_slices(batch)
+
+    def _stored(self, group: int) -> Iterator[tuple[str, ColumnChunk]]:
+        """What the footer says of a row group's columns, by name; one of structures comes many times."""
+        for place, chunk in zip(self._leaf_places, self._chunks[group], strict=False):
+            yield self.schema.names[place], chunk
+
+    @cached_property
+    def _chunks(self) -> list[list[ColumnChunk]]:
+        chunks = column_chunks(self.path)
+        if len(chunks) != self._groups:  # another file of this name by now
+            raise IngestError(f"footer: has {len(chunks)} row groups where it had {self._groups}", self.path)
+        return chunks
 
     def _explain(self, error: Exception, group: int, names: list[str]) -> IngestError:
         """Name the column by reading each alone: Arrow says what is wrong with a page, not whose it is."""
@@ -161,12 +181,9 @@ def _is_text(type_: DataType) -> bool:
     return pa.types.is_large_string(type_) or pa.types.is_large_binary(type_)
 
 
-def _batch_rows(group: pq.RowGroupMetaData, names: list[str]) -> int:
-    """Rows of a batch such that wide ones stay small in bytes."""
-    wanted = set(names)
-    columns = (group.column(i) for i in range(group.num_columns))
-    size = sum(c.total_uncompressed_size for c in columns if c.path_in_schema in wanted)
-    rows = BATCH_BYTES * max(group.num_rows, 1) // max(size, 1)
+def _batch_rows(size: int, columns: int, group_rows: int) -> int:
+    """Rows of a batch such that wide ones stay small; the group has `size` bytes in these columns."""
+    rows = BATCH_BYTES * max(group_rows, 1) // max(size, 1)
     # Batches of many columns have some rows all the same, since each costs time by the column.
-    is_long = size > _LONG_VALUE * len(wanted) * max(group.num_rows, 1)
+    is_long = size > _LONG_VALUE * columns * max(group_rows, 1)
     return min(max(rows, 1 if is_long else _FEWEST_ROWS), BATCH_ROWS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bamquery.storage.ingest.parquet_footer import ColumnChunk
 from bamquery.storage.ingest.source import BATCH_BYTES
 
 _SHORT: Final = 64
@@ -38,23 +39,18 @@ def long_texts(probe: pq.ParquetFile, group: int, names: Sequence[str], rows: in
     return found
 
 
-def may_blow_up(group: pq.RowGroupMetaData, names: Sequence[str], rows: int) -> list[str]:
-    """Columns, of those named, of which `rows` texts at once may be far more than what is stored of them.
+def may_blow_up(chunks: Iterable[tuple[str, ColumnChunk]], group_rows: int, rows: int) -> list[str]:
+    """Columns of texts of which `rows` at once may be far more than what is stored of them.
 
     What is stored of a text is not more than what is stored of its column.
+
+    Args:
+        chunks: names of columns that may be read as dictionaries, and what is stored of them.
+        group_rows: of the row group.
+        rows: of a batch.
     """
-    wanted = set(names)
-    if not wanted:
-        return []
-    columns = (group.column(place) for place in range(group.num_columns))
-    return [
-        column.path_in_schema
-        for column in columns
-        if column.path_in_schema in wanted
-        and column.physical_type == "BYTE_ARRAY"
-        and column.has_dictionary_page
-        and column.total_uncompressed_size * min(rows, group.num_rows) > BATCH_BYTES
-    ]
+    most = min(rows, group_rows)
+    return [name for name, chunk in chunks if chunk.has_dictionary and chunk.bytes * most > BATCH_BYTES]
 
 
 def small_slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -46,6 +46,11 @@ def meant_types(file: pq.ParquetFile, schema: pa.Schema) -> tuple[pa.Schema, Map
     return schema, readings
 
 
+def leaf_places(schema: pa.Schema) -> list[int]:
+    """For each column of the file, the place of the field in the schema whose values it holds, or some of."""
+    return [place for place, field in enumerate(schema) for _ in range(_leaves(field.type))]
+
+
 def _leaves(kind: DataType) -> int:
     """How many columns of the file hold the values of one of this type."""
     if kind.num_fields == 0:

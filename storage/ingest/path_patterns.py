@@ -6,24 +6,26 @@ import fnmatch
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from bamquery.storage.ingest.paths import is_pattern
 
 
-def matching_paths(pattern: Path, check: Callable[[], None]) -> Iterator[str]:
-    """Files and folders whose paths match: `*`, `?` and `[…]` within a name, `**` for any folders.
+def matching_paths(pattern: Path, check: Callable[[str], None]) -> Iterator[str]:
+    """Files and folders whose paths match a pattern: `*`, `?` and `[…]` within a name, `**` for any folders.
 
     Names that begin with a point are matched by patterns that do. What cannot be listed has nothing. Some may
-    come twice. `check` is called before each folder and each match; what it raises ends the search.
+    come twice. `check` is called with each folder, from the one where the first part that is a pattern is
+    looked for, and each match before anything is looked for there; what it raises ends the search.
     """
     parts = pattern.parts
-    root = pattern.anchor
-    return _below(root, parts[1:] if root else parts, check)
+    fixed = list(takewhile(lambda part: not is_pattern(part), parts))
+    return _below(os.path.join("", *fixed), parts[len(fixed) :], check)
 
 
-def _below(folder: str, parts: Sequence[str], check: Callable[[], None]) -> Iterator[str]:
-    check()
+def _below(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> Iterator[str]:
+    check(folder)
     if not parts:
         yield folder
         return

@@ -68,7 +68,7 @@ def _expand_one(text: str, access: FileAccess, check: Callable[[], None]) -> lis
         raise IngestError("the path is empty: name a file")
     if is_url(text):
         raise IngestError("is a URL, and only files of this machine can be read: download it first", text)
-    pattern = Path(text).expanduser()
+    pattern = Path(os.path.expanduser(text))  # a home that nobody has stays as it is written
     path = access.readable(pattern, text)
     if path.is_dir():
         raise IngestError(_folder_hint(path), path)
@@ -84,8 +84,12 @@ def _expand_one(text: str, access: FileAccess, check: Callable[[], None]) -> lis
     access.check_pattern(pattern, text, is_pattern)
     from bamquery.storage.ingest.path_patterns import matching_paths  # noqa: PLC0415 (few name patterns)
 
+    def look(place: str) -> None:
+        check()
+        access.check_match(Path(place), text)
+
     files = []
-    for found in dict.fromkeys(matching_paths(pattern, check)):
+    for found in dict.fromkeys(matching_paths(pattern, look)):
         match = access.readable(Path(found), text)
         if not match.is_dir():
             files.append(match)

@@ -29,21 +29,21 @@ def settings_of_writers():
         setattr(module, name, value)
 
 
-@pytest.mark.parametrize(("kind", "count"), [("databases", 30), ("files", 80), ("statements", 150)])
+@pytest.mark.parametrize(("kind", "count"), [("databases", 12), ("files", 40), ("statements", 80)])
 def test_a_few_cases_of_each_kind(kind, count):
-    tally = run_cases(kind, count, seed=1, jobs=2)
+    tally = run_cases(kind, count, seed=1, jobs=2 if kind == "files" else 1)
     assert tally.failures == []
     assert tally.ends.total() == count
     assert tally.ends["fine"] < count
 
 
 def test_a_few_kills():
-    assert "4 processes killed" in kill_repeatedly(4, seed=1)
+    assert "2 processes killed" in kill_repeatedly(2, seed=1)
 
 
 def test_a_case_that_takes_too_long_is_a_failure_and_others_go_on():
-    tally = run_cases("statements", 3, seed=1, jobs=1, deadline=0.0)
-    assert [what.partition(":")[0] for _, what, _ in tally.failures] == ["hang"] * 3
+    tally = run_cases("statements", 2, seed=1, jobs=1, deadline=0.0)
+    assert [what.partition(":")[0] for _, what, _ in tally.failures] == ["hang"] * 2
     assert "statements 2: hang" in tally.report()
 
 
@@ -98,12 +98,6 @@ def written(folder, steps):
     return ledger
 
 
-def test_what_is_written_is_what_the_ledger_says(tmp_path):
-    ledger = written(tmp_path, 25)
-    assert ledger.acknowledged > 20
-    verify(tmp_path / "db", ledger)
-
-
 def test_a_commit_that_is_acknowledged_and_lost_is_found(tmp_path, monkeypatch):
     real, count = PosixFileSystem.publish, []
 
@@ -119,8 +113,10 @@ def test_a_commit_that_is_acknowledged_and_lost_is_found(tmp_path, monkeypatch):
         verify(tmp_path / "db", ledger)
 
 
-def test_a_batch_that_is_half_there_is_found(tmp_path):
+def test_what_is_written_is_what_the_ledger_says_and_half_a_batch_is_found(tmp_path):
     ledger = written(tmp_path, 25)
+    assert ledger.acknowledged > 20
+    verify(tmp_path / "db", ledger)
     with bamquery.connect(tmp_path / "db") as con:
         con.execute(f"INSERT INTO {SHARED} {batch_sql(11)} LIMIT 5")
     ledger.hear("p", json.dumps({"kind": "end", "batch": 11}) + "\n")

@@ -135,5 +135,5 @@ def test_patterns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pattern: str,
     (tmp_path / "link.csv").symlink_to("a.csv") if "link" in pattern else None
     (tmp_path / "around").symlink_to("around")
     for where in (Path(), tmp_path):
-        found = matching_paths(where / pattern, lambda: None)
+        found = matching_paths(where / pattern, lambda _: None)
         assert sorted(str(Path(path).relative_to(where)) for path in found) == expected

@@ -33,11 +33,44 @@ _MOMENT: Final = 0.02
 """Seconds until a signal that was lost is handled again."""
 
 
+class Interruption:
+    """Ctrl-C, noted when it comes.
+
+    Modules that are compiled may swallow its exception while they are imported, or raise another one instead.
+    """
+
+    noted = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Of the signal, instead of Python's own handler.
+
+        Raises:
+            KeyboardInterrupt: always.
+        """
+        del number, frame
+        self.noted = True
+        raise KeyboardInterrupt
+
+    def check(self) -> None:
+        """Stop here where it came and its exception was lost.
+
+        Raises:
+            KeyboardInterrupt: it came.
+        """
+        if self.noted:
+            raise KeyboardInterrupt
+
+
+_interruption: Final = Interruption()
+
+
 def run() -> None:
     """Entry point of the `bamquery` command."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # not where nohup had it ignored
             signal.signal(number, _end)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interruption.handle)
     sys.unraisablehook = _raise_again
     status = main(sys.argv[1:])
     if status == INTERRUPTED:
@@ -59,19 +92,31 @@ def main(arguments: Sequence[str]) -> int:
         status = subcommand(arguments[1:]) if subcommand else query(arguments)
         sys.stdout.flush()
         return status
-    except BamQueryError as error:
-        _complain(error)
-        return USAGE if isinstance(error, SettingError) else FAILED
-    except KeyboardInterrupt:
+    except (Exception, KeyboardInterrupt) as error:
+        return _failure(error)
+
+
+def _failure(error: BaseException) -> int:
+    """Say what ended the command; returns the exit status.
+
+    Raises:
+        Exception: the error itself, which is a fault of the program.
+    """
+    # After Ctrl-C whatever else is raised follows from it: an import that was broken off, a table half read.
+    if isinstance(error, KeyboardInterrupt) or _interruption.noted:
         _complain("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
+    if isinstance(error, BamQueryError):
+        _complain(error)
+        return USAGE if isinstance(error, SettingError) else FAILED
+    if isinstance(error, BrokenPipeError):
         _give_up_output()
         return BROKEN_PIPE
-    except OSError as error:  # of standard output: those of databases and files are BamQueryErrors
+    if isinstance(error, OSError):  # of standard output: those of databases and files are BamQueryErrors
         _give_up_output()
         _complain(f"cannot write the output: {error.strerror or error}")
         return FAILED
+    raise error
 
 
 def collect_garbage() -> None:
@@ -93,12 +138,16 @@ def query(arguments: Sequence[str]) -> int:
         from bamquery.shell.start import run_shell  # noqa: PLC0415 (not for scripts)
 
         collect_garbage()
+        # There Ctrl-C ends a statement, not the command.
+        if signal.getsignal(signal.SIGINT) == _interruption.handle:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         return run_shell(asked.database, settings, asked.display, keep_history=asked.keep_history)
     # All of them before the first is run: a file that is not there should not stop work halfway.
     texts = [_text(script) for script in asked.scripts or [Script(path=STANDARD_INPUT)]]
     # Only now: --help and mistakes in arguments should not wait for pyarrow.
     import pyarrow as pa  # noqa: PLC0415
 
+    from bamquery.cancellation import asking_also  # noqa: PLC0415
     from bamquery.connection import open_connection  # noqa: PLC0415
     from bamquery.output.outputs import open_output  # noqa: PLC0415
 
@@ -106,6 +155,7 @@ def query(arguments: Sequence[str]) -> int:
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
     with (
+        asking_also(_interruption.check),
         open_connection(asked.database, None, settings) as connection,
         open_output(asked.display, asked.output) as output,
     ):
@@ -174,8 +224,9 @@ def _bench(arguments: Sequence[str]) -> int:
     parser = Parser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
-        choices=["startup", "ingest", "sql", "spill", "memory", "block", "cache", "array"],
+        choices=["startup", "planning", "ingest", "sql", "spill", "memory", "block", "cache", "array"],
         help="startup: imports, a first query, the command; "
+        "planning: plans of statements that grow, against DuckDB; "
         "ingest: loading against a plain copy; sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "memory: the most that each operator and way in takes, over memory_limit; "
@@ -187,6 +238,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.queries.startup import main as startup  # noqa: PLC0415
 
         return startup(arguments[1:])
+    if options.what == "planning":
+        from bamquery.queries.planning import main as planning  # noqa: PLC0415
+
+        return planning(list(arguments[1:]))
     if options.what == "ingest":
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 

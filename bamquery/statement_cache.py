@@ -13,9 +13,9 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.catalog import StatementCatalog
+from bamquery.deep_recursion import with_deep_recursion
 from bamquery.engine.folding import depends_on_time, fold, moments_read
 from bamquery.engine.sources import StoredTable
-from bamquery.errors import within_depth
 from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.optimizer import optimize
 from bamquery.plan.rewriting import nodes_of, transform_plan
@@ -69,7 +69,7 @@ class StatementCache:
         self, text: str, catalog: StatementCatalog, parameters: Parameters | None
     ) -> Iterator[Statement]:
         """As `bamquery.sql_frontend.statements.bind`, which see."""
-        found = self._find(text, catalog) if parameters is None else None
+        found = None if parameters is not None else with_deep_recursion(lambda: self._find(text, catalog))
         if found is not None:
             return iter((found,))
         return self._bound(text, catalog, parameters)
@@ -87,11 +87,11 @@ class StatementCache:
         yield first
         others = list(itertools.islice(statements, 1))
         if isinstance(first, Query) and lasting and not others and tables and parameters is None:
-            self._keep(text, first.plan, tables)
+            plan = first.plan
+            with_deep_recursion(lambda: self._keep(text, plan, tables))
         yield from others
         yield from statements
 
-    @within_depth()
     def _keep(self, text: str, plan: Plan, tables: dict[str, StoredTable]) -> None:
         if len(text) > _LONGEST_TEXT:
             return
@@ -108,7 +108,6 @@ class StatementCache:
             while len(self._known) > _MOST_QUERIES:
                 self._known.popitem(last=False)
 
-    @within_depth()
     def _find(self, text: str, catalog: StatementCatalog) -> Query | None:
         with self._lock:
             known = self._known.get(text)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Generic
 
-from bamquery.cancellation import asking, set_check
+from bamquery.cancellation import asking_also, set_check
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.memory import MemoryBudget, keep_freed
 from bamquery.engine.settings import Settings
@@ -74,7 +74,7 @@ class ExecutionContext(Generic[Frame]):
     @contextmanager
     def current(self) -> Iterator[None]:
         """This thread works for the query until the end."""
-        with bounded(self.texts), asking(self.check_cancelled):
+        with bounded(self.texts), asking_also(self.check_cancelled):
             yield
 
     def _begin_thread(self) -> None:

@@ -13,6 +13,8 @@ from bamquery.sql_frontend import syntax
 
 def check_source(parser: Any, statement: exp.Expr | None) -> None:
     """Hold CREATE TABLE to AS, INSERT to INTO, both to a query: to sqlglot they are optional."""
+    if not isinstance(statement, exp.Create | exp.Insert):  # and so once for all the queries of a statement
+        return
     words = [token.text.upper() for token in parser._tokens[: parser._index]]
     if isinstance(statement, exp.Create) and statement.args.get("kind") == "VIEW":
         _keep_text(parser, statement)

@@ -13,17 +13,18 @@ from bamquery.plan.rewriting import map_expressions, substitute, transform_plan
 
 def merge_projects(plan: Plan) -> Plan:
     """Put a projection's expressions into the node above, unless something would be computed twice."""
-    return transform_plan(plan, _merge)
+    return transform_plan(plan, merged)
 
 
-def _merge(plan: Plan) -> Plan:
+def merged(plan: Plan) -> Plan:
+    """The node with the expressions of projections below it, unless something would be computed twice."""
     match plan:
         case Project(child=Project() as below, expressions=expressions) if _once(expressions, below):
-            merged = map_expressions(plan, lambda e: substitute(e, below.expressions))
-            return _merge(_over(merged, below.child))
+            above = map_expressions(plan, lambda e: substitute(e, below.expressions))
+            return merged(_over(above, below.child))
         case Aggregate(child=Project() as below) if _once(_read_by(plan), below):
-            merged = map_expressions(plan, lambda e: substitute(e, below.expressions))
-            return _merge(_over(merged, below.child))
+            above = map_expressions(plan, lambda e: substitute(e, below.expressions))
+            return merged(_over(above, below.child))
         case _:
             return plan
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
 from bamquery.cancellation import check_cancelled
@@ -19,12 +20,14 @@ from bamquery.plan.expressions import (
 )
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
 from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
+from bamquery.plan.rules.merge_projects import merged
 
 _MOST_VARIANTS: Final = 4
 """So many different conditions go into a node that several others read; more stay above it."""
-_MOST_PARTS: Final = 1000
-"""A condition that would have more parts than these once it stands for what columns are made of stays above:
-columns that are made of columns, each twice, would double it with every projection."""
+_MOST_PARTS: Final = 64
+"""A condition that would grow to more parts than these, once it reads what columns are made of, stays above:
+columns that are made of columns, each twice, would double it with every projection, and of a chain of queries
+with a condition each, every one would come to be as long as all that is below it."""
 
 
 def push_down_predicates(plan: Plan) -> Plan:
@@ -78,16 +81,22 @@ class _Pushing:
                 if below is not None:
                     return replace(plan, child=below)
                 return replace(plan, predicate=conjunction([*conjuncts(plan.predicate), predicate]))
-            case Project(child=child, expressions=expressions):
-                if _parts_once_below(predicate, expressions) > _MOST_PARTS:
+            case Project():
+                # A condition stood between it and one below: this condition, and the next, pass both at once.
+                above = merged(plan)
+                assert isinstance(above, Project)
+                child, expressions = above.child, above.expressions
+                if _is_too_long_below(predicate, expressions):
                     return None
-                return replace(plan, child=self._below(child, substitute(predicate, expressions)))
+                return replace(above, child=self._below(child, substitute(predicate, expressions)))
             case Sort(child=child, limit=None, offset=0):
                 return replace(plan, child=self._below(child, predicate))
             case Aggregate(child=child, keys=keys, sets=()):
                 # Without keys there is a row even where no row comes in.
                 columns_read = referenced_columns(predicate)
                 if not columns_read or any(index >= len(keys) for index in columns_read):
+                    return None
+                if _is_too_long_below(predicate, keys):
                     return None
                 return replace(plan, child=self._below(child, substitute(predicate, keys)))
             case Union(inputs=inputs):
@@ -149,17 +158,17 @@ class _Pushing:
         return Join(left, right, plan.kind, conjunction(kept) if kept else None)
 
 
-def _parts_once_below(predicate: Expression, columns: Sequence[Expression]) -> int:
-    """How many calls and the like a condition has once columns are what they are made of."""
+def _is_too_long_below(predicate: Expression, columns: Sequence[Expression]) -> bool:
+    """Whether a condition grows, by too many calls and the like, once columns are what they are made of."""
     made: dict[int, int] = {}
-    parts = 0
+    own = grown = 0
     for part in walk(predicate):
-        parts += 1
+        own += 1
         if isinstance(part, ColumnRef) and isinstance(columns[part.index], Call | Cast):
             if part.index not in made:
-                made[part.index] = sum(1 for _ in walk(columns[part.index]))
-            parts += made[part.index]
-    return parts
+                made[part.index] = sum(1 for _ in islice(walk(columns[part.index]), _MOST_PARTS))
+            grown += made[part.index]
+    return grown > 0 and own + grown > _MOST_PARTS
 
 
 def _of_right(predicate: Expression, width: int) -> Expression:

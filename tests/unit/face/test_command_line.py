@@ -183,6 +183,47 @@ def test_a_signal_is_not_lost_in_a_destructor(name: str, status: int) -> None:
     assert (done.returncode, done.stderr) == (status, b"")
 
 
+INTERRUPTED_IMPORT = """
+import importlib.abc, os, signal, sys, time
+from bamquery import command_line
+
+class Compiled(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "bamquery.connection":
+            sys.meta_path.remove(self)
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(60)
+            except KeyboardInterrupt:
+                {then}
+
+sys.meta_path.insert(0, Compiled())
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, maybe, where the tests run
+sys.argv = ["bamquery", "-c", "SELECT count(*) FROM range(100000000000)"]
+command_line.run()
+"""
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        "raise",
+        "raise ImportError('cannot import name')",
+        "raise ImportError('cannot import name') from None",
+        "raise SystemError('initialization raised unreported exception')",
+        "pass",  # it is lost, and noticed where the statement asks whether to go on
+    ],
+)
+def test_an_interrupt_in_the_middle_of_an_import(then: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_IMPORT.format(then=then)],
+        capture_output=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"bamquery: interrupted\n")
+
+
 def test_sigterm_leaves_nothing_behind(tmp_path: Path) -> None:
     with subprocess.Popen(
         command([]), stdin=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)}

@@ -37,6 +37,22 @@ _FAMILIES: dict[str, tuple[int, Callable[[int], str]]] = {
             + f" SELECT * FROM c{n - 1}"
         ),
     ),
+    "with conditions": (
+        40,
+        lambda n: (
+            "WITH c0 AS (SELECT x AS a FROM t)"
+            + "".join(f", c{i} AS (SELECT a + 1 AS a FROM c{i - 1} WHERE a <> {i})" for i in range(1, n))
+            + f" SELECT * FROM c{n - 1}"
+        ),
+    ),
+    "with conditions, columns in turns": (
+        40,
+        lambda n: (
+            "WITH c0 AS (SELECT x AS a, y AS b FROM t)"
+            + "".join(f", c{i} AS (SELECT b AS a, a AS b FROM c{i - 1} WHERE a <> {i})" for i in range(1, n))
+            + f" SELECT * FROM c{n - 1}"
+        ),
+    ),
     "with, each twice": (
         15,
         lambda n: (

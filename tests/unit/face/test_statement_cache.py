@@ -191,3 +191,10 @@ def test_what_holds_the_time_of_binding_is_bound_anew(con: bamquery.Connection, 
         for _ in range(2):
             con.sql(query)
         assert bound == [query, query]
+
+
+def test_a_deep_query_is_kept(con: bamquery.Connection) -> None:
+    con.sql("CREATE TABLE deep AS SELECT 1 AS a")
+    levels = "".join(f", c{i} AS (SELECT a + 1 AS a FROM c{i - 1} GROUP BY a)" for i in range(1, 250))
+    text = f"WITH c0 AS (SELECT a FROM deep){levels} SELECT * FROM c249"
+    assert con.sql(text).fetchall() == con.sql(text).fetchall() == [(250,)]

@@ -136,12 +136,12 @@ def _require_all(connection: Connection, name: str, values: Sequence[Value]) -> 
 @pytest.mark.parametrize("name", STORED)
 def test_what_comes_in_can_be_read(name: str, tmp_path: Path) -> None:
     values = _values(name)
-    with bamquery.connect(tmp_path / "db", threads=1) as connection:
+    with bamquery.connect(tmp_path / "db", threads=1, device="cpu") as connection:
         connection.sql(f"CREATE TABLE t (row INTEGER, x {name})")
         for place, write in enumerate(WAYS.values()):
             write(connection, name, values, place * APART, tmp_path)
         _require_all(connection, name, values)
     for reader in READERS:
-        with bamquery.connect(tmp_path / "db", threads=1) as connection:
+        with bamquery.connect(tmp_path / "db", threads=1, device="cpu") as connection:
             connection.sql(f"SET reader = '{reader}'")
             _require_all(connection, name, values)

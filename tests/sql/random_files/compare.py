@@ -60,7 +60,7 @@ class Comparison:
         self._folder = folder
         self._theirs = duckdb.connect(config={"threads": 1})
         self._theirs.execute("SET TimeZone = 'UTC'")
-        self._ours = bamquery.connect(":memory:")
+        self._ours = bamquery.connect(":memory:", device="cpu")
 
     def close(self) -> None:
         """Both databases."""

@@ -155,7 +155,6 @@ def test_every_place_of_a_file_is_checked(place: Path, text: str) -> None:
         "PREPARE q AS FROM '{}/out/s.csv'",
         "CREATE MACRO m() AS TABLE FROM '{}/out/s.csv'",
         "CREATE TEMP VIEW v AS FROM '{}/out/s.csv'",
-        "SET VARIABLE v = '{}/out/s.csv'",
         "FROM read_text('{}/out/s.csv')",
         "FROM read_blob('{}/out/s.csv')",
         "FROM glob('{}/out/*')",
@@ -191,6 +190,12 @@ def test_parameters_are_checked_as_text_is(place: Path) -> None:
                 con.sql(text, params)
         with pytest.raises(AccessError):
             con.sql("COPY (SELECT 1 AS a) TO ?", [f"{place}/out/o.csv"])
+        con.sql(f"SET VARIABLE v = '{secret}'")
+        for text in ("FROM read_csv(getvariable('v'))", "FROM read_csv($v)", "COPY (SELECT 1 AS a) TO $v"):
+            with pytest.raises((AccessError, SqlError), match="enable_external_access"):
+                con.sql(text)
+        with pytest.raises(SqlError, match="enable_external_access"):
+            con.sql(f"SET VARIABLE v = (SELECT max(a) FROM '{secret}')")
         assert con.sql("FROM read_csv(?)", [f"{place}/in/x.csv"]).fetchall() == [(1,)]
 
 

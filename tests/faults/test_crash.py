@@ -73,6 +73,7 @@ def test_every_sync_is_needed():
         sites = record(base).filesystem.sites
     assert {site.split(":")[0] for site in sites} == {
         "database.py",
+        "database_folder.py",
         "fragment_writer.py",
         "transaction.py",
         "vacuum.py",

@@ -267,6 +267,19 @@ def test_files_are_those_below_allowed_folders(serve: Any, tmp_path: Path) -> No
             cursor.execute(f"FROM '{name}'")
         with pytest.raises(dbapi.Error, match="enable_external_access"):
             cursor.execute(f"COPY (SELECT 1 AS a) TO '{name}'")
+    with pytest.raises(dbapi.Error, match="enable_external_access"):
+        cursor.execute("FROM read_csv(?)", [f"{other}/s.csv"])
+    with pytest.raises(dbapi.Error, match="enable_external_access"):
+        cursor.execute(f"COPY (SELECT 1 AS a, 2 AS k) TO '{other}' (FORMAT csv, PARTITION_BY (k), OVERWRITE)")
+    for text in (
+        "SET GLOBAL enable_external_access = true",
+        "RESET lock_configuration",
+        "PRAGMA threads = 1",
+        "SET memory_limit = '1TB'",
+    ):
+        with pytest.raises(dbapi.Error, match="cannot be changed"):
+            cursor.execute(text)
+    assert [path.name for path in other.iterdir()] == ["s.csv"]
 
 
 @pytest.mark.parametrize("name", ["enable_external_access", "LOCK_CONFIGURATION", "memory_limit", "nosuch"])

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.sql_frontend.positions import reason, start
 from bamquery.sql_frontend.support_places import PLACES
@@ -33,6 +34,7 @@ def check(statement: exp.Expr, sql: str) -> None:
 def _reasons(statement: exp.Expr, sql: str) -> Iterator[Reason]:
     pending = [(statement, False)]  # a list, not recursion: chains of operators get long
     while pending:
+        check_cancelled()
         node, inside_refused = pending.pop()
         kind = type(node)
         words = _refused(node)

@@ -54,7 +54,7 @@ class Literal:
 class Members:
     """What `in` looks among, in place of literals: many values, one node. Two are equal only if they are one.
 
-    Operators make them while a query runs; no plan has any.
+    Long lists of numbers in a statement are such, and operators make them while a query runs.
 
     Attributes:
         values: different ones, none null, none floating-point; an Arrow array.

@@ -13,7 +13,15 @@ from sqlglot import exp
 
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.types import HUGEINT, INTERVAL
-from bamquery.sql_frontend import binder_rows, binder_slices, binder_subqueries, functions, operators, syntax
+from bamquery.sql_frontend import (
+    binder_rows,
+    binder_slices,
+    binder_subqueries,
+    functions,
+    literal_lists,
+    operators,
+    syntax,
+)
 from bamquery.sql_frontend.binder_grouping import has_sets
 from bamquery.sql_frontend.call_syntax import query_of_in
 from bamquery.sql_frontend.failures import placed
@@ -102,9 +110,17 @@ def _between(binder: ExpressionBinder, node: exp.Between) -> Expression:
 def _in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if query_of_in(node) is not None:
         return binder_subqueries.bind_in(binder, node)
-    if any(map(binder_rows.is_row, [node.this, *node.expressions])):
+    numbers = literal_lists.whole_numbers(node.expressions)
+    if any(map(binder_rows.is_row, [node.this, *(node.expressions if numbers is None else ())])):
         return binder_rows.bind_in(binder, node)
-    value, *candidates = binder.bind_all([node.this, *node.expressions])
+    if numbers is None:
+        value, *candidates = binder.bind_all([node.this, *node.expressions])
+    else:
+        value = binder.bind(node.this)
+        members = literal_lists.membership(value, numbers)
+        if members is not None:
+            return members
+        candidates = list(binder.bind_all(node.expressions))
     with placed(binder.sql, node):
         if not candidates:  # false, but null for null
             return operators.logical(

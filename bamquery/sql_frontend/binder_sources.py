@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.folding import fold_expression
 from bamquery.engine.sources import ROW_NUMBER, NumberedTable, StoredTable
 from bamquery.errors import CatalogError, SqlError
@@ -202,6 +203,7 @@ def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | Non
 
 
 def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) -> pa.Scalar[Any]:
+    check_cancelled()
     with placed(sql, node):
         converted = coerce(value, kind) if isinstance(value, Literal) else explicit_cast(value, kind)
         folded = fold_expression(converted)

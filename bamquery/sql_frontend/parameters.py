@@ -7,6 +7,7 @@ import math
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -154,7 +155,7 @@ def _names(found: Sequence[exp.Expr], sql: str) -> list[str]:
             own = str(node.args.get("this") or "").removeprefix('"').removesuffix('"')  # $"a name"
             unnumbered += not own
             names.append(own or str(unnumbered))
-            if len({name.isdigit() for name in names}) > 1:
+            if names[-1].isdigit() != names[0].isdigit():
                 raise ValueError("parameters with and without names cannot be mixed")
     return names
 
@@ -280,9 +281,15 @@ def _text(value: str) -> exp.Expr:
 
 
 def _typed(text: str, kind: str) -> exp.Expr:
-    node = exp.Cast(this=exp.Literal.string(text), to=exp.DataType.build(kind, dialect="duckdb"))
+    node = exp.Cast(this=exp.Literal.string(text), to=_type_syntax(kind).copy())
     node.meta[_TYPE] = kind
     return node
+
+
+@lru_cache(64)
+def _type_syntax(kind: str) -> exp.DataType:
+    """The type's tree, to be copied: it is parsed."""
+    return exp.DataType.build(kind, dialect="duckdb")
 
 
 _CONVERT: Final[Mapping[type[Any], Callable[[Any], exp.Expr]]] = MappingProxyType(

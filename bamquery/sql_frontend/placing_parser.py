@@ -113,15 +113,23 @@ class PlacingParser(DuckDBParser):
         token = self._curr
         return _placed(super()._parse_primary(), token)
 
+    def _parse_select_or_expression(self, alias: bool = False) -> Any:
+        constant = self._parse_constant()
+        return super()._parse_select_or_expression(alias) if constant is None else constant
+
     def _parse_disjunction(self) -> Any:
+        constant = self._parse_constant()
+        return super()._parse_disjunction() if constant is None else constant
+
+    def _parse_constant(self) -> Any:
         # Of a long list most items are this; the way down to a constant takes a dozen calls.
         token = self._curr
-        if token.token_type in _CONSTANTS and self._next.token_type in _ENDS:
-            check_cancelled()
-            self._advance()
-            parse: Callable[..., Any] = self.PRIMARY_PARSERS[token.token_type]
-            return _placed(parse(self, token), token)
-        return super()._parse_disjunction()
+        if token.token_type not in _CONSTANTS or self._next.token_type not in _ENDS:
+            return None
+        check_cancelled()
+        self._advance()
+        parse: Callable[..., Any] = self.PRIMARY_PARSERS[token.token_type]
+        return _placed(parse(self, token), token)
 
     def _parse_unary(self) -> Any:
         token = self._curr

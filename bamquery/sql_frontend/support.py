@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from bamquery.cancellation import check_cancelled
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.sql_frontend.positions import reason, start
 from bamquery.sql_frontend.support_places import PLACES
@@ -33,6 +34,7 @@ def check(statement: exp.Expr, sql: str) -> None:
 def _reasons(statement: exp.Expr, sql: str) -> Iterator[Reason]:
     pending = [(statement, False)]  # a list, not recursion: chains of operators get long
     while pending:
+        check_cancelled()
         node, inside_refused = pending.pop()
         kind = type(node)
         words = _refused(node)
@@ -48,7 +50,8 @@ def _reasons(statement: exp.Expr, sql: str) -> Iterator[Reason]:
                 yield _not_supported(argument_words(kind, name), sql, below[0] if below else node)
                 pending += [(part, True) for child in below for part in child.iter_expressions()]
             else:
-                pending += [(child, inside_refused) for child in below]
+                # Constants have nothing below and may stand anywhere: of long lists most items are that.
+                pending += [(child, inside_refused) for child in below if type(child) is not exp.Literal]
 
 
 def _is_ignored(kind: type[exp.Expr], name: str, below: list[exp.Expr], *, inside_refused: bool) -> bool:

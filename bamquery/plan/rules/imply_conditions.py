@@ -7,7 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, referenced_columns
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members, referenced_columns
 from bamquery.plan.nodes import Filter, Join, Plan
 from bamquery.plan.rewriting import conjunction, conjuncts, transform_plan
 
@@ -70,4 +70,4 @@ def _is_about(test: Expression, source: range) -> bool:
         value = value.argument
     if not isinstance(value, ColumnRef) or value.index not in source:
         return False
-    return all(isinstance(other, Literal) for other in others)
+    return all(isinstance(other, Literal | Members) for other in others)

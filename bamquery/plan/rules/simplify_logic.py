@@ -56,7 +56,7 @@ def _simplify(expression: Expression) -> Expression:
             return _connective("or", arguments)
         case Call(function="not", arguments=(argument,)):
             return _negated(argument)
-        case Call(function="in", arguments=(value, member), type=kind):
+        case Call(function="in", arguments=(value, Literal() as member), type=kind):
             return Call("equal", (value, member), kind)
         case Call(function="case", arguments=arguments, type=kind):
             return _case(arguments, kind)

@@ -56,6 +56,7 @@ def settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:
         for node in tree.find_all(exp.Anonymous, exp.Column)
         if node.find_ancestor(exp.DefaultColumnConstraint) is None
     ]
+    nodes.reverse()  # what stands within an argument comes first
     each(lambda node: _settle(node, sql, catalog), nodes, sql)
 
 

@@ -170,6 +170,8 @@ def _score(lines: list[bytes], delimiter: str) -> tuple[float, float]:
     """
     records = [record for record, _ in zip(_records(lines, delimiter), range(_SAMPLE_RECORDS), strict=False)]
     usual = _usual_length(records)
+    if len(records) > 1 and all(len(record) == 1 for record in records[1:]):
+        usual = 1  # what only the first record has is in a name
     share = sum(len(record) == usual for record in records) / max(len(records), 1)
     return (share, usual) if usual > 1 else (0.0, share)
 

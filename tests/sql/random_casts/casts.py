@@ -131,16 +131,8 @@ class Casts:
         """Constants are converted when a query is planned."""
         rows = [row for row, value in enumerate(self.values) if "\0" not in value.sql]
         rows = self._choose.sample(rows, min(_CONSTANTS, len(rows)))
-        parts = [f"TRY_CAST({self.values[row].sql} AS {target})" for row in rows]
-        ours = self._pair.our_answer("SELECT " + ", ".join(parts))
         self._findings.counts["casts of constants"] += len(rows)
-        if not isinstance(ours, pa.Table):
-            self._note("cast", target, "constants", said_of(ours), "values", parts[0])
-            return
-        for row, answer in zip(rows, ours.columns, strict=True):
-            mine = plain(answer)[0]
-            if not same(mine, theirs[row]):
-                self._differ("cast", target, row, mine, theirs[row])
+        self._compare_constants(target, rows, theirs)
         bad = [row for row in rows if theirs[row] is None and not self.values[row].is_null]
         for row in bad[:_FAILING]:
             answer = self._pair.our_answer(f"SELECT CAST({self.values[row].sql} AS {target})")
@@ -154,6 +146,23 @@ class Casts:
                     "an error",
                     self._shown(row, target),
                 )
+
+    def _compare_constants(self, target: str, rows: Sequence[int], theirs: Sequence[Any]) -> None:
+        """Those of these rows that differ as constants; by halves where we fail."""
+        parts = [f"TRY_CAST({self.values[row].sql} AS {target})" for row in rows]
+        ours = self._pair.our_answer("SELECT " + ", ".join(parts))
+        if isinstance(ours, pa.Table):
+            for row, answer in zip(rows, ours.columns, strict=True):
+                mine = plain(answer)[0]
+                if not same(mine, theirs[row]):
+                    self._differ("cast", target, row, mine, theirs[row])
+        elif len(rows) == 1:
+            kind = self._kind(rows[0], target)
+            self._note("cast", target, kind, said_of(ours), said(theirs[rows[0]]), parts[0])
+        else:
+            middle = len(rows) // 2
+            self._compare_constants(target, rows[:middle], theirs)
+            self._compare_constants(target, rows[middle:], theirs)
 
     def _read_by_arrow(self, target: str, theirs: Sequence[Any]) -> None:
         """Texts that Arrow reads are asked among themselves: then nothing else looks at them."""

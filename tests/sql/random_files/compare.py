@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import csv
+import re
 import sys
 import tempfile
+from calendar import monthrange
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +27,7 @@ from tests.sql.random_files.texts import File, csv_file, json_file
 Column: TypeAlias = "tuple[str, tuple[str | None, ...]]"
 """Its type, and its values as texts."""
 
+_NO_DAY: Final = "a day that the month has not, were the year first"
 MOMENTS: Final = ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 
 
@@ -86,15 +89,22 @@ class Comparison:
 
     def _reason(self, theirs: Answer, ours: Answer, *, is_json: bool) -> str:
         """Which of the differences that docs/sql.md lists this is; empty if it is none."""
-        if ours.error or theirs.error:
-            return "" if ours.error else "DuckDB refuses its own guess"
+        if ours.error:
+            is_one = len(theirs.names) == 1 and " where the others have " in ours.error
+            return "a record with too few fields" if is_one else ""
+        if theirs.error:
+            return "DuckDB refuses its own guess"
         if theirs.names != ours.names:
+            if len(ours.rows) > len(theirs.rows) and _is_record(theirs.names, ours):
+                return "a header further down, and the records before it lost"
             return "a first record with a value" if len(ours.rows) == len(theirs.rows) + 1 else ""
         reasons = {
             self._column_reason(_column(theirs, i), _column(ours, i), is_json=is_json)
             for i in range(len(ours.types))
             if _column(theirs, i) != _column(ours, i)
         }
+        if _NO_DAY in reasons and set(ours.types) | set(theirs.types) <= {*MOMENTS, "TIME", "VARCHAR"}:
+            reasons -= {""}  # the other columns have the format of that one, or have it not
         return "" if "" in reasons else " and ".join(sorted(reasons))
 
     def _column_reason(self, theirs: Column, ours: Column, *, is_json: bool) -> str:
@@ -103,16 +113,18 @@ class Comparison:
         if their_type == our_type and our_type in MOMENTS and is_json:
             return "JSON: each value by a format of its own"
         if their_type in MOMENTS[1:] and our_type in MOMENTS[:2]:
+            if _are_early(their_values):
+                return "years of two digits as of antiquity"
             is_same = _instants(their_values) == _instants(our_values)
             return "years first beside another format" if is_same else ""
         if their_type == "VARCHAR" and our_type in MOMENTS[1:] and _are_mixed(their_values):
             return "dates, and timestamps further down"
+        if their_type == "VARCHAR" and our_type in MOMENTS and any(map(_is_no_day, their_values)):
+            return _NO_DAY
         if their_type == "VARCHAR" and our_type in MOMENTS:
             return "other formats in other columns" if self._alone(their_values) == ours else ""
         if their_type in MOMENTS and our_type == "VARCHAR":
-            # 90-01-25, read as the year 90
-            is_early = all(value.startswith("00") for value in their_values if value)
-            return "years of two digits as of antiquity" if is_early else ""
+            return "years of two digits as of antiquity" if _are_early(their_values) else ""
         return ""
 
     def _alone(self, values: tuple[str | None, ...]) -> Column:
@@ -125,6 +137,24 @@ class Comparison:
 
 def _column(answer: Answer, i: int) -> Column:
     return (answer.types[i], tuple(row[i] for row in answer.rows)) if answer.types else ("", ())
+
+
+def _is_record(names: tuple[str, ...], ours: Answer) -> bool:
+    """Whether the names are what one of our records, of one text, is made of."""
+    texts = {row[0] for row in ours.rows if len(row) == 1}
+    return any(delimiter.join(names) in texts for delimiter in ",;|\t")
+
+
+def _are_early(values: tuple[str | None, ...]) -> bool:
+    """Whether they are as 90-01-25 read as the year 90."""
+    return all(value.startswith("00") for value in values if value)
+
+
+def _is_no_day(value: str | None) -> bool:
+    """Whether it is as 13-11-31, which DuckDB takes for a November, and then for no date at all."""
+    found = re.match(r"(\d\d)\D(\d\d)\D(\d\d)\b", value or "")
+    year, month, day = map(int, found.groups()) if found else (0, 0, 0)
+    return 1 <= month <= 12 and monthrange(2000 + year, month)[1] < day <= 31
 
 
 def _are_mixed(values: tuple[str | None, ...]) -> bool:

@@ -88,3 +88,8 @@ def test_every_type_is_kept(con: bamquery.Connection) -> None:
         con.sql(f"SET VARIABLE x = {constant}")
         kept = con.sql("SELECT $x AS x, typeof(getvariable('x')) AS t").fetchall()
         assert kept == con.sql(f"SELECT {constant} AS x, typeof({constant}) AS t").fetchall()
+
+
+def test_a_name_that_is_a_variable_s_value(con: bamquery.Connection) -> None:
+    con.sql("SET VARIABLE x = 'Y'; SET VARIABLE y = 7")
+    assert con.sql("SELECT getvariable($x), getvariable(getvariable('x'))").fetchall() == [(7, 7)]

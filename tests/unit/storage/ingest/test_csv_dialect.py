@@ -26,6 +26,11 @@ def test_delimiters_inside_quotes_do_not_count():
     assert dialect('a;b\n"x,y,z";1\n"u,v,w";2\n').delimiter == ";"
 
 
+@pytest.mark.parametrize("text", ["q,r\nabc\n", "q;r\nabc\nd", "1,2\n3", "a|b|c\n\nabc\n"])
+def test_a_delimiter_in_the_first_record_only_is_none(text):
+    assert dialect(text).names == (text.splitlines()[0],)
+
+
 def test_known_delimiter():
     assert dialect("a,b\n1,2\n", delimiter="\t").names == ("a,b",)
 

@@ -76,7 +76,7 @@ FAMILIES: Final = (
         lambda n: f"SELECT count(*) FROM {', '.join(f'(SELECT {i} AS a{i}) t{i}' for i in range(n))}",
     ),
     Family("CTEs", (25, 50, 100), lambda n: _levels(n, "SELECT a + 1 AS a FROM c{1}")),
-    Family("CTEs, each twice", (6, 12, 24), lambda n: _levels(n, "SELECT p.a FROM c{1} p, c{1} q")),
+    Family("CTEs, each twice", (24, 48, 96), lambda n: _levels(n, "SELECT p.a FROM c{1} p, c{1} q")),
     Family("CTEs with conditions", (25, 50, 100), lambda n: _levels(n, "SELECT a + 1 AS a FROM c{1} WHERE a <> {0}")),
     Family("VALUES", _LENGTHS, lambda n: f"SELECT * FROM (VALUES {', '.join(f'({i}, {i})' for i in range(n))}) v"),
     Family(

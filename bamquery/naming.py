@@ -27,12 +27,14 @@ def suggestion(name: str, candidates: Iterable[str]) -> str:
 def unique_names(names: Sequence[str]) -> list[str]:
     """The names, with `_1`, `_2`, ... after those that are there already, as DuckDB does."""
     taken: set[str] = set()
+    numbers: dict[str, int] = {}
     result = []
     for name in names:
-        unique, number = name, 0
+        unique, number = name, numbers.get(fold(name), 0)  # those up to it are taken
         while fold(unique) in taken:
             number += 1
             unique = f"{name}_{number}"
+        numbers[fold(name)] = number
         taken.add(fold(unique))
         result.append(unique)
     return result

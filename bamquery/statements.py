@@ -100,7 +100,7 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
         case statements.Summarize():
             from bamquery.summarizing import summarize
 
-            return Relation(session, nodes.Values(summarize(session, statement, inline(statement.plan))))
+            return Relation(session, nodes.Values(summarize(session, statement)))
         case statements.Reset(name=name):
             session.set(name, None)
             return _done(session, f"reset {name}")

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bamquery.output.cells import texts
 from bamquery.plan.nodes import Plan
-from bamquery.plan.statements import Summarize
+from bamquery.plan.statements import ColumnFigures, Summarize
 from bamquery.session import Session
 from bamquery.type_names import type_name
 from bamquery.views import inline
@@ -19,15 +19,32 @@ _QUARTILES: Final = (("q25", 1), ("q50", 2), ("q75", 3))
 _PERCENT: Final = pa.decimal128(9, 2)
 
 
-def summarize(session: Session, statement: Summarize, plan: Plan) -> pa.RecordBatch:
+def summarize(session: Session, statement: Summarize) -> pa.RecordBatch:
     """One row a column, in DuckDB's columns; all figures are exact."""
-    with session.run(plan) as result:
+    summaries = [summary for part in statement.parts for summary in _summaries(session, part)]
+    text, count = pa.large_string(), pa.int64()
+    kinds = {
+        "column_name": text,
+        "column_type": text,
+        "min": text,
+        "max": text,
+        "approx_unique": count,
+        **dict.fromkeys(("avg", "std", "q25", "q50", "q75"), text),
+        "count": count,
+        "null_percentage": _PERCENT,
+    }
+    columns = [pa.array([summary[name] for summary in summaries], kind) for name, kind in kinds.items()]
+    return pa.RecordBatch.from_arrays(columns, list(kinds))
+
+
+def _summaries(session: Session, part: ColumnFigures) -> list[dict[str, Any]]:
+    with session.run(inline(part.plan)) as result:
         found = result.table().combine_chunks()
-    ordered = dict(statement.ordered)
+    ordered = dict(part.ordered)
     rows: int = found.column(0)[0].as_py()
     values = iter(found.columns[1:])
     summaries: list[dict[str, Any]] = []
-    for column, names in zip(statement.columns, statement.figures, strict=True):
+    for column, names in zip(part.columns, part.figures, strict=True):
         figures: dict[str, Any] = {name: next(values) for name in names}
         present = figures["values"][0].as_py()
         summary: dict[str, Any] = {
@@ -46,19 +63,7 @@ def summarize(session: Session, statement: Summarize, plan: Plan) -> pa.RecordBa
                 **summary,
             }
         )
-    text, count = pa.large_string(), pa.int64()
-    kinds = {
-        "column_name": text,
-        "column_type": text,
-        "min": text,
-        "max": text,
-        "approx_unique": count,
-        **dict.fromkeys(("avg", "std", "q25", "q50", "q75"), text),
-        "count": count,
-        "null_percentage": _PERCENT,
-    }
-    columns = [pa.array([summary[name] for summary in summaries], kind) for name, kind in kinds.items()]
-    return pa.RecordBatch.from_arrays(columns, list(kinds))
+    return summaries
 
 
 def _quartiles(session: Session, plan: Plan, count: int) -> dict[str, str]:

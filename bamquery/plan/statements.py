@@ -215,8 +215,8 @@ class CopyTo:
 
 
 @dataclass(frozen=True, slots=True)
-class Summarize:
-    """SUMMARIZE: the columns, and a plan of one row.
+class ColumnFigures:
+    """A few columns of SUMMARIZE, and a plan of one row.
 
     It begins with the number of rows; `figures` says of each column what follows in which order. `ordered`
     has plans of the columns that have quartiles, by name: their values in order, without nulls.
@@ -226,6 +226,13 @@ class Summarize:
     figures: tuple[tuple[str, ...], ...]
     plan: Plan
     ordered: tuple[tuple[str, Plan], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summarize:
+    """SUMMARIZE: all columns, few by few."""
+
+    parts: tuple[ColumnFigures, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,7 @@ class AggregateCollector:
         self._sql = sql
         self._width = len(scope.columns)
         self._calls: list[AggregateCall] = []
+        self._positions: dict[AggregateCall, int] = {}
         self._names: list[str] = []
         self._places: dict[int, exp.Expr] = {}
         self._groupings: dict[Expression, exp.Expr] = {}
@@ -176,10 +177,10 @@ class AggregateCollector:
     def bind(self, node: exp.Expr, bind: Callable[[exp.Expr], Expression]) -> Expression:
         """What stands for an aggregate call; `bind` is for its arguments, order and filter."""
         call = bind_aggregate(node, self._sql, bind)
-        if call not in self._calls:
+        position = self._positions.setdefault(call, len(self._calls))
+        if position == len(self._calls):
             self._calls.append(call)
             self._names.append(spell(node.this if isinstance(node, exp.Filter) else node, self._sql))
-        position = self._calls.index(call)
         column = ColumnRef(self._width + position, self._names[position], call.type)
         function = function_of(node)
         assert function is not None

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 from sqlglot import exp
 
 from bamquery.naming import unique_names
 from bamquery.plan import types
-from bamquery.plan.nodes import Field
-from bamquery.plan.statements import Summarize
+from bamquery.plan.nodes import Field, Plan, Project
+from bamquery.plan.rewriting import columns_of
+from bamquery.plan.rules.merge_projects import merged
+from bamquery.plan.rules.prune_columns import prune_columns
+from bamquery.plan.statements import ColumnFigures, Summarize
 from bamquery.sql_frontend import syntax
 from bamquery.sql_frontend.binder_query import bind_query
 from bamquery.sql_frontend.catalog import Catalog
+from bamquery.sql_frontend.environment import NOTHING_AROUND, NamedQuery
+
+_COLUMNS_AT_ONCE: Final = 16
+"""Distinct values of each column come together as rows that have the figures of all: more at once take
+longer than another look at the table."""
+_SOURCE: Final = "summarized"
 
 
 def bind_summarize(tree: syntax.Summarize, sql: str, catalog: Catalog) -> Summarize:
-    """The plan of all figures.
+    """The plans of all figures.
 
     Raises:
         SqlError: the table or query cannot be bound.
@@ -23,35 +34,45 @@ def bind_summarize(tree: syntax.Summarize, sql: str, catalog: Catalog) -> Summar
     query = tree.this
     if isinstance(query, exp.Table):
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=query))
-    fields = bind_query(query, sql, catalog).fields
-    fields = tuple(
-        Field(name, pa.int32() if pa.types.is_null(field.type) else field.type)
-        for name, field in zip(unique_names([field.name for field in fields]), fields, strict=True)
-    )
+    plan = bind_query(query, sql, catalog)
+    columns, names = columns_of(plan), unique_names([field.name for field in plan.fields])
+    parts = []
+    for first in range(0, len(names), _COLUMNS_AT_ONCE):
+        some = slice(first, first + _COLUMNS_AT_ONCE)
+        narrow = prune_columns(merged(Project(plan, columns[some], tuple(names[some]))))
+        parts.append(_bind_figures(narrow, sql, catalog))
+    return Summarize(tuple(parts))
+
+
+def _bind_figures(plan: Plan, sql: str, catalog: Catalog) -> ColumnFigures:
+    around = NOTHING_AROUND.with_named(NamedQuery(_SOURCE, plan, None))
     calls = [_call("count")]
-    figures = []
-    ordered = []
-    for field in fields:
-        column = exp.Column(this=exp.to_identifier(field.name, quoted=True))
-        named = _figures(column, types.value_type(field.type))
+    fields, figures, ordered = [], [], []
+    for name, own in ((field.name, field.type) for field in plan.fields):
+        kind = pa.int32() if pa.types.is_null(own) else own
+        column = exp.Column(this=exp.to_identifier(name, quoted=True))
+        named = _figures(column, types.value_type(kind))
+        fields.append(Field(name, kind))
         figures.append(tuple(named))
         calls += named.values()
-        if _is_measured(types.value_type(field.type)):
-            ordered.append((field.name, bind_query(_in_order(column, query), sql, catalog)))
-    summary = exp.Select(expressions=calls, from_=_from(query))
-    return Summarize(fields, tuple(figures), bind_query(summary, sql, catalog), tuple(ordered))
+        if _is_measured(types.value_type(kind)):
+            ordered.append((name, bind_query(_in_order(column), sql, catalog, around)))
+    summary = exp.Select(expressions=calls, from_=_from())
+    return ColumnFigures(
+        tuple(fields), tuple(figures), bind_query(summary, sql, catalog, around), tuple(ordered)
+    )
 
 
-def _from(query: exp.Expr) -> exp.From:
-    return exp.From(this=exp.Subquery(this=query.copy()))
+def _from() -> exp.From:
+    return exp.From(this=exp.Table(this=exp.to_identifier(_SOURCE)))
 
 
-def _in_order(column: exp.Column, query: exp.Expr) -> exp.Select:
+def _in_order(column: exp.Column) -> exp.Select:
     """The column's values without nulls, the least first."""
     present = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
     return exp.Select(
         expressions=[column.copy()],
-        from_=_from(query),
+        from_=_from(),
         where=exp.Where(this=present),
         order=exp.Order(expressions=[exp.Ordered(this=column.copy(), nulls_first=False)]),
     )

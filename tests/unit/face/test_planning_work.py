@@ -129,3 +129,14 @@ def test_many_parameters(con: bamquery.Connection) -> None:
     planned(11)
     least, middle, most = (_calls(lambda size=size: planned(size)) for size in (50, 100, 200))
     assert (most - middle) / (middle - least) < _MOST_GROWTH
+
+
+def test_a_summary_is_linear_in_columns(con: bamquery.Connection) -> None:
+    def summarized(size: int) -> None:
+        con.sql(f"SUMMARIZE wide{size}").run().close()
+
+    for size in (32, 64, 128):
+        con.sql(f"CREATE TABLE wide{size} AS SELECT {', '.join(f'{i} AS c{i}' for i in range(size))}")
+    summarized(32)
+    least, middle, most = (_calls(lambda size=size: summarized(size)) for size in (32, 64, 128))
+    assert (most - middle) / (middle - least) < _MOST_GROWTH

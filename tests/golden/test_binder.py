@@ -8,6 +8,7 @@ import pytest
 
 from bamquery.errors import SqlError
 from bamquery.plan.format import format_plan
+from bamquery.plan.statements import ColumnFigures
 from bamquery.type_names import type_name
 from tests.golden.cases import FOLDER, GoldenFile
 from tests.plans import plan_of, statement_of
@@ -28,10 +29,17 @@ def _statement(sql: str) -> str:
             value = "\n" + format_plan(value, exact=True)
         elif field.name == "fields":
             value = ", ".join(f"{f.name} {type_name(f.type)}" for f in value)
+        elif field.name == "parts":
+            value = "".join(map(_figures_text, value))
         elif field.name == "statement":
             value = "\n" + _statement_text(value)
         parts.append(f"{field.name}: {value}")
     return "\n".join([type(statement).__name__, *parts])
+
+
+def _figures_text(part: ColumnFigures) -> str:
+    plans = [("", part.plan), *part.ordered]
+    return "".join(f"\n{name}\n{format_plan(plan, exact=True)}" for name, plan in plans)
 
 
 def _statement_text(statement: object) -> str:

@@ -224,6 +224,7 @@ def _bench(arguments: Sequence[str]) -> int:
     parser = Parser(prog="bamquery bench", description="Measure parts of BamQuery.")
     parser.add_argument(
         "what",
+        metavar="WHAT",
         choices=["startup", "planning", "ingest", "sql", "spill", "memory", "block", "cache", "array"],
         help="startup: imports, a first query, the command; "
         "planning: plans of statements that grow, against DuckDB; "

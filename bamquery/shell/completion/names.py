@@ -70,8 +70,9 @@ class Names:
             self._seen.clear()
             self._again = True
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="bamquery-names", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="bamquery-names", daemon=True)
+                thread.start()
+                self._thread = thread  # not before: who waits for it would find it not begun
 
     def columns(self, table: str) -> Sequence[Column]:
         """The columns of a table or view, now; none where there is no such table, or no connection yet."""

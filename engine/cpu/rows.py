@@ -139,6 +139,8 @@ def with_constants(
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         rows = row_count(arguments)
         here = [i for i in places if i < len(arguments)]
+        if not rows:
+            return nulls(0, kind)
         if any(isinstance(arguments[i], pa.Scalar) and not arguments[i].is_valid for i in here):
             return nulls(rows, kind)
         varying = [i for i in here if isinstance(arguments[i], pa.Array)]

@@ -77,7 +77,7 @@ def _prepare(folder: Path, cases: Sequence[Case], rows: dict[str, int]) -> None:
     """Tables and files that the cases need, each once; tables first."""
     needed = list(dict.fromkeys(name for case in cases for name in case.tables))
     tables = dict.fromkeys(name.partition(".")[0] for name in needed)
-    with connect(folder / "db", progress=False) as connection:
+    with connect(folder / "db", device="cpu", progress=False) as connection:
         for name in [*tables, *(name for name in needed if "." in name)]:
             make_table(connection, name, folder, rows)
 

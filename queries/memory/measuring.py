@@ -85,7 +85,7 @@ def measure(
 
 def run_case(case: Case, database: Path, settings: Mapping[str, Any], rows: Mapping[str, int]) -> None:
     """The process's part: say when the engine is idle, wait for a line, run, say how it went."""
-    with connect(database, **settings) as connection:
+    with connect(database, device="cpu", **settings) as connection:
         connection.execute(_WARM).fetchall()
         connection.execute("SHOW TABLES").fetchall()
         release_unused()

@@ -83,7 +83,8 @@ def _all(device: Device[Any], expression: Expression, batch: pa.RecordBatch) -> 
     frame = device.evaluate([expression], device.from_arrow(batch))
     column = device.to_arrow(frame, [Field("x", expression.type)]).column(0)
     assert column.type == expression.type
-    column.validate(full=True)
+    # A day has a 24:00:00 in SQL, of which Arrow knows nothing.
+    column.validate(full=not pa.types.is_time64(column.type))
     return plain(column)
 
 

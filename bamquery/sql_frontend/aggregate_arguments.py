@@ -99,7 +99,7 @@ def between_values(name: str, value: Expression) -> tuple[Expression, pa.DataTyp
         return coerce(value, pa.float64()), pa.float64()
     if types.is_numeric(kind) or kind == pa.time64("us"):
         return value, kind
-    if pa.types.is_timestamp(kind) and (kind.unit not in ("s", "ms") or kind.tz is not None):
+    if pa.types.is_timestamp(kind) and (kind.unit == "us" or kind.tz is not None):
         return value, kind
     if pa.types.is_temporal(kind) and not (types.is_interval(kind) or pa.types.is_time(kind)):
         return coerce(value, pa.timestamp("us")), pa.timestamp("us")

@@ -16,7 +16,9 @@ import pyarrow as pa
 
 from bamquery.plan import types
 from bamquery.plan.constants import NotConvertedError, convert
-from bamquery.plan.expressions import Cast, Expression, Literal
+from bamquery.plan.evaluation import fold
+from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.scalars import scalar
 from bamquery.plan.types import HUGEINT
 from bamquery.type_names import type_name
 
@@ -47,6 +49,28 @@ def coerce(expression: Expression, kind: pa.DataType) -> Expression:
         except NotConvertedError:
             pass  # not a conversion of constants: a device may know it
     return Cast(expression, kind)
+
+
+def coerce_beside(expression: Expression, kind: pa.DataType, others: Iterable[Expression]) -> Expression:
+    """The expression as `kind` where none of the others is NULL, for a function that is NULL where one is.
+
+    A date that is no timestamp is an error only where the function needs it.
+    """
+    if not (pa.types.is_date(expression.type) and pa.types.is_timestamp(kind)):
+        return coerce(expression, kind)
+    for other in map(fold, others):
+        if isinstance(other, Literal) and other.value.is_valid:
+            continue
+        missing = Call("is_null", (other,), pa.bool_())
+        nothing = Literal(scalar(None, expression.type))
+        expression = Call("case", (missing, nothing, expression), expression.type)
+    return coerce(expression, kind)
+
+
+def constant_nulls(*expressions: Expression) -> list[Expression]:
+    """Those that are NULL in every row, as is known before there are rows."""
+    constants = [constant for constant in map(fold, expressions) if isinstance(constant, Literal)]
+    return [constant for constant in constants if not constant.value.is_valid]
 
 
 def is_null(expression: Expression) -> bool:

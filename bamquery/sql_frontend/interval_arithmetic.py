@@ -9,7 +9,14 @@ import pyarrow as pa
 from bamquery.plan import types
 from bamquery.plan.expressions import Call, Expression
 from bamquery.plan.types import INTERVAL
-from bamquery.sql_frontend.coercion import coerce, common_type, is_null, is_string_literal
+from bamquery.sql_frontend.coercion import (
+    coerce,
+    coerce_beside,
+    common_type,
+    constant_nulls,
+    is_null,
+    is_string_literal,
+)
 
 _BIGINT: Final = pa.int64()
 _DOUBLE: Final = pa.float64()
@@ -20,7 +27,7 @@ def shift(function: str, moment: Expression, span: Expression) -> Expression:
     """A date, time or timestamp, so much later or earlier."""
     kind: Any = moment.type
     kind = pa.time64("us") if pa.types.is_time64(kind) else pa.timestamp("us", getattr(kind, "tz", None))
-    return Call(function, (coerce(moment, kind), span), kind)
+    return Call(function, (coerce_beside(moment, kind, [span]), span), kind)
 
 
 def arithmetic(function: str, left: Expression, right: Expression) -> Expression | None:
@@ -48,7 +55,10 @@ def _sum(function: str, left: Expression, right: Expression, spans: tuple[bool, 
         return None
     if function == "subtract" and _are_timestamps(left.type, right.type):
         kind: Any = common_type([left, right])
-        values = [coerce(coerce(side, kind), pa.timestamp("us", kind.tz)) for side in (left, right)]
+        values = [
+            coerce(coerce_beside(side, kind, constant_nulls(other)), pa.timestamp("us", kind.tz))
+            for side, other in ((left, right), (right, left))
+        ]
         return Call("timestamp_difference", tuple(values), INTERVAL)
     if function == "add":
         for day, clock in ((left, right), (right, left)):

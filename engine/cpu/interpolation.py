@@ -30,6 +30,8 @@ from bamquery.engine.cpu.kernels import (
 _WORD_DIGITS: Final = 18
 _SPLITTER: Final = float((1 << 27) + 1)
 """Splits a double into two halves of 26 bits."""
+_PAST_WORDS: Final = float(1 << 63)
+"""What doubles make of the last 512 integers of 64 bits."""
 
 
 def between(
@@ -38,16 +40,31 @@ def between(
     """Values of a type between two others, `share` (from 0 to 1) of the way; null where not `validity`."""
     if isinstance(kind, pa.Decimal128Type):
         return _between_decimals(low, high, share, validity, kind)
+    if pa.types.is_temporal(kind):
+        return _between_moments(low, high, share, validity, kind)
     below, above = (values_of(side).astype(np.float64) for side in (low, high))
     with np.errstate(all="ignore"):
         # Weights rather than a distance: that between infinities, or from one, would be NaN.
         result = np.where(share == 0, below, below * (1 - share) + above * share)
-        if pa.types.is_temporal(kind):
-            # Halves away from zero; whole places stay as they are, since doubles do not hold all of them.
-            rounded = np.copysign(np.floor(np.abs(result) + 0.5), result)
-            whole = np.where(share == 0, values_of(low), rounded.astype(numpy_type(kind)))
-            return from_values(whole, kind, validity)
     return cast(from_values(result, pa.float64(), validity), kind, try_=False)
+
+
+def _between_moments(
+    low: Column, high: Column, share: NDArray[np.float64], validity: Column, kind: pa.DataType
+) -> Column:
+    """Halves away from zero."""
+    least, most = (values_of(side).astype(np.int64) for side in (low, high))
+    below, above = (side.astype(np.float64) for side in (least, most))
+    result = _multiply_add(below, 1 - share, above * share)
+    size = np.abs(result)
+    # Not `floor(size + 0.5)`: from 2^52 on that sum is another whole number.
+    rounded = np.copysign(np.floor(size) + (size - np.floor(size) >= 0.5), result)
+    too_far = size >= _PAST_WORDS
+    whole = np.where(too_far, 0.0, rounded).astype(np.int64)
+    outer = np.where(result > 0, np.maximum(least, most), np.minimum(least, most))
+    # Whole places stay as they are, since doubles do not hold all of them.
+    whole = np.where(share == 0, least, np.where(too_far, outer, whole))
+    return from_values(whole.astype(numpy_type(kind)), kind, validity)
 
 
 def _between_decimals(

@@ -98,7 +98,10 @@ def _full_match(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     options = value_of(arguments[3]) if len(arguments) > 3 else ""
     pattern = _pattern(arguments, 3, "regexp_replace")
-    return _with_replacement(arguments[0], pattern, value_of(arguments[2]), options)
+    column = column_of(arguments[0], 1)
+    if not any_true(compute("is_valid", column)):  # then a replacement that means nothing is not looked at
+        return column
+    return _with_replacement(column, pattern, value_of(arguments[2]), options)
 
 
 def _with_replacement(column: Datum, pattern: str, replacement: str, options: str) -> Column:

@@ -133,7 +133,8 @@ def with_constants(
     """A kernel for constants at some places, made into one that takes columns there too.
 
     Rows are computed together that have the same values there; where such values are many, and there is
-    `one`, the same function of plain values, by that. A null there gives null.
+    `one`, the same function of plain values, by that. A null there gives null, and beside a null in another
+    column nothing is made of them: what would be wrong of them is not.
     """
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -149,7 +150,8 @@ def with_constants(
         parts: list[Column] = []
         size = 0
         order: list[np.ndarray[Any, np.dtype[np.int64]]] = []
-        groups = _groups([arguments[i] for i in varying], rows)
+        others = [a for i, a in enumerate(arguments) if i not in varying and isinstance(a, pa.Array)]
+        groups = _groups([arguments[i] for i in varying], others, rows)
         if one is not None and len(groups) > _MANY:
             return per_value(one)(arguments, kind)
         for values, positions in groups:
@@ -175,10 +177,17 @@ def with_constants(
     return apply
 
 
-def _groups(columns: Sequence[Datum], rows: int) -> list[tuple[list[Any] | None, Any]]:
-    """Distinct values of the columns together, None where one is null, each with the rows that have them."""
+def _groups(
+    columns: Sequence[Datum], others: Sequence[Column], rows: int
+) -> list[tuple[list[Any] | None, Any]]:
+    """Distinct values of the columns together, each with the rows that have them.
+
+    None in place of values where one is null, of the columns or the others.
+    """
     codes = np.zeros(rows, np.int64)
     known = np.ones(rows, np.bool_)
+    for other in others:
+        known &= other.is_valid().to_numpy(zero_copy_only=False)
     dictionaries: list[Any] = []
     for column in columns:
         encoded = compute("dictionary_encode", column)

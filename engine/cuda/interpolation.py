@@ -29,6 +29,8 @@ from bamquery.engine.cuda.vectors import Vector
 
 _SPLITTER: Final = float((1 << 27) + 1)
 """Splits a double into two halves of 26 bits."""
+_PAST_WORDS: Final = float(1 << 63)
+"""What doubles make of the last 512 integers of 64 bits."""
 
 
 def between(
@@ -41,15 +43,25 @@ def between(
         below, above = (Vector(kernels, kernels.convert(side, FLOAT64)) for side in (low, high))
         result = _weighted(below, above, share)
         return cast(kernels, Operand(pa.float64(), result.column), kind, try_=False)
-    stored, other = (Integers.stored(kernels, side).column for side in (low, high))
-    below, above = (Vector(kernels, kernels.convert(side, FLOAT64)) for side in (stored, other))
-    result = _weighted(below, above, share)
-    # Halves away from zero; whole places stay as they are, since doubles do not hold all of them.
-    size = Vector(kernels, kernels.unary(UnaryOperator.ABS, result.column)) + 0.5
-    size = Vector(kernels, kernels.unary(UnaryOperator.FLOOR, size.column))
+    return _between_moments(kernels, low, high, share, kind)
+
+
+def _between_moments(
+    kernels: Kernels, low: plc.Column, high: plc.Column, share: Vector, kind: pa.DataType
+) -> plc.Column:
+    """Halves away from zero."""
+    least, most = (Vector(kernels, Integers.stored(kernels, side).column) for side in (low, high))
+    below, above = least.to(FLOAT64), most.to(FLOAT64)
+    result = _multiply_add(below, share * -1.0 + 1.0, above * share)
+    size = Vector(kernels, kernels.unary(UnaryOperator.ABS, result.column))
+    floor = Vector(kernels, kernels.unary(UnaryOperator.FLOOR, size.column))
+    # Not `floor(size + 0.5)`: from 2^52 on that sum is another whole number.
+    size = (size - floor >= 0.5).choose(floor + 1.0, floor)
     rounded = (result < 0.0).choose(size * -1.0, size).to(INT64)
-    whole = share.equals(0.0).choose(Vector(kernels, stored), rounded).column
-    return _as_stored(kernels, whole, device_type(kind))
+    rounded = (result >= _PAST_WORDS).choose(least.greatest(most), rounded)
+    rounded = (result <= -_PAST_WORDS).choose(least.least(most), rounded)
+    # Whole places stay as they are, since doubles do not hold all of them.
+    return _as_stored(kernels, share.equals(0.0).choose(least, rounded).column, device_type(kind))
 
 
 def _between_decimals(

@@ -14,7 +14,15 @@ from bamquery.plan import types
 from bamquery.plan.constants import from_count
 from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, referenced_columns
-from bamquery.sql_frontend.coercion import coerce, common_type, decode, is_null, is_string_literal
+from bamquery.sql_frontend.coercion import (
+    coerce,
+    coerce_beside,
+    common_type,
+    constant_nulls,
+    decode,
+    is_null,
+    is_string_literal,
+)
 from bamquery.sql_frontend.operators import STRING, literal
 from bamquery.sql_frontend.scalar.signature import (
     BIGINT,
@@ -83,8 +91,12 @@ INTERVAL_PARTS: Final = frozenset(
 
 
 def date_part(unit: str, value: Expression, what: str) -> Expression:
-    """A part of a date, time, timestamp or interval; `epoch` and `julian`, which are DOUBLE, too."""
-    return _part(_unit(unit), decode(value), what)
+    """A part of a date, time, timestamp or interval; `epoch` and `julian`, which are DOUBLE, too.
+
+    Of a constant NULL it is a DOUBLE, whatever the part, as DuckDB declares it before it looks.
+    """
+    part = _part(_unit(unit), decode(value), what)
+    return literal(None, DOUBLE) if constant_nulls(value) else part
 
 
 def _part(part: str, value: Expression, what: str) -> Expression:
@@ -138,7 +150,7 @@ def _date_part(name: str, arguments: Arguments) -> Expression:
 
 
 def _part_named(name: str, arguments: Arguments) -> Expression:
-    return date_part(name, arguments[0], f"{name}()")
+    return _part(_unit(name), decode(arguments[0]), f"{name}()")
 
 
 def _nanosecond(name: str, arguments: Arguments) -> Expression:
@@ -250,7 +262,12 @@ def _difference(function: str) -> Build:
         else:
             hint = ": write DATE '...' or TIMESTAMP '...'" if types.is_string(kind) else ""
             raise ValueError(f"{name}() needs dates, times or timestamps, not {type_name(kind)}{hint}")
-        values = [coerce(in_microseconds(argument), kind) for argument in both]
+        first, second = (in_microseconds(argument) for argument in both)
+        # Of two dates DuckDB has a function; in another pair it casts the whole column.
+        values = tuple(
+            coerce_beside(side, kind, [other] if side.type == other.type else constant_nulls(other))
+            for side, other in ((first, second), (second, first))
+        )
         return Call(function, (*values, literal(unit, STRING)), BIGINT)
 
     return build

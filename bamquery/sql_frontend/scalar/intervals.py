@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -12,7 +12,14 @@ from bamquery.plan import types
 from bamquery.plan.expressions import Call, Cast, Expression
 from bamquery.plan.types import INTERVAL
 from bamquery.sql_frontend import operators
-from bamquery.sql_frontend.coercion import coerce, common_type, is_null, is_string_literal
+from bamquery.sql_frontend.coercion import (
+    coerce,
+    coerce_beside,
+    common_type,
+    constant_nulls,
+    is_null,
+    is_string_literal,
+)
 from bamquery.sql_frontend.interval_arithmetic import shift
 from bamquery.sql_frontend.operators import STRING, literal
 from bamquery.sql_frontend.scalar.dates import in_microseconds, now
@@ -106,11 +113,11 @@ def _to_interval(unit: str, *, fractional: bool = False) -> Build:
     return build
 
 
-def _moment(what: str, value: Expression) -> Expression:
-    """A date or timestamp as TIMESTAMP; with a zone as such."""
+def _moment(what: str, value: Expression, others: Sequence[Expression] = ()) -> Expression:
+    """A date or timestamp as TIMESTAMP, where none of the others is NULL; with a zone as such."""
     kind: Any = value.type
     if is_null(value) or pa.types.is_date(kind):
-        return coerce(value, _MICROSECONDS)
+        return coerce_beside(value, _MICROSECONDS, others)
     if pa.types.is_timestamp(kind):
         return coerce(value, pa.timestamp("us", kind.tz))
     raise ValueError(f"{what} needs a date or timestamp, not {type_name(kind)}")
@@ -125,7 +132,11 @@ def _age(name: str, arguments: Arguments) -> Expression:
     kind: Any = common_type(arguments)
     if pa.types.is_null(kind):
         return literal(None, INTERVAL)
-    values = [_moment(f"{name}()", coerce(argument, kind)) for argument in arguments]
+    later, earlier = arguments
+    values = [
+        _moment(f"{name}()", coerce_beside(argument, kind, nulls), nulls)
+        for argument, nulls in ((later, constant_nulls(earlier)), (earlier, constant_nulls(later)))
+    ]
     return Call("age", tuple(values), INTERVAL)
 
 
@@ -151,7 +162,10 @@ def _time_bucket(name: str, arguments: Arguments) -> Expression:
     kind: Any = value.type
     if is_null(value):
         return literal(None, _MICROSECONDS)
-    moment = _moment(f"{name}()", value)
+    others = [width, *origin]
+    if origin and not (types.is_interval(origin[0].type) or origin[0].type == kind):
+        others = constant_nulls(*others)  # of such a pair DuckDB casts the whole column
+    moment = _moment(f"{name}()", value, others)
     if not origin:
         bucket: Expression = Call("time_bucket", (width, moment), moment.type)
     elif types.is_interval(origin[0].type):
@@ -159,9 +173,10 @@ def _time_bucket(name: str, arguments: Arguments) -> Expression:
         earlier = shift("subtract_interval", moment, origin[0])
         bucket = shift("add_interval", Call("time_bucket", (width, earlier), moment.type), origin[0])
     else:
-        bucket = Call(
-            "time_bucket", (width, moment, coerce(_moment(name, origin[0]), moment.type)), moment.type
-        )
+        beside = [width, value]
+        start = _moment(name, origin[0], beside if origin[0].type == kind else constant_nulls(*beside))
+        start = coerce(start, moment.type)
+        bucket = Call("time_bucket", (width, moment, start), moment.type)
     return Cast(bucket, kind) if pa.types.is_date(kind) else bucket
 
 

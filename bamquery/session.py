@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from bamquery.cancellation import asking_also
+from bamquery.cancellation import asking_also, check_cancelled
 from bamquery.catalog import StatementCatalog
 from bamquery.engine.context import timed_out
 from bamquery.engine.device import Device
@@ -244,6 +244,7 @@ class Session:
             result = on(other, [*notes, *(f"device cpu, as allow_cpu is on: {reason}" for reason in why)])
         watch(result, settings, self.callbacks)
         self.register(result)
+        check_cancelled()  # whoever interrupted before it was registered has not reached it
         return result
 
     @contextmanager

@@ -54,6 +54,7 @@ _BEFORE_ALL: Final = re.compile(r"Date out of range: -58776\d\d-")
 _BETWEEN: Final = ("median", "quantile_cont")
 _OF_DATES: Final = ("date_diff", "datediff", "date_sub", "datesub")
 _BY_ORDER: Final = ("min", "max", "arg_min", "argmin", "min_by", "arg_max", "argmax", "max_by", "mode")
+_CUTTING: Final = ("round", "round_even", "roundbankers", "trunc")
 _YEARS: Final = ("year", "decade", "date_part", "datepart")
 _ZEROS: Final = frozenset({"0.0", "-0.0"})
 _SPAN: Final = re.compile(r"MonthDayNano\(months=(-?\d+), days=(-?\d+), nanoseconds=(-?\d+)\)")
@@ -130,10 +131,10 @@ KNOWN: Final = (
         lambda a: "DECIMAL(38,0) overflow" in a.ours,
     ),
     Known(
-        "`round(NULL, n)` and `round_even(NULL, n)` of a DECIMAL that has fewer digits than `n` cuts",
+        "`round(NULL, n)`, `round_even` and `trunc` of a DECIMAL that has fewer digits than `n` cuts",
         "0",
         "NULL",
-        lambda a: a.name in ("round", "round_even", "roundbankers") and (a.ours, a.theirs) == ("None", "0"),
+        lambda a: a.name in _CUTTING and (a.ours, a.theirs) == ("None", "0"),
     ),
     Known(
         "`date_diff` and `date_sub` of TIMESTAMPTZ that are very far apart",

@@ -9,6 +9,7 @@ import pytest
 import sqlglot.tokenizer_core
 
 import bamquery
+from bamquery import session
 from bamquery.engine import lowering
 from bamquery.errors import CancelledError, StatementTimeoutError
 from bamquery.plan import interning
@@ -128,3 +129,13 @@ def test_vacuum_is_interrupted(con: bamquery.Connection, monkeypatch: pytest.Mon
     monkeypatch.undo()
     con.sql("VACUUM")
     assert con.sql("SELECT i FROM t").fetchall() == [(11,)]
+
+
+def test_an_interrupt_before_a_result_is_known_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    with bamquery.connect() as connection:
+        relation = connection.sql("SELECT max(x) FROM range(10) t(x)")
+        steps = _Steps(connection.interrupt, at=1)
+        monkeypatch.setattr(session, "watch", steps.hooked(session.watch))
+        with pytest.raises(CancelledError):
+            relation.to_arrow()
+        assert relation.to_arrow().num_rows == 1

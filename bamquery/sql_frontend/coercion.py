@@ -59,7 +59,9 @@ def coerce_beside(expression: Expression, kind: pa.DataType, others: Iterable[Ex
     if not (pa.types.is_date(expression.type) and pa.types.is_timestamp(kind)):
         return coerce(expression, kind)
     for other in map(fold, others):
-        if isinstance(other, Literal) and other.value.is_valid:
+        if isinstance(other, Literal):
+            if not other.value.is_valid:
+                return Literal(scalar(None, kind))
             continue
         missing = Call("is_null", (other,), pa.bool_())
         nothing = Literal(scalar(None, expression.type))

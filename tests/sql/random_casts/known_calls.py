@@ -186,6 +186,17 @@ KNOWN: Final = (
         lambda a: a.name == "try_strptime" and a.theirs == _YEAR_1900 and a.ours in ("None", "0"),
     ),
     Known(
+        "`time_bucket` of a TIMESTAMPTZ and a start more than 292,271 years away",
+        "an error",
+        "an answer",
+        lambda a: (
+            a.name == "time_bucket"
+            and a.is_of_instants
+            and a.is_answered
+            and "Overflow in subtraction of INT64" in a.theirs
+        ),
+    ),
+    Known(
         "`greatest` and `least` of intervals",
         "compare months, then days, then the rest",
         "compare as `<` does",

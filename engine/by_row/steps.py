@@ -1,11 +1,13 @@
-"""A recursive query's step as a function of rows: scans, filters, projections and joins with fixed rows."""
+"""A recursive query's step as a function of rows: scans, filters, projections, groups and joins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from bamquery.engine.by_row.expressions import LeftToDeviceError, Row, RowFunction, is_for_rows, row_function
+from bamquery.engine.by_row.expressions import functions_of, tuple_function
+from bamquery.engine.by_row.grouping import grouped_rows
+from bamquery.engine.by_row.values import LeftToDeviceError, Row, is_for_rows
 from bamquery.engine.join_lowering import join_condition
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.sources import WorkingRows
@@ -24,6 +26,8 @@ MOST_MADE: Final = 4096
 """Rows that a step may give, or have in between, before a device does better."""
 MOST_JOINED: Final = 32_768
 """Rows of a join's other side, which are put into a dictionary once."""
+_MOST_PAIRED: Final = 32
+"""Of a join without keys, each of which is looked at for each of the step's rows."""
 
 
 class RowStep:
@@ -42,6 +46,9 @@ class RowStep:
         """What gives the step's rows for those of the step before; `sides`: rows of the plans of that name.
 
         It raises `LeftToDeviceError` where it cannot, or where they are more than `MOST_MADE`.
+
+        Raises:
+            LeftToDeviceError: a side has more rows than should be looked at one by one.
         """
         return self._make(sides)
 
@@ -67,7 +74,10 @@ def _stage(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | Non
         case nodes.Project(child=child, expressions=expressions):
             below = _stage(child, rows, sides)
             return None if below is None else _kept_and_computed(below, (), expressions)
-        case nodes.Join(kind="inner"):
+        case nodes.Aggregate(child=child):
+            below, groups = _stage(child, rows, sides), grouped_rows(plan)
+            return None if below is None or groups is None else _grouped(below, groups)
+        case nodes.Join():
             return _join(plan, rows, sides)
         case _:
             return None
@@ -77,11 +87,19 @@ def _same(rows: Rows) -> Rows:
     return rows
 
 
+def _grouped(below: _Make, groups: RowStage) -> _Make:
+    def make(sides: Sequence[Rows]) -> RowStage:
+        before = below(sides)
+        return lambda rows: groups(before(rows))
+
+    return make
+
+
 def _kept_and_computed(
     below: _Make, predicates: Sequence[Expression], expressions: Sequence[Expression] | None
 ) -> _Make | None:
-    conditions = _functions(predicates)
-    tupled = None if expressions is None else _tupled(expressions)
+    conditions = functions_of(predicates)
+    tupled = None if expressions is None else tuple_function(expressions)
     if conditions is None or (expressions is not None and tupled is None):
         return None
 
@@ -99,37 +117,22 @@ def _kept_and_computed(
     return make
 
 
-def _functions(expressions: Sequence[Expression]) -> list[RowFunction] | None:
-    found = [row_function(expression) for expression in expressions]
-    known = [function for function in found if function is not None]
-    return known if len(known) == len(found) else None
-
-
-def _tupled(expressions: Sequence[Expression]) -> Callable[[Row], Row] | None:
-    functions = _functions(expressions)
-    if functions is None:
-        return None
-    match functions:
-        case [one]:
-            return lambda row: (one(row),)
-        case [one, other]:
-            return lambda row: (one(row), other(row))
-        case _:
-            return lambda row: tuple([function(row) for function in functions])
-
-
 def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | None:
     fixed_left = not _reads(plan.left, rows)
     if not fixed_left and _reads(plan.right, rows):
         return None
+    if plan.kind not in (("inner", "right") if fixed_left else ("inner", "left", "semi", "anti")):
+        return None
     fixed, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
+    lone = _lone(plan.kind, len(fixed.fields), fixed_left=fixed_left)
+    exists = {"semi": True, "anti": False}.get(plan.kind)
     if estimated_rows(fixed) > MOST_JOINED or any(map(draws_at_random, nodes_of(fixed))):
         return None
     if not all(is_for_rows(field.type) for field in fixed.fields):
         return None
     condition = join_condition(plan)
     keys = _keys(condition, fixed_left=fixed_left)
-    residual = _functions([] if condition.residual is None else [condition.residual])
+    residual = functions_of([] if condition.residual is None else [condition.residual])
     below = _stage(moving, rows, sides)
     if keys is None or residual is None or below is None:
         return None
@@ -138,15 +141,20 @@ def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make 
     moving_key, fixed_key = keys
 
     def make(found: Sequence[Rows]) -> RowStage:
+        if not condition.probe_keys and len(found[place]) > _MOST_PAIRED:
+            raise LeftToDeviceError
         before, table = below(found), _table(found[place], fixed_key, condition.nulls_equal)
 
         def stage(rows: Rows) -> Rows:
             made: Rows = []
             for row in before(rows):
-                for other in table.get(moving_key(row), ()):
-                    pair = (*other, *row) if fixed_left else (*row, *other)
-                    if not residual or residual[0](pair):
-                        made.append(pair)
+                others = table.get(moving_key(row), ())
+                pairs = [(*other, *row) if fixed_left else (*row, *other) for other in others]
+                if residual:
+                    pairs = [pair for pair in pairs if residual[0](pair)]
+                if exists is not None:
+                    pairs = [row] if bool(pairs) is exists else []
+                made.extend(pairs or lone(row))
                 if len(made) > MOST_MADE:
                     raise LeftToDeviceError
             return made
@@ -156,13 +164,21 @@ def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make 
     return make
 
 
+def _lone(kind: str, width: int, *, fixed_left: bool) -> Callable[[Row], Sequence[Row]]:
+    """What becomes of a row without a partner."""
+    if kind not in ("left", "right"):
+        return lambda row: ()
+    nulls = (None,) * width
+    return lambda row: ((*nulls, *row) if fixed_left else (*row, *nulls),)
+
+
 def _keys(
     condition: JoinCondition, *, fixed_left: bool
 ) -> tuple[Callable[[Row], Row], Callable[[Row], Row]] | None:
     """The keys of the rows that change and of those that do not, as tuples."""
-    pair = _tupled(condition.probe_keys), _tupled(condition.build_keys)
+    pair = tuple_function(condition.probe_keys), tuple_function(condition.build_keys)
     left, right = pair
-    if not condition.probe_keys or left is None or right is None:
+    if left is None or right is None:
         return None
     return (right, left) if fixed_left else (left, right)
 

@@ -8,8 +8,8 @@ from typing import Any, Final, Generic
 
 import pyarrow as pa
 
-from bamquery.engine.by_row.expressions import MOST_CHARACTERS, LeftToDeviceError, check_values
 from bamquery.engine.by_row.steps import MOST_JOINED, MOST_MADE, Rows, RowStage, RowStep
+from bamquery.engine.by_row.values import MOST_CHARACTERS, LeftToDeviceError, column_of, rows_of
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
 from bamquery.engine.operators.framing import sliced
@@ -63,9 +63,9 @@ class RecursionByRow(Generic[Frame]):
         try:
             self.last = self._from(frames, self._fields, MOST_ROWS)
             sides = [self._read(lower(side)) for side in self._step.sides]
+            self._stage = self._step.stage(sides)
         except LeftToDeviceError:
             return False
-        self._stage = self._step.stage(sides)
         self._side_bytes = sum(
             len(rows) * _bytes_of_row(side.fields) for rows, side in zip(sides, self._step.sides, strict=True)
         )
@@ -96,7 +96,7 @@ class RecursionByRow(Generic[Frame]):
     def frame(self, rows: Rows) -> Frame:
         """One or more rows as the device has them."""
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, self._fields, strict=True)]
+        arrays = [column_of(c, f.type) for c, f in zip(columns, self._fields, strict=True)]
         names = [field.name for field in self._fields]
         return self._context.device.from_arrow(pa.RecordBatch.from_arrays(arrays, names))
 
@@ -138,9 +138,7 @@ class RecursionByRow(Generic[Frame]):
         for frame in frames:
             if len(found) + device.row_count(frame) > most:
                 raise LeftToDeviceError
-            columns = [column.to_pylist() for column in device.to_arrow(frame, fields).columns]
-            found.extend(zip(*columns, strict=True))
-        check_values(found)
+            found.extend(rows_of(device.to_arrow(frame, fields).columns, device.row_count(frame)))
         return found
 
 

@@ -89,12 +89,33 @@ SMALL = [
     "SELECT 0 AS n, NULL::VARCHAR AS s UNION ALL SELECT to_node, name FROM edges JOIN t ON n = from_node",
     "SELECT 0 AS n, NULL::VARCHAR AS s UNION ALL SELECT to_node, name FROM edges JOIN t "
     "ON n IS NOT DISTINCT FROM from_node AND from_node + n < 70 IS NOT FALSE",
+    "SELECT 1 AS n, DATE '2000-01-31' AS s UNION ALL SELECT n + 1, (s + INTERVAL 1 MONTH)::DATE FROM t "
+    "WHERE year(s) < 2002",
+    "SELECT 1 AS n, TIMESTAMP '1969-12-30 12:00:00' AS s UNION ALL SELECT n + 1, "
+    "s + INTERVAL '1 day 7 hours' FROM t WHERE s - INTERVAL 1 MONTH < '1970-01-02' OR month(s) = 2",
+    "SELECT 1 AS n, DATE '2000-01-31' AS s UNION SELECT s - DATE '2000-01-01', s + 1 FROM t WHERE n < 50",
+    "SELECT 1 AS n, 'ab' AS s UNION ALL SELECT n + length(s), "
+    "upper(replace(substr(s || 'ab', 1, 9), 'ba', 'b')) FROM t WHERE n < 50",
+    "SELECT 1 AS n, 1::HUGEINT AS s UNION ALL SELECT max(n) + 1, sum(n + s) FROM t HAVING max(n) < 50",
+    "SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, NULL)) v(n, s) UNION ALL "
+    "SELECT (max(n) + count(*) + count(s))::INTEGER, "
+    "max(s) FROM t WHERE n < 90 GROUP BY s HAVING avg(n) > 0",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION SELECT n + 1, name FROM t "
+    "LEFT JOIN edges ON n = from_node WHERE n < 30",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION SELECT n + 1, name FROM edges "
+    "RIGHT JOIN t ON n = from_node AND name > 'to5' WHERE n < 30",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t SEMI JOIN edges ON n = from_node WHERE n < 30",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t "
+    "ANTI JOIN edges ON n = to_node - 10 WHERE n < 30",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT DISTINCT n + 1, s FROM t JOIN three ON i + n > 2 WHERE n < 7",
     "SELECT NULL::INTEGER AS n, 'a' AS s UNION SELECT n, CASE WHEN s = 'a' THEN NULL ELSE 'a' END FROM t",
 ]
 LEFT_TO_A_DEVICE = [
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN three ON true WHERE n < 7",
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s || s FROM t WHERE n < 15",
-    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN three ON i + n > 2 WHERE n < 7",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN edges ON to_node + n > 80 WHERE n < 4",
+    "SELECT 1 AS n, DATE '9999-12-30' AS s UNION ALL SELECT n + 1, s + 1 FROM t WHERE n < 5",
+    "SELECT 1 AS n, 'é' AS s UNION ALL SELECT n + 1, upper(s) FROM t WHERE n < 5",
     "SELECT 1 AS n, 'a' AS s UNION SELECT k, s FROM t JOIN keys ON k // 200 = n // 200 + 1",
 ]
 

@@ -11,7 +11,7 @@ from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
 from bamquery.engine.memory import Announcement
 from bamquery.engine.operators.operator import Operator
-from bamquery.engine.operators.recursion_by_row import MOST_ROWS, RecursionByRow
+from bamquery.engine.operators.recursion_by_row import MOST_ROWS, TIMES_DISTINCT, RecursionByRow
 from bamquery.engine.operators.seen_rows import SeenRows
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.step_rows import StepRows
@@ -112,7 +112,8 @@ class Recursion(Operator[Frame], Generic[Frame]):
 
         On a CPU only: a query that was sent to a GPU is computed there.
         """
-        if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= MOST_ROWS:
+        most = MOST_ROWS if seen is None else TIMES_DISTINCT * MOST_ROWS
+        if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= most:
             return
         step, lower = self._by_row
         small = RecursionByRow(context, step, self.fields, distinct=seen is not None)

@@ -18,7 +18,9 @@ from bamquery.plan.nodes import Field
 
 MOST_ROWS: Final = 128
 """Rows of a step: for more, a device is faster."""
-_MOST_SEEN: Final = 65_536
+TIMES_DISTINCT: Final = 4
+"""As many where no row is given twice, which takes a device longer to see."""
+_MOST_SEEN: Final = 1 << 18
 _FRAME_ROWS: Final = 1024
 _MORE_ROWS: Final = 8
 """Times that a frame has more rows than the one before: who wants few rows does not wait for many."""
@@ -46,6 +48,7 @@ class RecursionByRow(Generic[Frame]):
         self._step = step
         self._fields = fields
         self._distinct = distinct
+        self._most = MOST_ROWS * (TIMES_DISTINCT if distinct else 1)
         self._stage: RowStage = list
         self._side_bytes = 0
         self.steps = self.rows = 0
@@ -61,7 +64,7 @@ class RecursionByRow(Generic[Frame]):
             BamQueryError: what they read cannot be read.
         """
         try:
-            self.last = self._from(frames, self._fields, MOST_ROWS)
+            self.last = self._from(frames, self._fields, self._most)
             sides = [self._read(lower(side)) for side in self._step.sides]
             self._stage = self._step.stage(sides)
         except LeftToDeviceError:
@@ -109,7 +112,7 @@ class RecursionByRow(Generic[Frame]):
 
     def _advance(self, waiting: Rows) -> bool:
         """One step; False: it is not for rows, and nothing of it is kept."""
-        if len(self.last) > MOST_ROWS or len(self.seen) > _MOST_SEEN:
+        if len(self.last) > self._most or len(self.seen) > _MOST_SEEN:
             return False
         try:
             made = self._stage(self.last)

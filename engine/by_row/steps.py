@@ -21,6 +21,8 @@ from bamquery.plan.rewriting import nodes_of
 Rows: TypeAlias = list[Row]
 RowStage: TypeAlias = Callable[[Rows], Rows]
 _Make: TypeAlias = Callable[[Sequence[Rows]], RowStage]
+_Table: TypeAlias = dict[Row, Rows]
+_MakeTable: TypeAlias = Callable[[Sequence[Rows], Callable[[Rows], _Table]], Callable[[Rows], _Table]]
 
 MOST_MADE: Final = 4096
 """Rows that a step may give, or have in between, before a device does better."""
@@ -28,6 +30,9 @@ MOST_JOINED: Final = 32_768
 """Rows of a join's other side, which are put into a dictionary once."""
 _MOST_PAIRED: Final = 32
 """Of a join without keys, each of which is looked at for each of the step's rows."""
+_KINDS: Final = ("inner", "left", "semi", "anti", "single")
+_KINDS_FIXED_LEFT: Final = ("inner", "right")
+"""Kinds of joins whose left side is the same in each step."""
 
 
 class RowStep:
@@ -119,39 +124,38 @@ def _kept_and_computed(
 
 def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | None:
     fixed_left = not _reads(plan.left, rows)
-    if not fixed_left and _reads(plan.right, rows):
+    if plan.kind not in (_KINDS_FIXED_LEFT if fixed_left else _KINDS):
         return None
-    if plan.kind not in (("inner", "right") if fixed_left else ("inner", "left", "semi", "anti")):
-        return None
-    fixed, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
-    lone = _lone(plan.kind, len(fixed.fields), fixed_left=fixed_left)
-    exists = {"semi": True, "anti": False}.get(plan.kind)
-    if estimated_rows(fixed) > MOST_JOINED or any(map(draws_at_random, nodes_of(fixed))):
-        return None
-    if not all(is_for_rows(field.type) for field in fixed.fields):
-        return None
+    held, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
     condition = join_condition(plan)
     keys = _keys(condition, fixed_left=fixed_left)
     residual = functions_of([] if condition.residual is None else [condition.residual])
-    below = _stage(moving, rows, sides)
-    if keys is None or residual is None or below is None:
+    below, other = _stage(moving, rows, sides), _held(held, rows, sides)
+    if keys is None or residual is None or below is None or other is None:
         return None
-    place = len(sides)
-    sides.append(fixed)
-    moving_key, fixed_key = keys
+    moving_key, held_key = keys
+    lone = _lone(plan.kind, len(held.fields), fixed_left=fixed_left)
+    exists = {"semi": True, "anti": False}.get(plan.kind)
+    is_single = plan.kind == "single"
+
+    def table(rows: Rows) -> _Table:
+        if not condition.probe_keys and len(rows) > (1 if is_single else _MOST_PAIRED):
+            raise LeftToDeviceError
+        return _table(rows, held_key, condition.nulls_equal)
 
     def make(found: Sequence[Rows]) -> RowStage:
-        if not condition.probe_keys and len(found[place]) > _MOST_PAIRED:
-            raise LeftToDeviceError
-        before, table = below(found), _table(found[place], fixed_key, condition.nulls_equal)
+        before, table_for = below(found), other(found, table)
 
         def stage(rows: Rows) -> Rows:
             made: Rows = []
+            partners = table_for(rows)
             for row in before(rows):
-                others = table.get(moving_key(row), ())
+                others = partners.get(moving_key(row), ())
                 pairs = [(*other, *row) if fixed_left else (*row, *other) for other in others]
                 if residual:
                     pairs = [pair for pair in pairs if residual[0](pair)]
+                if is_single and len(pairs) > 1:
+                    raise LeftToDeviceError
                 if exists is not None:
                     pairs = [row] if bool(pairs) is exists else []
                 made.extend(pairs or lone(row))
@@ -164,9 +168,35 @@ def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make 
     return make
 
 
+def _held(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _MakeTable | None:
+    """The side in which rows are looked up: a table made once, or of what each step makes of its rows."""
+    if _reads(plan, rows):
+        below = _stage(plan, rows, sides)
+        if below is None:
+            return None
+
+        def anew(found: Sequence[Rows], table: Callable[[Rows], _Table]) -> Callable[[Rows], _Table]:
+            before = below(found)
+            return lambda rows: table(before(rows))
+
+        return anew
+    if estimated_rows(plan) > MOST_JOINED or any(map(draws_at_random, nodes_of(plan))):
+        return None
+    if not all(is_for_rows(field.type) for field in plan.fields):
+        return None
+    place = len(sides)
+    sides.append(plan)
+
+    def once(found: Sequence[Rows], table: Callable[[Rows], _Table]) -> Callable[[Rows], _Table]:
+        known = table(found[place])
+        return lambda rows: known
+
+    return once
+
+
 def _lone(kind: str, width: int, *, fixed_left: bool) -> Callable[[Row], Sequence[Row]]:
     """What becomes of a row without a partner."""
-    if kind not in ("left", "right"):
+    if kind not in ("left", "right", "single"):
         return lambda row: ()
     nulls = (None,) * width
     return lambda row: ((*nulls, *row) if fixed_left else (*row, *nulls),)
@@ -183,9 +213,9 @@ def _keys(
     return (right, left) if fixed_left else (left, right)
 
 
-def _table(rows: Rows, key: Callable[[Row], Row], nulls_equal: Sequence[bool]) -> dict[Row, Rows]:
+def _table(rows: Rows, key: Callable[[Row], Row], nulls_equal: Sequence[bool]) -> _Table:
     """Rows by their key, but those whose key equals none: a null, where nulls are not equal."""
-    table: dict[Row, Rows] = {}
+    table: _Table = {}
     for row in rows:
         found = key(row)
         if all(value is not None or equal for value, equal in zip(found, nulls_equal, strict=True)):

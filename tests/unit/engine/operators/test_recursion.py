@@ -110,7 +110,8 @@ SMALL = [
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT p.n + 1, q.s FROM t p JOIN t q ON p.n = q.n WHERE p.n < 30",
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT (SELECT max(n) + 1 FROM t), s FROM t WHERE n < 30",
     "SELECT 0 AS n, 'a' AS s UNION ALL SELECT n + 1, "
-    "(SELECT max(name) FROM edges WHERE from_node = n % 9) FROM t WHERE n < 30 AND EXISTS (SELECT 1 FROM edges WHERE from_node = n)",
+    "(SELECT max(name) FROM edges WHERE from_node = n % 9) FROM t "
+    "WHERE n < 30 AND EXISTS (SELECT 1 FROM edges WHERE from_node = n)",
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT DISTINCT n + 1, s FROM t JOIN three ON i + n > 2 WHERE n < 7",
     "SELECT NULL::INTEGER AS n, 'a' AS s UNION SELECT n, CASE WHEN s = 'a' THEN NULL ELSE 'a' END FROM t",
 ]

@@ -225,9 +225,21 @@ def _bench(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "what",
         metavar="WHAT",
-        choices=["startup", "planning", "ingest", "sql", "spill", "memory", "block", "cache", "array"],
+        choices=[
+            "startup",
+            "planning",
+            "recursion",
+            "ingest",
+            "sql",
+            "spill",
+            "memory",
+            "block",
+            "cache",
+            "array",
+        ],
         help="startup: imports, a first query, the command; "
         "planning: plans of statements that grow, against DuckDB; "
+        "recursion: steps of recursive queries, against DuckDB; "
         "ingest: loading against a plain copy; sql: queries against DuckDB; "
         "spill: queries that do not fit in memory; "
         "memory: the most that each operator and way in takes, over memory_limit; "
@@ -243,6 +255,10 @@ def _bench(arguments: Sequence[str]) -> int:
         from bamquery.queries.planning import main as planning  # noqa: PLC0415
 
         return planning(list(arguments[1:]))
+    if options.what == "recursion":
+        from bamquery.queries.recursion import main as recursion  # noqa: PLC0415
+
+        return recursion(list(arguments[1:]))
     if options.what == "ingest":
         from bamquery.storage.ingest.benchmark import main as ingest  # noqa: PLC0415
 

@@ -12,14 +12,18 @@ from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.operators.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.read_first import MOST_ROWS
+from bamquery.engine.sources import reads_step
 from bamquery.plan import nodes
 from bamquery.plan.asof import asof_condition
 from bamquery.plan.cardinality import estimated_rows
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, referenced_columns
+from bamquery.plan.interning import draws_at_random
 from bamquery.plan.nodes import JoinKind, Plan
-from bamquery.plan.rewriting import conjunction, conjuncts, renumber
+from bamquery.plan.rewriting import children, conjunction, conjuncts, fact_of_node, renumber
 from bamquery.plan.types import is_interval
 
+_MOST_KEPT: Final = 1 << 20
+"""Rows that are worth holding for all steps of a recursive query, each of which may want few of them."""
 _SWAPPED: Final[Mapping[JoinKind, JoinKind]] = MappingProxyType(
     {"inner": "inner", "left": "right", "right": "left", "full": "full"}
 )
@@ -34,13 +38,35 @@ def lower_join(
     if plan.kind in ("asof", "asof_left"):
         return _asof(plan, probe, build)
     left, right = estimated_rows(plan.left), estimated_rows(plan.right)
-    if plan.kind in _SWAPPED and left < right:
-        return _swapped(plan, probe, build, dynamic_filters=dynamic_filters)
+    keeps_left, keeps_right = _stays(plan.left, plan.right), _stays(plan.right, plan.left)
+    if plan.kind in _SWAPPED and (keeps_left or (left < right and not keeps_right)):
+        return _swapped(plan, probe, build, dynamic_filters=dynamic_filters, keeps=keeps_left)
     join = Join(probe, build, plan.kind, join_condition(plan), plan.fields)
+    if keeps_right:
+        _keep(join, dynamic_filters=dynamic_filters)
+        return join
     few = 2 * left <= right and left <= MOST_ROWS
     if dynamic_filters and not (few and join.filter_build()):
         join.filter_probe()
     return join
+
+
+def _stays(side: Plan, other: Plan) -> bool:
+    """Whether it is the same for all steps of a recursive query, and the other side is not."""
+    return (
+        reads_step(other) and not reads_step(side) and estimated_rows(side) <= _MOST_KEPT and not _draws(side)
+    )
+
+
+@fact_of_node
+def _draws(plan: Plan) -> bool:
+    return draws_at_random(plan) or any(map(_draws, children(plan)))
+
+
+def _keep(join: Join[Any], *, dynamic_filters: bool) -> None:
+    if dynamic_filters:
+        join.filter_probe()
+    join.keep_build()
 
 
 def _asof(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
@@ -134,7 +160,7 @@ def _of_right(expression: Expression, width: int) -> Expression:
 
 
 def _swapped(
-    plan: nodes.Join, left: Operator[Any], right: Operator[Any], *, dynamic_filters: bool
+    plan: nodes.Join, left: Operator[Any], right: Operator[Any], *, dynamic_filters: bool, keeps: bool
 ) -> Operator[Any]:
     """The join with its sides in each other's place, and its columns back in theirs."""
     left_width, right_width = len(plan.left.fields), len(plan.right.fields)
@@ -143,7 +169,9 @@ def _swapped(
     condition = None if plan.condition is None else renumber(plan.condition, places)
     turned = nodes.Join(plan.right, plan.left, _SWAPPED[plan.kind], condition)
     join = Join(right, left, turned.kind, join_condition(turned), turned.fields)
-    if dynamic_filters:
+    if keeps:
+        _keep(join, dynamic_filters=dynamic_filters)
+    elif dynamic_filters:
         join.filter_probe()
     columns = [ColumnRef(places[i], field.name, field.type) for i, field in enumerate(plan.fields)]
     return Project(join, columns, plan.fields)

@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Final, Generic
 import pyarrow as pa
 
 from bamquery.engine.device import Frame
+from bamquery.plan import nodes
 from bamquery.plan.expressions import Expression, referenced_columns
+from bamquery.plan.recursion import WorkingTable
+from bamquery.plan.rewriting import children, fact_of_node
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.evolved_scan import SnapshotPart
     from bamquery.engine.table_statistics import TableStatistics
-    from bamquery.plan.nodes import Scan, Source
+    from bamquery.plan.nodes import Plan, Scan, Source
     from bamquery.storage.ingest.source import IngestSource
     from bamquery.storage.snapshot import Snapshot
 
@@ -108,6 +111,14 @@ class WorkingRows(Generic[Frame]):
         self.schema = schema
         self.count = 0
         self.frames: Callable[[], Generator[Frame, None, None]]
+
+
+@fact_of_node
+def reads_step(plan: Plan) -> bool:
+    """Whether it reads what a step of a recursive query gave, so that it has other rows each time."""
+    if isinstance(plan, nodes.Scan):
+        return isinstance(plan.source, WorkingRows | WorkingTable)
+    return any(map(reads_step, children(plan)))
 
 
 class FileSource:

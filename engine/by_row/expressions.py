@@ -6,7 +6,6 @@ device, with `LeftToDeviceError`: which error or null it is, is said in one plac
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
@@ -15,46 +14,24 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
-
-Row: TypeAlias = tuple[Any, ...]
-RowFunction: TypeAlias = Callable[[Row], Any]
-
-MOST_CHARACTERS: Final = 1024
-"""Of a text: longer ones are for a device, which knows how much memory they take."""
-
-_SIGNED: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-_UNSIGNED: Final = (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
-_BOUNDS: Final[Mapping[pa.DataType, tuple[int, int]]] = MappingProxyType(
-    {
-        **{kind: (-(1 << kind.bit_width - 1), (1 << kind.bit_width - 1) - 1) for kind in _SIGNED},
-        **{kind: (0, (1 << kind.bit_width) - 1) for kind in _UNSIGNED},
-    }
+from bamquery.engine.by_row.dates import DATE_CALLS, SIGNS, cast_days, moved, part
+from bamquery.engine.by_row.texts import TEXT_CALLS, substring
+from bamquery.engine.by_row.values import (
+    DAYS,
+    WHOLE,
+    LeftToDeviceError,
+    Row,
+    RowFunction,
+    finite,
+    is_for_rows,
+    of_one,
+    of_two,
+    short,
+    value_of,
+    within,
 )
-_VALUES: Final = (pa.bool_(), pa.float64(), pa.large_string())
-
-
-class LeftToDeviceError(Exception):
-    """These rows are not for Python: a device computes them, or says what is wrong with them."""
-
-
-def is_for_rows(kind: pa.DataType) -> bool:
-    """Whether columns of a type can be Python values: whole numbers, DOUBLE, BOOLEAN and VARCHAR."""
-    return kind in _BOUNDS or kind in _VALUES
-
-
-def check_values(rows: Sequence[Row]) -> None:
-    """Look at what comes from a device.
-
-    Raises:
-        LeftToDeviceError: a text is long, or a number infinite or none.
-    """
-    for row in rows:
-        for value in row:
-            if isinstance(value, str):
-                _short(value)
-            elif isinstance(value, float):
-                _finite(value)
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
+from bamquery.plan.types import HUGEINT
 
 
 def row_function(expression: Expression) -> RowFunction | None:
@@ -68,11 +45,20 @@ def row_function(expression: Expression) -> RowFunction | None:
         case ColumnRef(index=index):
             return itemgetter(index)
         case Literal(value=value):
-            return _constant(value.as_py())
+            return _constant(value)
         case Cast(argument=argument, try_=False):
             return _cast(argument, expression.type)
         case Call(function="in", arguments=(value, *members)):
             return _in(value, members)
+        case Call(function=name, arguments=(value, span)) if name in SIGNS:
+            function = row_function(value)
+            return None if function is None else moved(function, value.type, span, SIGNS[name])
+        case Call(function="date_part", arguments=(unit, value)):
+            function = row_function(value)
+            return None if function is None else part(unit, function, value.type)
+        case Call(function="substring", arguments=(value, *places)):
+            function = row_function(value)
+            return None if function is None else substring(function, places)
         case Call(function=name, arguments=arguments):
             make = _CALLS.get(name)
             functions = [row_function(argument) for argument in arguments]
@@ -84,71 +70,51 @@ def row_function(expression: Expression) -> RowFunction | None:
             return None
 
 
+def functions_of(expressions: Sequence[Expression]) -> list[RowFunction] | None:
+    """Those of all; None where one has none."""
+    found = [row_function(expression) for expression in expressions]
+    known = [function for function in found if function is not None]
+    return known if len(known) == len(found) else None
+
+
+def tuple_function(expressions: Sequence[Expression]) -> Callable[[Row], Row] | None:
+    """What gives the values of all; None where one has no function."""
+    functions = functions_of(expressions)
+    match functions:
+        case None:
+            return None
+        case [one]:
+            return lambda row: (one(row),)
+        case [one, other]:
+            return lambda row: (one(row), other(row))
+        case _:
+            return lambda row: tuple([function(row) for function in functions])
+
+
 _Make: TypeAlias = Callable[[Sequence[RowFunction], Sequence[pa.DataType], pa.DataType], RowFunction | None]
 
 
-def _constant(value: object) -> RowFunction | None:
+def _constant(scalar: pa.Scalar[Any]) -> RowFunction | None:
     try:
-        check_values([(value,)])
+        value = value_of(scalar)
     except LeftToDeviceError:
         return None
     return lambda row: value
 
 
-def _short(value: str) -> str:
-    if len(value) > MOST_CHARACTERS:
-        raise LeftToDeviceError
-    return value
-
-
-def _finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise LeftToDeviceError
-    return value
-
-
 def _cast(argument: Expression, kind: pa.DataType) -> RowFunction | None:
     function = row_function(argument)
-    if function is None or argument.type not in _BOUNDS:
+    if function is None:
         return None
-    if kind in _BOUNDS:
-        return _within(kind, _of_one(int, function))
-    if kind == pa.float64():
-        return _of_one(float, function)
-    return _of_one(str, function) if kind == pa.large_string() else None
-
-
-def _of_one(compute: Callable[[Any], Any], argument: RowFunction) -> RowFunction:
-    def function(row: Row) -> Any:
-        value = argument(row)
-        return None if value is None else compute(value)
-
-    return function
-
-
-def _within(kind: pa.DataType, argument: RowFunction) -> RowFunction:
-    low, high = _BOUNDS[kind]
-
-    def function(row: Row) -> Any:
-        value = argument(row)
-        if value is None or low <= value <= high:
-            return value
-        raise LeftToDeviceError
-
-    return function
-
-
-def _of_two(compute: Callable[[Any, Any], Any], arguments: Sequence[RowFunction]) -> RowFunction:
-    left, right = arguments
-
-    def function(row: Row) -> Any:
-        one = left(row)
-        if one is None:
-            return None
-        other = right(row)
-        return None if other is None else compute(one, other)
-
-    return function
+    if argument.type in DAYS:
+        return cast_days(function, argument.type, kind)
+    if argument.type not in WHOLE:
+        return None
+    if kind in WHOLE:
+        return within(WHOLE[kind], of_one(int, function))
+    if kind == pa.float64() and argument.type != HUGEINT:
+        return of_one(float, function)
+    return of_one(str, function) if kind == pa.large_string() else None
 
 
 def _arithmetic(compute: Callable[..., Any]) -> _Make:
@@ -159,10 +125,10 @@ def _arithmetic(compute: Callable[..., Any]) -> _Make:
     ) -> RowFunction | None:
         if any(each != kind for each in kinds):
             return None
-        function = _of_one(compute, arguments[0]) if len(kinds) == 1 else _of_two(compute, arguments)
-        if kind in _BOUNDS:
-            return _within(kind, function)
-        return _of_one(_finite, function) if kind == pa.float64() else None
+        function = of_one(compute, arguments[0]) if len(kinds) == 1 else of_two(compute, arguments)
+        if kind in WHOLE:
+            return within(WHOLE[kind], function)
+        return of_one(finite, function) if kind == pa.float64() else None
 
     return make
 
@@ -178,8 +144,8 @@ def _quotient(compute: Callable[[int, int], int]) -> _Make:
     def make(
         arguments: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
     ) -> RowFunction | None:
-        whole = kind in _BOUNDS and all(each == kind for each in kinds)
-        return _of_two(checked, arguments) if whole else None
+        whole = kind in WHOLE and all(each == kind for each in kinds)
+        return of_two(checked, arguments) if whole else None
 
     return make
 
@@ -198,7 +164,7 @@ def _comparison(compare: Callable[[Any, Any], bool]) -> _Make:
     def make(
         arguments: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
     ) -> RowFunction | None:
-        return _of_two(compare, arguments) if kinds[0] == kinds[1] else None
+        return of_two(compare, arguments) if kinds[0] == kinds[1] else None
 
     return make
 
@@ -237,7 +203,7 @@ def _connective(decisive: bool) -> _Make:
 
 
 def _not(arguments: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType) -> RowFunction:
-    return _of_one(operator.not_, arguments[0])
+    return of_one(operator.not_, arguments[0])
 
 
 def _is_null(
@@ -289,14 +255,18 @@ def _concat(
     """The operator ||: null where one part is."""
     if len(arguments) != 2 or any(each != pa.large_string() for each in [*kinds, kind]):
         return None
-    return _of_one(_short, _of_two(operator.add, arguments))
+    return of_one(short, of_two(operator.add, arguments))
 
 
 def _in(value: Expression, members: Sequence[Expression]) -> RowFunction | None:
     function = row_function(value)
-    if function is None or not all(isinstance(each, Literal) and each.type == value.type for each in members):
+    literals = [each for each in members if isinstance(each, Literal) and each.type == value.type]
+    if function is None or len(literals) < len(members):
         return None
-    found = {each.value.as_py() for each in members if isinstance(each, Literal)}
+    try:
+        found = {value_of(each.value) for each in literals}
+    except LeftToDeviceError:
+        return None
     otherwise = None if None in found else False
     found.discard(None)
 
@@ -333,5 +303,7 @@ _CALLS: Final[Mapping[str, _Make]] = MappingProxyType(
         "coalesce": _coalesce,
         "case": _case,
         "concat": _concat,
+        **DATE_CALLS,
+        **TEXT_CALLS,
     }
 )

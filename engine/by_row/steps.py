@@ -1,11 +1,13 @@
-"""A recursive query's step as a function of rows: scans, filters, projections and joins with fixed rows."""
+"""A recursive query's step as a function of rows: scans, filters, projections, groups and joins."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from bamquery.engine.by_row.expressions import LeftToDeviceError, Row, RowFunction, is_for_rows, row_function
+from bamquery.engine.by_row.expressions import functions_of, tuple_function
+from bamquery.engine.by_row.grouping import grouped_rows
+from bamquery.engine.by_row.values import LeftToDeviceError, Row, is_for_rows
 from bamquery.engine.join_lowering import join_condition
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.engine.sources import WorkingRows
@@ -19,11 +21,18 @@ from bamquery.plan.rewriting import nodes_of
 Rows: TypeAlias = list[Row]
 RowStage: TypeAlias = Callable[[Rows], Rows]
 _Make: TypeAlias = Callable[[Sequence[Rows]], RowStage]
+_Table: TypeAlias = dict[Row, Rows]
+_MakeTable: TypeAlias = Callable[[Sequence[Rows], Callable[[Rows], _Table]], Callable[[Rows], _Table]]
 
 MOST_MADE: Final = 4096
 """Rows that a step may give, or have in between, before a device does better."""
 MOST_JOINED: Final = 32_768
 """Rows of a join's other side, which are put into a dictionary once."""
+_MOST_PAIRED: Final = 32
+"""Of a join without keys, each of which is looked at for each of the step's rows."""
+_KINDS: Final = ("inner", "left", "semi", "anti", "single")
+_KINDS_FIXED_LEFT: Final = ("inner", "right")
+"""Kinds of joins whose left side is the same in each step."""
 
 
 class RowStep:
@@ -42,6 +51,9 @@ class RowStep:
         """What gives the step's rows for those of the step before; `sides`: rows of the plans of that name.
 
         It raises `LeftToDeviceError` where it cannot, or where they are more than `MOST_MADE`.
+
+        Raises:
+            LeftToDeviceError: a side has more rows than should be looked at one by one.
         """
         return self._make(sides)
 
@@ -67,7 +79,10 @@ def _stage(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | Non
         case nodes.Project(child=child, expressions=expressions):
             below = _stage(child, rows, sides)
             return None if below is None else _kept_and_computed(below, (), expressions)
-        case nodes.Join(kind="inner"):
+        case nodes.Aggregate(child=child):
+            below, groups = _stage(child, rows, sides), grouped_rows(plan)
+            return None if below is None or groups is None else _grouped(below, groups)
+        case nodes.Join():
             return _join(plan, rows, sides)
         case _:
             return None
@@ -77,11 +92,19 @@ def _same(rows: Rows) -> Rows:
     return rows
 
 
+def _grouped(below: _Make, groups: RowStage) -> _Make:
+    def make(sides: Sequence[Rows]) -> RowStage:
+        before = below(sides)
+        return lambda rows: groups(before(rows))
+
+    return make
+
+
 def _kept_and_computed(
     below: _Make, predicates: Sequence[Expression], expressions: Sequence[Expression] | None
 ) -> _Make | None:
-    conditions = _functions(predicates)
-    tupled = None if expressions is None else _tupled(expressions)
+    conditions = functions_of(predicates)
+    tupled = None if expressions is None else tuple_function(expressions)
     if conditions is None or (expressions is not None and tupled is None):
         return None
 
@@ -99,54 +122,43 @@ def _kept_and_computed(
     return make
 
 
-def _functions(expressions: Sequence[Expression]) -> list[RowFunction] | None:
-    found = [row_function(expression) for expression in expressions]
-    known = [function for function in found if function is not None]
-    return known if len(known) == len(found) else None
-
-
-def _tupled(expressions: Sequence[Expression]) -> Callable[[Row], Row] | None:
-    functions = _functions(expressions)
-    if functions is None:
-        return None
-    match functions:
-        case [one]:
-            return lambda row: (one(row),)
-        case [one, other]:
-            return lambda row: (one(row), other(row))
-        case _:
-            return lambda row: tuple([function(row) for function in functions])
-
-
 def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | None:
     fixed_left = not _reads(plan.left, rows)
-    if not fixed_left and _reads(plan.right, rows):
+    if plan.kind not in (_KINDS_FIXED_LEFT if fixed_left else _KINDS):
         return None
-    fixed, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
-    if estimated_rows(fixed) > MOST_JOINED or any(map(draws_at_random, nodes_of(fixed))):
-        return None
-    if not all(is_for_rows(field.type) for field in fixed.fields):
-        return None
+    held, moving = (plan.left, plan.right) if fixed_left else (plan.right, plan.left)
     condition = join_condition(plan)
     keys = _keys(condition, fixed_left=fixed_left)
-    residual = _functions([] if condition.residual is None else [condition.residual])
-    below = _stage(moving, rows, sides)
-    if keys is None or residual is None or below is None:
+    residual = functions_of([] if condition.residual is None else [condition.residual])
+    below, other = _stage(moving, rows, sides), _held(held, rows, sides)
+    if keys is None or residual is None or below is None or other is None:
         return None
-    place = len(sides)
-    sides.append(fixed)
-    moving_key, fixed_key = keys
+    moving_key, held_key = keys
+    lone = _lone(plan.kind, len(held.fields), fixed_left=fixed_left)
+    exists = {"semi": True, "anti": False}.get(plan.kind)
+    is_single = plan.kind == "single"
+
+    def table(rows: Rows) -> _Table:
+        if not condition.probe_keys and len(rows) > (1 if is_single else _MOST_PAIRED):
+            raise LeftToDeviceError
+        return _table(rows, held_key, condition.nulls_equal)
 
     def make(found: Sequence[Rows]) -> RowStage:
-        before, table = below(found), _table(found[place], fixed_key, condition.nulls_equal)
+        before, table_for = below(found), other(found, table)
 
         def stage(rows: Rows) -> Rows:
             made: Rows = []
+            partners = table_for(rows)
             for row in before(rows):
-                for other in table.get(moving_key(row), ()):
-                    pair = (*other, *row) if fixed_left else (*row, *other)
-                    if not residual or residual[0](pair):
-                        made.append(pair)
+                others = partners.get(moving_key(row), ())
+                pairs = [(*other, *row) if fixed_left else (*row, *other) for other in others]
+                if residual:
+                    pairs = [pair for pair in pairs if residual[0](pair)]
+                if is_single and len(pairs) > 1:
+                    raise LeftToDeviceError
+                if exists is not None:
+                    pairs = [row] if bool(pairs) is exists else []
+                made.extend(pairs or lone(row))
                 if len(made) > MOST_MADE:
                     raise LeftToDeviceError
             return made
@@ -156,20 +168,54 @@ def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make 
     return make
 
 
+def _held(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _MakeTable | None:
+    """The side in which rows are looked up: a table made once, or of what each step makes of its rows."""
+    if _reads(plan, rows):
+        below = _stage(plan, rows, sides)
+        if below is None:
+            return None
+
+        def anew(found: Sequence[Rows], table: Callable[[Rows], _Table]) -> Callable[[Rows], _Table]:
+            before = below(found)
+            return lambda rows: table(before(rows))
+
+        return anew
+    if estimated_rows(plan) > MOST_JOINED or any(map(draws_at_random, nodes_of(plan))):
+        return None
+    if not all(is_for_rows(field.type) for field in plan.fields):
+        return None
+    place = len(sides)
+    sides.append(plan)
+
+    def once(found: Sequence[Rows], table: Callable[[Rows], _Table]) -> Callable[[Rows], _Table]:
+        known = table(found[place])
+        return lambda rows: known
+
+    return once
+
+
+def _lone(kind: str, width: int, *, fixed_left: bool) -> Callable[[Row], Sequence[Row]]:
+    """What becomes of a row without a partner."""
+    if kind not in ("left", "right", "single"):
+        return lambda row: ()
+    nulls = (None,) * width
+    return lambda row: ((*nulls, *row) if fixed_left else (*row, *nulls),)
+
+
 def _keys(
     condition: JoinCondition, *, fixed_left: bool
 ) -> tuple[Callable[[Row], Row], Callable[[Row], Row]] | None:
     """The keys of the rows that change and of those that do not, as tuples."""
-    pair = _tupled(condition.probe_keys), _tupled(condition.build_keys)
+    pair = tuple_function(condition.probe_keys), tuple_function(condition.build_keys)
     left, right = pair
-    if not condition.probe_keys or left is None or right is None:
+    if left is None or right is None:
         return None
     return (right, left) if fixed_left else (left, right)
 
 
-def _table(rows: Rows, key: Callable[[Row], Row], nulls_equal: Sequence[bool]) -> dict[Row, Rows]:
+def _table(rows: Rows, key: Callable[[Row], Row], nulls_equal: Sequence[bool]) -> _Table:
     """Rows by their key, but those whose key equals none: a null, where nulls are not equal."""
-    table: dict[Row, Rows] = {}
+    table: _Table = {}
     for row in rows:
         found = key(row)
         if all(value is not None or equal for value, equal in zip(found, nulls_equal, strict=True)):

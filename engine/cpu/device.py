@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu import refusals
 from bamquery.engine.cpu.frames import (
     as_type,
+    batch_bytes,
     concatenate_batches,
     dictionary_of,
     longest_text,
@@ -85,7 +86,7 @@ class CpuDevice:
 
     def nbytes(self, frame: pa.RecordBatch) -> int:
         """Memory that its rows occupy."""
-        return frame.nbytes
+        return batch_bytes(frame)
 
     def string_bytes(self, frame: pa.RecordBatch) -> int:
         """Bytes of strings and binaries."""

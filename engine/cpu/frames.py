@@ -28,6 +28,15 @@ _MOST: Final = 0.9
 
 _OFFSET: Final = 8
 _MOST_LENGTH: Final = (1 << 32) - 1
+_OF_ONE_WIDTH: Final = frozenset(
+    kind.id
+    for kind in (
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+        *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(), pa.float64()),
+        *(pa.date32(), pa.time64("us"), pa.timestamp("us"), pa.decimal128(1)),
+    )
+)
+"""Numbers of the types whose columns have a bitmap of nulls and values, and nothing else."""
 
 
 def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
@@ -36,6 +45,21 @@ def make_batch(columns: Sequence[Column], rows: int) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(list(columns), names=[str(i) for i in range(len(columns))])
     empty: Any = pa.Array.from_buffers(pa.struct([]), rows, [None])
     return pa.RecordBatch.from_struct_array(empty)
+
+
+def batch_bytes(batch: pa.RecordBatch) -> int:
+    """Bytes of the columns' rows; Arrow says the same, at the price of a small kernel for each column."""
+    rows = batch.num_rows
+    size = 0
+    for column in batch.columns:
+        kind = column.type
+        if kind.id in _OF_ONE_WIDTH:
+            size += -(-rows * kind.bit_width // 8)
+            if column.buffers()[0] is not None:
+                size += -(-rows // 8)
+        else:
+            size += column.nbytes
+    return size
 
 
 def concatenate_batches(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -27,6 +27,7 @@ class Aggregate(Operator[Frame], Generic[Frame]):
     """
 
     reservations = 1
+    runs_again = True
 
     def __init__(
         self,

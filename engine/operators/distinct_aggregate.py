@@ -53,6 +53,8 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
     different ways, meet in a last grouping by keys.
     """
 
+    runs_again = True
+
     def __init__(
         self,
         child: Operator[Frame],

@@ -19,6 +19,8 @@ from bamquery.plan.format import format_expression
 class Filter(Operator[Frame], Generic[Frame]):
     """Drops rows whose predicate is false or null. Frames keep their order and may become empty."""
 
+    runs_again = True
+
     def __init__(self, child: Operator[Frame], predicate: Expression) -> None:
         super().__init__(
             child.fields, (child,), OperatorProfile("Filter", {"filter": format_expression(predicate)})

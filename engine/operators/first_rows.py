@@ -34,6 +34,8 @@ class FirstRows(Operator[Frame], Generic[Frame]):
     that says nothing, the first row of each group is among those that are given.
     """
 
+    runs_again = True
+
     def __init__(self, child: Operator[Frame], keys: Sequence[Expression], order: Sequence[SortKey]) -> None:
         super().__init__(child.fields, (child,), OperatorProfile("First rows", {"keys": len(keys)}))
         self._keys = tuple(keys)

@@ -47,6 +47,8 @@ _ONE_KEY: Final = 0.9
 _AT_ONCE: Final = 4
 """Portions of a chunk's pairs that a thread makes ahead; a chunk with more is finished one by one."""
 
+_GIVES_LONE: Final = ("right", "full")
+"""Kinds that note which held rows were found."""
 _GIVES_HELD: Final = ("inner", "left", "right", "full", "single")
 """Kinds whose rows have columns of held rows."""
 
@@ -59,6 +61,8 @@ class Join(Operator[Frame], Generic[Frame]):
 
     See `bamquery.plan.nodes.Join` for the kinds: the first child is its left side.
     """
+
+    runs_again = True
 
     def __init__(
         self,
@@ -77,15 +81,36 @@ class Join(Operator[Frame], Generic[Frame]):
         self._late: Mapping[int, LateFilter] = {}
         self._read_first: Mapping[int, LateFilter] = {}
         self._encodes = False
+        self._keeps_build = False
+        self._kept: list[Build[Frame]] | None = None
+        self._kept_memory: Reservation | None = None
+        self._kept_rows: list[JoinedRows[Frame]] | None = None
+
+    def keep_build(self) -> None:
+        """Held rows are the same in each run: keep them where they fit in memory. Called before it runs."""
+        self._keeps_build = True
+
+    def read_again(self) -> Sequence[Operator[Frame]]:
+        """The probed side only, where held rows have been kept."""
+        return self.children if self._kept is None else self.children[:1]
+
+    def let_go(self) -> None:
+        """Held rows may go."""
+        self._kept = self._kept_rows = None
+        if self._kept_memory is not None:
+            self._kept_memory.__exit__(None, None, None)
+            self._kept_memory = None
 
     def filter_probe(self) -> None:
         """Once the held rows are known, let scans of the other side read less. Called before it runs."""
         self._late = key_filters(self.children[0], self._kind, self._condition)
+        self.runs_again = not self._late
 
     def filter_build(self) -> bool:
         """Read probed rows first, so that scans of the held side read less; whether any can."""
         self._read_first = held_filters(self.children[1], self._kind, self._condition)
         if self._read_first:
+            self.runs_again = False
             self.reservations += 1
             self.profile.details["reads_first"] = "left side"
         return bool(self._read_first)
@@ -107,6 +132,12 @@ class Join(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, those of held rows without a partner last."""
         probe = self.children[0]
+        if self._kept is not None:
+            if not self._gives_nothing(self._kept):
+                again = self._answers(context, lambda: probe.frames(context), self._kept, probe.fields)
+                with closing(again) as rows:
+                    yield from rows
+            return
         self.profile.details["held_rows"] = 0
         if not self._read_first:
             yield from self._both(context, lambda: probe.frames(context))
@@ -118,12 +149,18 @@ class Join(Operator[Frame], Generic[Frame]):
     def _both(
         self, context: ExecutionContext[Frame], probe: Callable[[], Generator[Frame, None, None]]
     ) -> Generator[Frame, None, None]:
-        with (
-            context.memory.reservation("JOIN") as memory,
-            closing(self.children[1].frames(context)) as frames,
-            closing(self._joined(context, probe, frames, memory, level=0)) as rows,
-        ):
-            yield from rows
+        memory = context.memory.reservation("JOIN")
+        try:
+            with (
+                closing(self.children[1].frames(context)) as frames,
+                closing(self._joined(context, probe, frames, memory, level=0)) as rows,
+            ):
+                yield from rows
+        finally:
+            if self._kept is None:
+                memory.__exit__(None, None, None)
+            else:
+                self._kept_memory = memory
 
     def _joined(
         self,
@@ -193,7 +230,9 @@ class Join(Operator[Frame], Generic[Frame]):
                         encodes=self._encodes and not level,
                     )
                 ]
-        yield from self._found(context, probe, builds, memory, summary, probe_fields=probe_fields)
+        found = self._found(context, probe, builds, memory, summary, probe_fields=probe_fields, level=level)
+        with closing(found) as rows:
+            yield from rows
 
     def _found(
         self,
@@ -204,16 +243,33 @@ class Join(Operator[Frame], Generic[Frame]):
         summary: KeySummary[Frame],
         *,
         probe_fields: Sequence[Field],
+        level: int,
     ) -> Generator[Frame, None, None]:
         """What becomes of probed rows, and of held ones without a partner."""
+        if self._keeps_build and not level:
+            self._kept = list(builds)
         self.profile.details["held_rows"] += sum(held.rows for held in builds)
         self.profile.details["peak_memory"] = memory.peak
         if self._gives_nothing(builds):
             return
         self._check_single(builds[0].rows)
         summary.hand_down()
-        columns = len(self.children[0].fields)
-        parts = [JoinedRows(context, held, self._kind, self._condition, columns) for held in builds]
+        with closing(self._answers(context, probe, builds, probe_fields)) as rows:
+            yield from rows
+
+    def _answers(
+        self,
+        context: ExecutionContext[Frame],
+        probe: Callable[[], Generator[Frame, None, None]],
+        builds: Sequence[Build[Frame]],
+        probe_fields: Sequence[Field],
+    ) -> Generator[Frame, None, None]:
+        parts = self._kept_rows
+        if parts is None:
+            columns = len(self.children[0].fields)
+            parts = [JoinedRows(context, held, self._kind, self._condition, columns) for held in builds]
+            if self._kept is not None and self._kind not in _GIVES_LONE:
+                self._kept_rows = parts
         with closing(probe()) as probed:
             yield from self._probed(context, probed, parts)
         for part in parts:
@@ -261,7 +317,8 @@ class Join(Operator[Frame], Generic[Frame]):
         if beyond is None:
             nothing = device.empty(spilled(fields) if level else fields)
             build = found.build([nothing, *frames], memory)
-            with closing(self._found(context, probe, [build], memory, summary, probe_fields=())) as rows:
+            found_rows = self._found(context, probe, [build], memory, summary, probe_fields=(), level=level)
+            with closing(found_rows) as rows:
                 yield from rows
             return
         columns = [ColumnRef(i, field.name, field.type) for i, field in enumerate(fields)]

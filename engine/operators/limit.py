@@ -16,6 +16,8 @@ from bamquery.engine.profile import OperatorProfile
 class Limit(Operator[Frame], Generic[Frame]):
     """The child's rows from `offset` on, `count` of them (None: all); closes the child once it has them."""
 
+    runs_again = True
+
     def __init__(self, child: Operator[Frame], count: int | None, offset: int) -> None:
         details = {"count": count, "offset": offset}
         super().__init__(child.fields, (child,), OperatorProfile("Limit", details))

@@ -18,19 +18,21 @@ from bamquery.plan.nodes import Field
 
 
 class Operator(ABC, Generic[Frame]):
-    """One step of a physical plan. It runs once.
+    """One step of a physical plan. It runs once, but for `can_run_again`.
 
     Attributes:
         fields: columns of its frames, in order.
         children: where its rows come from.
         reservations: parts of `memory_limit` that it asks for.
         repeats: whether what is below it runs any number of times.
+        runs_again: whether it keeps nothing of a run: `frames` may be called once more after it.
         profile: filled while it runs; `seconds` is the time spent here, children left out, waiting for
             its own worker threads included.
     """
 
     reservations = 0
     repeats = False
+    runs_again = False
 
     def __init__(
         self, fields: tuple[Field, ...], children: tuple[Operator[Frame], ...], profile: OperatorProfile
@@ -52,6 +54,24 @@ class Operator(ABC, Generic[Frame]):
             found = waiting.pop()
             yield found
             waiting.extend(reversed(found.children))
+
+    def can_run_again(self) -> bool:
+        """Whether it and all that another run of it reads can, so that a step need not be made anew."""
+        waiting: list[Operator[Frame]] = [self]
+        while waiting:
+            found = waiting.pop()
+            if not found.runs_again:
+                return False
+            waiting.extend(found.read_again())
+        return True
+
+    def read_again(self) -> Sequence[Operator[Frame]]:
+        """The children that another run reads: not those of whose rows it has kept what it needs."""
+        return self.children
+
+    def let_go(self) -> None:
+        """There will be no other run: give back what was kept for one."""
+        return
 
     def depth(self) -> int:
         """How many operators there are, this one included, on the longest way down."""

@@ -21,6 +21,8 @@ from bamquery.plan.rewriting import map_key, substitute
 class Project(Operator[Frame], Generic[Frame]):
     """One column per expression, for each of the child's rows."""
 
+    runs_again = True
+
     def __init__(
         self, child: Operator[Frame], expressions: Sequence[Expression], fields: tuple[Field, ...]
     ) -> None:

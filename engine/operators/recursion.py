@@ -10,10 +10,8 @@ from bamquery.engine.by_row.steps import RowStep
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
 from bamquery.engine.memory import Announcement
-from bamquery.engine.operators.filter import Filter
 from bamquery.engine.operators.operator import Operator
-from bamquery.engine.operators.project import Project
-from bamquery.engine.operators.recursion_by_row import MOST_ROWS, RecursionByRow
+from bamquery.engine.operators.recursion_by_row import MOST_ROWS, TIMES_DISTINCT, RecursionByRow
 from bamquery.engine.operators.seen_rows import SeenRows
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.step_rows import StepRows
@@ -26,7 +24,6 @@ from bamquery.plan.nodes import Field, Plan
 
 _FEW_ROWS: Final = 10_000
 _SMALL: Final = (WorkingScan, SingleRow, Values)
-_WITHOUT_STATE: Final = (*_SMALL, Filter, Project)
 
 
 class Recursion(Operator[Frame], Generic[Frame]):
@@ -64,7 +61,6 @@ class Recursion(Operator[Frame], Generic[Frame]):
         self._rows = rows
         self._keys = keys
         self._by_row = by_row
-        self._runs_again = all(isinstance(part, _WITHOUT_STATE) for part in step.walk())
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Frames as they come, as long as all fit: who wants few rows need not wait for the last step."""
@@ -78,13 +74,17 @@ class Recursion(Operator[Frame], Generic[Frame]):
             if self._keys:
                 seen = stack.enter_context(SeenRows(context, self._keys, self.fields, self.profile))
             announced = stack.enter_context(context.memory.repeated(shown.all_reservations()))
-            part, reserves = first, None
+            stack.callback(_let_go, shown)
+            part, reserves, again = first, None, False
             while True:
                 with closing(self._given(context, part, reserves)) as given:
                     for frame in given if seen is None else seen.new_ones(given):
                         current.add(frame)
                         yield frame
-                if part not in self.children:
+                if part is shown and not again:
+                    again = part.can_run_again()  # not before it has run: what it keeps is known by then
+                elif part not in self.children:
+                    _let_go(part)
                     _add(shown.profile, part.profile)
                 last.clear()
                 if part is first:
@@ -94,7 +94,10 @@ class Recursion(Operator[Frame], Generic[Frame]):
                     break
                 last, current = current, last
                 self._rows.count, self._rows.frames = last.rows, last.frames
-                part = shown if self._runs_again or part is first else self._make_step()
+                if part is first:
+                    part = shown
+                elif not again:
+                    part = self._make_step()
                 reserves = announced
                 self.profile.details["steps"] += 1
 
@@ -109,7 +112,8 @@ class Recursion(Operator[Frame], Generic[Frame]):
 
         On a CPU only: a query that was sent to a GPU is computed there.
         """
-        if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= MOST_ROWS:
+        most = MOST_ROWS if seen is None else TIMES_DISTINCT * MOST_ROWS
+        if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= most:
             return
         step, lower = self._by_row
         small = RecursionByRow(context, step, self.fields, distinct=seen is not None)
@@ -148,10 +152,16 @@ class Recursion(Operator[Frame], Generic[Frame]):
 
 
 def _leaves(operator: Operator[Frame]) -> Iterator[Operator[Frame]]:
-    if not operator.children:
+    below = operator.read_again()
+    if not below:
         yield operator
-    for child in operator.children:
+    for child in below:
         yield from _leaves(child)
+
+
+def _let_go(step: Operator[Frame]) -> None:
+    for part in step.walk():
+        part.let_go()
 
 
 def _next(

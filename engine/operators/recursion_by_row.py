@@ -8,8 +8,8 @@ from typing import Any, Final, Generic
 
 import pyarrow as pa
 
-from bamquery.engine.by_row.expressions import MOST_CHARACTERS, LeftToDeviceError, check_values
 from bamquery.engine.by_row.steps import MOST_JOINED, MOST_MADE, Rows, RowStage, RowStep
+from bamquery.engine.by_row.values import MOST_CHARACTERS, LeftToDeviceError, column_of, rows_of
 from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
 from bamquery.engine.operators.framing import sliced
@@ -18,7 +18,9 @@ from bamquery.plan.nodes import Field
 
 MOST_ROWS: Final = 128
 """Rows of a step: for more, a device is faster."""
-_MOST_SEEN: Final = 65_536
+TIMES_DISTINCT: Final = 4
+"""As many where no row is given twice, which takes a device longer to see."""
+_MOST_SEEN: Final = 1 << 18
 _FRAME_ROWS: Final = 1024
 _MORE_ROWS: Final = 8
 """Times that a frame has more rows than the one before: who wants few rows does not wait for many."""
@@ -46,6 +48,7 @@ class RecursionByRow(Generic[Frame]):
         self._step = step
         self._fields = fields
         self._distinct = distinct
+        self._most = MOST_ROWS * (TIMES_DISTINCT if distinct else 1)
         self._stage: RowStage = list
         self._side_bytes = 0
         self.steps = self.rows = 0
@@ -61,11 +64,11 @@ class RecursionByRow(Generic[Frame]):
             BamQueryError: what they read cannot be read.
         """
         try:
-            self.last = self._from(frames, self._fields, MOST_ROWS)
+            self.last = self._from(frames, self._fields, self._most)
             sides = [self._read(lower(side)) for side in self._step.sides]
+            self._stage = self._step.stage(sides)
         except LeftToDeviceError:
             return False
-        self._stage = self._step.stage(sides)
         self._side_bytes = sum(
             len(rows) * _bytes_of_row(side.fields) for rows, side in zip(sides, self._step.sides, strict=True)
         )
@@ -96,7 +99,7 @@ class RecursionByRow(Generic[Frame]):
     def frame(self, rows: Rows) -> Frame:
         """One or more rows as the device has them."""
         columns = zip(*rows, strict=True)
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, self._fields, strict=True)]
+        arrays = [column_of(c, f.type) for c, f in zip(columns, self._fields, strict=True)]
         names = [field.name for field in self._fields]
         return self._context.device.from_arrow(pa.RecordBatch.from_arrays(arrays, names))
 
@@ -109,7 +112,7 @@ class RecursionByRow(Generic[Frame]):
 
     def _advance(self, waiting: Rows) -> bool:
         """One step; False: it is not for rows, and nothing of it is kept."""
-        if len(self.last) > MOST_ROWS or len(self.seen) > _MOST_SEEN:
+        if len(self.last) > self._most or len(self.seen) > _MOST_SEEN:
             return False
         try:
             made = self._stage(self.last)
@@ -138,9 +141,7 @@ class RecursionByRow(Generic[Frame]):
         for frame in frames:
             if len(found) + device.row_count(frame) > most:
                 raise LeftToDeviceError
-            columns = [column.to_pylist() for column in device.to_arrow(frame, fields).columns]
-            found.extend(zip(*columns, strict=True))
-        check_values(found)
+            found.extend(rows_of(device.to_arrow(frame, fields).columns, device.row_count(frame)))
         return found
 
 

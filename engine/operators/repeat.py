@@ -25,6 +25,8 @@ _PORTION: Final = 1 << 17
 class Repeat(Operator[Frame], Generic[Frame]):
     """Each of the child's rows as often as an int64 expression says; nothing is held but a frame."""
 
+    runs_again = True
+
     def __init__(self, child: Operator[Frame], count: Expression) -> None:
         details = {"count": format_expression(count)}
         super().__init__(child.fields, (child,), OperatorProfile("Repeat", details))

@@ -14,6 +14,8 @@ from bamquery.engine.profile import OperatorProfile
 class SingleRow(Operator[Frame], Generic[Frame]):
     """One row without columns."""
 
+    runs_again = True
+
     def __init__(self) -> None:
         super().__init__((), (), OperatorProfile("Single row"))
 

@@ -21,6 +21,7 @@ class Sort(Operator[Frame], Generic[Frame]):
     """The child's rows in stable order; what does not fit `memory_limit` goes to files."""
 
     reservations = 1
+    runs_again = True
 
     def __init__(self, child: Operator[Frame], keys: Sequence[SortKey]) -> None:
         super().__init__(child.fields, (child,), OperatorProfile("Sort", {"keys": len(keys)}))

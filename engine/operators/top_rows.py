@@ -31,6 +31,7 @@ class TopRows(Operator[Frame], Generic[Frame]):
     """
 
     reservations = 1
+    runs_again = True
 
     def __init__(self, child: Operator[Frame], keys: Sequence[SortKey], count: int, offset: int) -> None:
         details = {"keys": len(keys), "count": count, "offset": offset}
@@ -46,6 +47,7 @@ class TopRows(Operator[Frame], Generic[Frame]):
         threshold: Threshold[Frame] = Threshold(self._keys[0], self._wanted)
         if self._count and threshold.is_taken(self.children[0]):
             self._threshold = threshold
+            self.runs_again = False  # it is told anew of each run's rows
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, once all have come."""

@@ -18,6 +18,8 @@ from bamquery.plan.nodes import Field
 class Union(Operator[Frame], Generic[Frame]):
     """All children's rows, child by child; their columns have the same types."""
 
+    runs_again = True
+
     def __init__(self, children: Sequence[Operator[Frame]], fields: tuple[Field, ...]) -> None:
         super().__init__(fields, tuple(children), OperatorProfile("Union"))
 

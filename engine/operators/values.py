@@ -17,6 +17,8 @@ from bamquery.plan.nodes import Field
 class Values(Operator[Frame], Generic[Frame]):
     """The rows of a batch."""
 
+    runs_again = True
+
     def __init__(self, batch: pa.RecordBatch, fields: tuple[Field, ...]) -> None:
         super().__init__(fields, (), OperatorProfile("Values"))
         self._batch = batch

@@ -37,6 +37,7 @@ class Window(Operator[Frame], Generic[Frame]):
     """
 
     reservations = 1
+    runs_again = True
 
     def __init__(self, child: Operator[Frame], window: nodes.Window) -> None:
         details = {

@@ -18,6 +18,8 @@ from bamquery.plan.nodes import Scan
 class WorkingScan(Operator[Frame], Generic[Frame]):
     """Those rows for which all predicates are true, with the columns that are wanted."""
 
+    runs_again = True
+
     def __init__(self, scan: Scan, rows: WorkingRows[Frame]) -> None:
         details = {"table": rows.name}
         if scan.predicates:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.frames import take_batch, take_batch_or_null
+from bamquery.engine.cpu.frames import batch_bytes, take_batch, take_batch_or_null
 from bamquery.engine.cpu.kernels import booleans, booleans_of
 
 ROWS = 2000
@@ -47,3 +49,16 @@ def test_booleans(start: int, rows: int) -> None:
     known = column.fill_null(True)
     assert booleans(booleans_of(known)).equals(pa.array(known.to_pylist(), pa.bool_()))
     assert booleans(booleans_of(column), column.is_valid()).to_pylist() == column.to_pylist()
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.bool_(), pa.int32(), pa.date32(), pa.decimal128(38, 0), pa.timestamp("us"), pa.large_string()]
+)
+@pytest.mark.parametrize("values", [[], [None, None], [None] * 16 + ["1"] * 16], ids=len)
+def test_bytes_are_what_arrow_says(kind: pa.DataType, values: list[str | None]) -> None:
+    column: Any = pa.array([value and int(value) for value in values], pa.int64())
+    column = column.cast(kind if kind == pa.timestamp("us") else pa.int32()).cast(kind)
+    batch = pa.record_batch([column, column], ["a", "b"])
+    assert batch_bytes(batch) == batch.nbytes
+    if len(values) > 16:  # of no rows Arrow counts a byte
+        assert batch_bytes(batch.slice(8, 16)) == batch.slice(8, 16).nbytes

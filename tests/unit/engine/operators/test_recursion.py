@@ -89,12 +89,38 @@ SMALL = [
     "SELECT 0 AS n, NULL::VARCHAR AS s UNION ALL SELECT to_node, name FROM edges JOIN t ON n = from_node",
     "SELECT 0 AS n, NULL::VARCHAR AS s UNION ALL SELECT to_node, name FROM edges JOIN t "
     "ON n IS NOT DISTINCT FROM from_node AND from_node + n < 70 IS NOT FALSE",
+    "SELECT 1 AS n, DATE '2000-01-31' AS s UNION ALL SELECT n + 1, (s + INTERVAL 1 MONTH)::DATE FROM t "
+    "WHERE year(s) < 2002",
+    "SELECT 1 AS n, TIMESTAMP '1969-12-30 12:00:00' AS s UNION ALL SELECT n + 1, "
+    "s + INTERVAL '1 day 7 hours' FROM t WHERE s - INTERVAL 1 MONTH < '1970-01-02' OR month(s) = 2",
+    "SELECT 1 AS n, DATE '2000-01-31' AS s UNION SELECT s - DATE '2000-01-01', s + 1 FROM t WHERE n < 50",
+    "SELECT 1 AS n, 'ab' AS s UNION ALL SELECT n + length(s), "
+    "upper(replace(substr(s || 'ab', 1, 9), 'ba', 'b')) FROM t WHERE n < 50",
+    "SELECT 1 AS n, 1::HUGEINT AS s UNION ALL SELECT max(n) + 1, sum(n + s) FROM t HAVING max(n) < 50",
+    "SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, NULL)) v(n, s) UNION ALL "
+    "SELECT (max(n) + count(*) + count(s))::INTEGER, "
+    "max(s) FROM t WHERE n < 90 GROUP BY s HAVING avg(n) > 0",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION SELECT n + 1, name FROM t "
+    "LEFT JOIN edges ON n = from_node WHERE n < 30",
+    "SELECT 0 AS n, NULL::VARCHAR AS s UNION SELECT n + 1, name FROM edges "
+    "RIGHT JOIN t ON n = from_node AND name > 'to5' WHERE n < 30",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t SEMI JOIN edges ON n = from_node WHERE n < 30",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t "
+    "ANTI JOIN edges ON n = to_node - 10 WHERE n < 30",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT p.n + 1, q.s FROM t p JOIN t q ON p.n = q.n WHERE p.n < 30",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT (SELECT max(n) + 1 FROM t), s FROM t WHERE n < 30",
+    "SELECT 0 AS n, 'a' AS s UNION ALL SELECT n + 1, "
+    "(SELECT max(name) FROM edges WHERE from_node = n % 9) FROM t "
+    "WHERE n < 30 AND EXISTS (SELECT 1 FROM edges WHERE from_node = n)",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT DISTINCT n + 1, s FROM t JOIN three ON i + n > 2 WHERE n < 7",
     "SELECT NULL::INTEGER AS n, 'a' AS s UNION SELECT n, CASE WHEN s = 'a' THEN NULL ELSE 'a' END FROM t",
 ]
 LEFT_TO_A_DEVICE = [
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN three ON true WHERE n < 7",
     "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s || s FROM t WHERE n < 15",
-    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN three ON i + n > 2 WHERE n < 7",
+    "SELECT 1 AS n, 'a' AS s UNION ALL SELECT n + 1, s FROM t JOIN edges ON to_node + n > 80 WHERE n < 4",
+    "SELECT 1 AS n, DATE '9999-12-30' AS s UNION ALL SELECT n + 1, s + 1 FROM t WHERE n < 5",
+    "SELECT 1 AS n, 'é' AS s UNION ALL SELECT n + 1, upper(s) FROM t WHERE n < 5",
     "SELECT 1 AS n, 'a' AS s UNION SELECT k, s FROM t JOIN keys ON k // 200 = n // 200 + 1",
 ]
 
@@ -189,3 +215,53 @@ def test_steps_without_state_are_made_once() -> None:
     assert found == list(range(1, 21))
     assert made == 1
     assert recursion.children[1].profile.rows == 19
+
+
+KEPT = {
+    "left": "SELECT n + 1, e.name FROM t LEFT JOIN edges e ON n = from_node WHERE n < 30",
+    "right": "SELECT n + 1, e.name FROM edges e RIGHT JOIN t ON n = from_node WHERE n < 30",
+    "full": "SELECT n + 1, e.name FROM t FULL JOIN edges e ON n = from_node WHERE n < 30",
+    "inner": "SELECT n + 1, e.name FROM t JOIN edges e ON sqrt(n) = sqrt(from_node) WHERE n < 30",
+    "semi": "SELECT n + 1, s FROM t WHERE n < 30 AND sqrt(n) IN (SELECT sqrt(from_node) FROM edges)",
+    "anti": "SELECT n + 1, s FROM t WHERE n < 30 AND sqrt(n) NOT IN "
+    "(SELECT sqrt(to_node) FROM edges WHERE to_node > 0)",
+    "mark": "SELECT n + 1, s FROM t WHERE n < 30 "
+    "AND (sqrt(n) IN (SELECT sqrt(from_node) FROM edges)) IS NOT FALSE",
+    "single": "SELECT n + 1, (SELECT max(name) FROM edges WHERE from_node = n % 9) FROM t WHERE n < 30",
+    "no keys": "SELECT n + 1, s FROM t JOIN edges e ON from_node + n * sqrt(n) < 40 WHERE n < 4",
+    "no rows": "SELECT n + 1, name FROM t LEFT JOIN (FROM edges WHERE from_node < 0) "
+    "ON n = to_node WHERE n < 30",
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_what_a_step_joins_is_read_once(
+    kind: str, tables: bamquery.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = (
+        f"WITH RECURSIVE t(n, s) AS (SELECT 1, 'a' UNION {KEPT[kind]}) "
+        "SELECT n, s, count(*) FROM t GROUP BY ALL ORDER BY ALL"
+    )
+    monkeypatch.setattr("bamquery.engine.operators.recursion.MOST_ROWS", 0)
+    rows = tables.sql(sql)
+    found = rows.fetchall()
+    (part,) = [part for part in rows.profile.root.walk() if part.name == "Recursion"]
+    assert part.details["steps"] > 1
+    assert sum(scan.rows for scan in rows.profile.scans) <= 182
+    monkeypatch.setattr("bamquery.engine.operators.join.Join.keep_build", lambda join: None)
+    again = tables.sql(f"{sql} ")
+    assert again.fetchall() == found
+    assert len(found) > 1
+
+
+def test_what_does_not_fit_is_read_for_each_step() -> None:
+    with bamquery.connect(device="cpu") as con:
+        con.sql("CREATE TABLE wide AS SELECT i, repeat('x', 200) || i AS s FROM range(40_000) r(i)")
+        con.sql("SET memory_limit = '12MB'")
+        sql = (
+            "WITH RECURSIVE t(n, s) AS (SELECT 1, '' UNION ALL SELECT n + 1, w.s FROM t LEFT JOIN wide w "
+            "ON sqrt(n) = sqrt(w.i) WHERE n < 4) SELECT n, right(s, 2) FROM t ORDER BY n"
+        )
+        rows = con.sql(sql)
+        assert rows.fetchall() == [(1, ""), (2, "x1"), (3, "x2"), (4, "x3")]
+        assert rows.profile.spilled

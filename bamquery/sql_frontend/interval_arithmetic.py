@@ -81,7 +81,8 @@ def _product(
     span, factor = (left, right) if spans[0] else (right, left)
     if not _is_number(factor):
         return None
-    if types.is_integral(factor.type):
+    low, high = types.integer_range(_BIGINT)
+    if types.is_integral(factor.type) and all(low <= end <= high for end in types.integer_range(factor.type)):
         return Call("interval_times", (span, coerce(factor, _BIGINT)), INTERVAL)
     return Call("interval_scale", (span, coerce(factor, _DOUBLE)), INTERVAL)
 

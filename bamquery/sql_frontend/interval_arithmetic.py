@@ -7,7 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.plan import types
-from bamquery.plan.expressions import Call, Expression
+from bamquery.plan.expressions import Call, Expression, Literal
+from bamquery.plan.scalars import scalar
 from bamquery.plan.types import INTERVAL
 from bamquery.sql_frontend.coercion import coerce, common_type, is_null, is_string_literal
 
@@ -20,6 +21,8 @@ def shift(function: str, moment: Expression, span: Expression) -> Expression:
     """A date, time or timestamp, so much later or earlier."""
     kind: Any = moment.type
     kind = pa.time64("us") if pa.types.is_time64(kind) else pa.timestamp("us", getattr(kind, "tz", None))
+    if isinstance(span, Literal) and not span.value.is_valid:  # of a DATE, too, that is no timestamp
+        return Literal(scalar(None, kind))
     return Call(function, (coerce(moment, kind), span), kind)
 
 
@@ -48,7 +51,8 @@ def _sum(function: str, left: Expression, right: Expression, spans: tuple[bool, 
         return None
     if function == "subtract" and _are_timestamps(left.type, right.type):
         kind: Any = common_type([left, right])
-        values = [coerce(coerce(side, kind), pa.timestamp("us", kind.tz)) for side in (left, right)]
+        # Each by itself: their common type may have no days as far away as a DATE.
+        values = [coerce(side, pa.timestamp("us", kind.tz)) for side in (left, right)]
         return Call("timestamp_difference", tuple(values), INTERVAL)
     if function == "add":
         for day, clock in ((left, right), (right, left)):

@@ -264,7 +264,11 @@ class Operators:
         shown = self._written(operator, row) if row is not None else f"{operator} of {given}"
         what = operator
         if kind == "39 digits":
-            what, given = "arithmetic, bits", ", ".join(sorted(groups))
+            what, given = "arithmetic, bits", "HUGEINT"
+        elif kind == "more than 292 years":
+            what, given = "arithmetic", "INTERVAL"
+        elif operator in _ALIKE["comparisons"] and {*groups} <= {"DATE", "a timestamp"} and ours == "a value":
+            what, given = "comparisons", "DATE, a timestamp"  # a value that the common type does not hold
         self._findings.note(Class(what, given, "", kind, ours, theirs), example_of(shown), self._seed)
 
 

@@ -21,7 +21,8 @@ _AGO: Final = re.compile(r"[ \t\n]*ago[ \t\n]*$", re.ASCII | re.IGNORECASE)
 _MICROSECONDS_PER_DAY: Final = 86_400 * 10**6
 _DAYS_PER_MONTH: Final = 30
 _MONTHS_PER_QUARTER: Final = 3
-_MOST: Final = 2**31 - 1
+_PART: Final = range(-(2**31), 2**31)
+"""What months and days may be."""
 _MOST_MICROSECONDS: Final = (2**63 - 1) // 1000
 
 _UNITS: Final[Mapping[str, tuple[str, int]]] = MappingProxyType(
@@ -79,7 +80,7 @@ def read(text: str) -> Parts | None:
             return None
         seen, place = True, amount.end()
     months, days, micros = (sign * total for total in totals.values())
-    if not seen or max(abs(months), abs(days)) > _MOST or abs(micros) > _MOST_MICROSECONDS:
+    if not seen or months not in _PART or days not in _PART or abs(micros) > _MOST_MICROSECONDS:
         return None
     return months, days, micros
 

@@ -7,10 +7,9 @@ binder knows the place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -26,6 +25,9 @@ SYMBOLS: Final[Mapping[str, str]] = MappingProxyType(
     {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "modulo": "%"}
 )
 """How the arithmetic functions are written."""
+
+_Pair: TypeAlias = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
+"""How two types become one, None where they do not."""
 
 _DECIMAL_WIDTHS: Final = {8: 3, 16: 5, 32: 10, 64: 19}
 _UNITS: Final = ("s", "ms", "us", "ns")
@@ -95,13 +97,14 @@ def _is_literal(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.value.is_valid
 
 
-def common_type(expressions: Sequence[Expression], *, firm_texts: bool = True) -> pa.DataType:
+def common_type(expressions: Sequence[Expression], *, compared: bool = False) -> pa.DataType:
     """The type that CASE, COALESCE and IN bring their values to; `pa.null()` where all are NULL.
 
     Values are met one by one, as in DuckDB: a literal takes the type of what it meets first, and two of them,
-    or one and NULL, are INTEGER (or what holds them), or VARCHAR, for whatever comes later. Without
-    `firm_texts` texts wait for any type.
+    or one and NULL, are INTEGER (or what holds them), or VARCHAR, for whatever comes later. Where they are
+    `compared`, texts wait for any type, and values may be equal that do not mix.
     """
+    pair = _compared_type if compared else combine
     kind: pa.DataType | None = None
     loose: Expression | None = None  # an integer literal that has met nothing yet
     text = False
@@ -109,27 +112,34 @@ def common_type(expressions: Sequence[Expression], *, firm_texts: bool = True) -
         if is_null(expression) or is_string_literal(expression):
             loose = None
             text = text or is_string_literal(expression)
-            if kind is None and text and place and firm_texts:
+            if kind is None and text and place and not compared:
                 kind = pa.large_string()
         elif kind is None:
             kind = expression.type
             loose = expression if place == 0 and is_integer_literal(expression) else None
         else:
             if loose is not None and not is_integer_literal(expression):
-                kind = _meet(loose, expression.type)
+                kind = _meet(loose, expression.type, pair)
             elif is_integer_literal(expression):
-                kind = _meet(expression, kind)
+                kind = _meet(expression, kind, pair)
             else:
-                kind = _combine_all([kind, expression.type])
+                kind = _mixed(kind, expression.type, pair)
             loose = None
     if kind is None:
         return pa.large_string() if text else pa.null()
     return kind
 
 
-def _meet(literal: Expression, kind: pa.DataType) -> pa.DataType:
+def _meet(literal: Expression, kind: pa.DataType, pair: _Pair) -> pa.DataType:
     """The type of an integer literal beside values of `kind`."""
-    return kind if _fits(literal, kind) else _combine_all([kind, literal.type])
+    return kind if _fits(literal, kind) else _mixed(kind, literal.type, pair)
+
+
+def _mixed(left: pa.DataType, right: pa.DataType, pair: _Pair) -> pa.DataType:
+    kind = pair(left, right)
+    if kind is None:
+        raise ValueError(f"{type_name(left)} and {type_name(right)} do not mix: cast one of them")
+    return kind
 
 
 def comparison_type(left: Expression, right: Expression, *, ordered: bool = True) -> pa.DataType:
@@ -141,15 +151,19 @@ def comparison_type(left: Expression, right: Expression, *, ordered: bool = True
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Literal) and types.is_numeric(one.type) and _converts_exactly(one, other.type):
             return other.type
-    if pa.types.is_decimal(left.type) and pa.types.is_decimal(right.type):
-        return _exact_decimal(left.type, right.type)
-    common = combine(left.type, right.type)
-    if common is None and not ordered:
-        common = _equality_type(left.type, right.type)
+    common = _compared_type(left.type, right.type, ordered=ordered)
     if common is None:
         names = f"{type_name(left.type)} with {type_name(right.type)}"
         raise ValueError(f"cannot compare {names}: cast one of them")
     return common
+
+
+def _compared_type(left: pa.DataType, right: pa.DataType, *, ordered: bool = False) -> pa.DataType | None:
+    """The type in which values of two types are compared, or None."""
+    if pa.types.is_decimal(left) and pa.types.is_decimal(right):
+        return _exact_decimal(left, right)
+    common = combine(left, right)
+    return _equality_type(left, right) if common is None and not ordered else common
 
 
 def _equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
@@ -254,16 +268,6 @@ def _firm_types(left: Expression, right: Expression) -> tuple[pa.DataType, pa.Da
 
 def _no_operator(operator: str, left: Expression, right: Expression) -> str:
     return f"there is no {type_name(left.type)} {SYMBOLS[operator]} {type_name(right.type)}"
-
-
-def _combine_all(kinds: Iterable[pa.DataType]) -> pa.DataType:
-    def both(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-        kind = combine(left, right)
-        if kind is None:
-            raise ValueError(f"{type_name(left)} and {type_name(right)} do not mix: cast one of them")
-        return kind
-
-    return reduce(both, kinds)
 
 
 def _fits(literal: Expression, kind: pa.DataType) -> bool:

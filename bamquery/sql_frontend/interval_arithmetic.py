@@ -55,8 +55,9 @@ def _sum(function: str, left: Expression, right: Expression, spans: tuple[bool, 
         return None
     if function == "subtract" and _are_timestamps(left.type, right.type):
         kind: Any = common_type([left, right])
+        # Each by itself: their common type may have no days as far away as a DATE.
         values = [
-            coerce(coerce_beside(side, kind, constant_nulls(other)), pa.timestamp("us", kind.tz))
+            coerce_beside(side, pa.timestamp("us", kind.tz), constant_nulls(other))
             for side, other in ((left, right), (right, left))
         ]
         return Call("timestamp_difference", tuple(values), INTERVAL)
@@ -91,7 +92,8 @@ def _product(
     span, factor = (left, right) if spans[0] else (right, left)
     if not _is_number(factor):
         return None
-    if types.is_integral(factor.type):
+    low, high = types.integer_range(_BIGINT)
+    if types.is_integral(factor.type) and all(low <= end <= high for end in types.integer_range(factor.type)):
         return Call("interval_times", (span, coerce(factor, _BIGINT)), INTERVAL)
     return Call("interval_scale", (span, coerce(factor, _DOUBLE)), INTERVAL)
 

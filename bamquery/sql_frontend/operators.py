@@ -71,16 +71,21 @@ def between(value: Expression, low: Expression, high: Expression) -> Expression:
 
 
 def is_in(value: Expression, candidates: Sequence[Expression]) -> Expression:
-    """IN over a list: one call where all candidates are literals, else a chain of comparisons."""
+    """IN over a list: one call where all candidates are literals, else a chain of comparisons.
+
+    All of them are compared in one type, so that what a candidate equals may depend on the others.
+    """
     value = decode(value)
     candidates = [decode(candidate) for candidate in candidates]
-    if not all(isinstance(candidate, Literal) for candidate in candidates):
-        tests = tuple(compare("equal", value, candidate) for candidate in candidates)
-        return tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
-    kind = common_type([value, *candidates], firm_texts=False)
+    if len(candidates) == 1 and not isinstance(candidates[0], Literal):
+        return compare("equal", value, candidates[0])
+    kind = common_type([value, *candidates], compared=True)
     if pa.types.is_null(kind):
         kind = pa.int32()
-    return Call("in", (coerce(value, kind), *(coerce(c, kind) for c in candidates)), BOOLEAN)
+    value, *candidates = (coerce(expression, kind) for expression in (value, *candidates))
+    if all(isinstance(candidate, Literal) for candidate in candidates):
+        return Call("in", (value, *candidates), BOOLEAN)
+    return Call("or", tuple(Call("equal", (value, candidate), BOOLEAN) for candidate in candidates), BOOLEAN)
 
 
 def logical(function: str, operands: Sequence[Expression]) -> Expression:

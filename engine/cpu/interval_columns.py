@@ -17,9 +17,10 @@ from bamquery.plan.types import HUGEINT, INTERVAL
 DAYS_PER_MONTH: Final = 30
 DAY_MICROSECONDS: Final = 86_400 * 10**6
 MONTH_MICROSECONDS: Final = DAYS_PER_MONTH * DAY_MICROSECONDS
+SMALLEST_PART, LARGEST_PART = -(2**31), 2**31 - 1
+"""Of months and of days."""
 
 _STORED: Final = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
-_MOST_PART: Final = 2**31 - 1
 _MOST_MICROSECONDS: Final = (2**63 - 1) // 1000
 Integers = NDArray[np.int64]
 
@@ -52,7 +53,9 @@ class Intervals:
         Raises:
             ExecutionError: a part does not fit; `what` was computed.
         """
-        failed = (np.abs(self.months) > _MOST_PART) | (np.abs(self.days) > _MOST_PART)
+        failed = np.zeros(len(self.months), np.bool_)
+        for part in (self.months, self.days):
+            failed |= (part < SMALLEST_PART) | (part > LARGEST_PART)
         failed |= (self.microseconds > _MOST_MICROSECONDS) | (self.microseconds < -_MOST_MICROSECONDS)
         if self.known is not None:
             failed &= booleans_of(self.known)

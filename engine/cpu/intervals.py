@@ -15,7 +15,9 @@ from bamquery.engine.cpu.instants import whole_months
 from bamquery.engine.cpu.interval_columns import (
     DAY_MICROSECONDS,
     DAYS_PER_MONTH,
+    LARGEST_PART,
     MONTH_MICROSECONDS,
+    SMALLEST_PART,
     Intervals,
     order_key,
 )
@@ -49,6 +51,8 @@ _YEAR_SECONDS: Final = 31_557_600
 """365 days and a quarter: what epoch() takes a year for."""
 _MOST_MONTHS: Final = 12 * 6_000_000
 _MOST_DAYS: Final = (2**63 - 1) // DAY_MICROSECONDS
+_UPPER_BITS: Final = -(1 << 29)
+"""Of a double: its products with months or days are exact with 64 bits, and so are those of the rest."""
 _FIRST_MONDAY: Final = 10_959 * DAY_MICROSECONDS
 """3 January 2000: where buckets of days and shorter ones begin."""
 _FIRST_MONTH: Final = 30 * 12
@@ -238,26 +242,35 @@ def _scaled(*, divide: bool) -> Implementation:
         factor: Any = operand(column)
         known = _known(a.known, valid(column), flags_of(factor != 0) if divide else None)
         with np.errstate(all="ignore"):
-
-            def scaled(part: Integers) -> NDArray[np.float64]:
-                return np.asarray(part / factor if divide else part * factor, np.float64)
-
-            months, days, micros = (scaled(part) for part in (a.months, a.days, a.microseconds))
-            whole_month, whole_days = np.trunc(months), np.trunc(days)
-            month_days = _six_digits((months - whole_month) * DAYS_PER_MONTH)
-            rest = days - whole_days + month_days - np.trunc(month_days)
+            if divide:
+                factor = 1.0 / factor
+            months, days = (np.asarray(part * factor, np.float64) for part in (a.months, a.days))
+            fine = np.ones(rows, np.bool_)
+            for part in (months, days):
+                fine &= (part >= SMALLEST_PART) & (part <= LARGEST_PART)
+            whole_months, whole_days = np.trunc(months), np.trunc(days)
+            month_days = _six_digits(_beyond(a.months, factor, whole_months) * DAYS_PER_MONTH)
+            rest = _beyond(a.days, factor, whole_days) + month_days - np.trunc(month_days)
             seconds = _six_digits(rest * DAY_SECONDS)
             carried = np.trunc(seconds / DAY_SECONDS)
             whole_days += carried + np.trunc(month_days)
-            micros = np.rint(micros + (seconds - carried * DAY_SECONDS) * 1e6)
-            fine = (np.abs(whole_month) < 2.0**31) & (np.abs(whole_days) < 2.0**31)
+            clock = a.microseconds.astype(np.float64)
+            micros = np.rint(_beyond(clock, factor, (seconds - carried * DAY_SECONDS) * -1e6))
             fine &= np.abs(micros) < 2.0**63
         if (~fine & _mask(known, rows)).any():
             raise ExecutionError(f"INTERVAL overflow in {'/' if divide else '*'}")
-        parts = [np.where(fine, part, 0).astype(np.int64) for part in (whole_month, whole_days, micros)]
+        parts = [np.where(fine, part, 0).astype(np.int64) for part in (whole_months, whole_days, micros)]
         return Intervals(parts[0], parts[1], parts[2], known).column("/" if divide else "*")
 
     return apply
+
+
+def _beyond(part: Integers | NDArray[np.float64], factor: Any, whole: Any) -> NDArray[np.float64]:
+    """``part * factor - whole``, rounded once, as processors do that multiply and add in one instruction."""
+    double = np.asarray(factor, np.float64)
+    upper = (double.view(np.int64) & _UPPER_BITS).view(np.float64).astype(np.longdouble)
+    product: Any = (part * upper - whole) + part * (double - upper)
+    return np.asarray(product, np.float64)
 
 
 def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -32,6 +32,9 @@ from bamquery.engine.cpu.kernels import (
 from bamquery.engine.cpu.rounding import half_away_from_zero, round_decimals
 from bamquery.plan.types import HUGEINT
 
+_NARROW_DIGITS = 18
+"""Of decimals, those that 64 bits hold."""
+
 
 def from_boolean(column: Column, kind: Kind) -> Outcome:
     """False is 0, true is 1."""
@@ -70,12 +73,24 @@ def integer_to_float(column: Column, kind: Kind) -> Outcome:
 def decimal_to_float(column: Column, kind: Kind) -> Outcome:
     """The nearest double, or the float nearest to that; Arrow's own cast makes 5.1000000000000005 of 5.1."""
     words = decimals.words(column)
-    wide = words[:, 1].astype(np.longdouble) * 2.0**64 + words[:, 0].view(np.uint64)
-    # Both are exact in a double if they are small, so that the quotient is rounded once.
-    exact = wide.astype(np.float64) / 10.0**column.type.scale
-    small = (np.abs(wide) <= 2.0**53) & (column.type.scale <= 22)
-    doubles = np.where(small, exact, (wide / np.longdouble(10) ** column.type.scale).astype(np.float64))
+    if not column.type.scale:
+        narrow = column.type.precision <= _NARROW_DIGITS
+        doubles = words[:, 0].astype(np.float64) if narrow else _whole_doubles(words)
+    else:
+        wide = words[:, 1].astype(np.longdouble) * 2.0**64 + words[:, 0].view(np.uint64)
+        # Both are exact in a double if they are small, so that the quotient is rounded once.
+        exact = wide.astype(np.float64) / 10.0**column.type.scale
+        small = (np.abs(wide) <= 2.0**53) & (column.type.scale <= 22)
+        doubles = np.where(small, exact, (wide / np.longdouble(10) ** column.type.scale).astype(np.float64))
     return Outcome(from_values(doubles.astype(numpy_type(kind)), kind, valid(column)))
+
+
+def _whole_doubles(words: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Integers of 128 bits, rounded half by half, as DuckDB does."""
+    low, high = words[:, 0].view(np.uint64), words[:, 1]
+    halves = low.astype(np.float64) + high.astype(np.float64) * 2.0**64
+    # Next to 0 the halves of a negative number would cancel.
+    return np.where(high == -1, -(~low).astype(np.float64) - 1, halves)
 
 
 def float_to_float(column: Column, kind: Kind) -> Outcome:

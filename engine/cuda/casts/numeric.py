@@ -69,12 +69,38 @@ def decimal_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) 
     """The unscaled value, which is exact up to 2**53, divided once; beyond that the last bit may differ."""
     whole = decimals.unscaled(column)
     if own.precision <= _EXACT_DIGITS:
-        whole = kernels.convert(whole, INT64)
-    doubles = kernels.convert(whole, FLOAT64)
+        doubles = kernels.convert(kernels.convert(whole, INT64), FLOAT64)
+    elif own.scale:
+        doubles = kernels.convert(whole, FLOAT64)
+    else:
+        doubles = _whole_doubles(kernels, whole)
     if own.scale:
         unit = kernels.number(10.0**own.scale, _DOUBLE)
         doubles = kernels.binary(BinaryOperator.DIV, doubles, unit, FLOAT64)
     return Outcome(kernels.convert(doubles, device_type(kind)))
+
+
+def _whole_doubles(kernels: Kernels, whole: plc.Column) -> plc.Column:
+    """Integers of 128 bits, rounded half by half, as DuckDB does."""
+
+    def double(values: plc.Column, kind: plc.DataType) -> plc.Column:
+        return kernels.convert(kernels.convert(values, kind), FLOAT64)
+
+    def less(a: Side, b: Side) -> plc.Column:
+        return kernels.binary(BinaryOperator.SUB, a, b, INT128)
+
+    zero, one, shift = (decimals.integer(kernels, value) for value in (0, 1, 2**64))
+    high, low = decimals.quotient(kernels, whole, shift), decimals.remainder(kernels, whole, shift)
+    borrowed = kernels.test(BinaryOperator.LESS, low, zero)
+    high = kernels.where(borrowed, less(high, one), high)
+    low = kernels.where(borrowed, kernels.binary(BinaryOperator.ADD, low, shift, INT128), low)
+    upper = _double(kernels, BinaryOperator.MUL, double(high, INT64), kernels.number(2.0**64, _DOUBLE))
+    halves = _double(kernels, BinaryOperator.ADD, double(low, UINT64), upper)
+    # Next to 0 the halves of a negative number would cancel.
+    minus_one = decimals.integer(kernels, -1)
+    rest = double(less(minus_one, whole), UINT64)
+    near = _double(kernels, BinaryOperator.SUB, kernels.number(-1.0, _DOUBLE), rest)
+    return kernels.where(kernels.test(BinaryOperator.EQUAL, high, minus_one), near, halves)
 
 
 def float_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:

@@ -124,7 +124,12 @@ def kind_of_value(value: Value) -> str:
         return kind_of_text(plain)
     if isinstance(plain, float) and not math.isfinite(plain):
         return "NaN or infinite"
-    return "39 digits" if abs(plain) >= _MOST else "any"
+    return "39 digits" if has_39_digits(plain) else "any"
+
+
+def has_39_digits(number: Any) -> bool:
+    """Whether DuckDB's HUGEINT holds a number that 38 digits do not."""
+    return not -_MOST < number < _MOST  # abs() would round a Decimal
 
 
 _MOST: Final = 10**38

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
-import sys
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
@@ -13,7 +15,15 @@ import pyarrow as pa
 from tests.sql.random_casts.compare import Pair, same, type_of
 from tests.sql.random_casts.compare import said as said_of
 from tests.sql.random_casts.extremes import TYPES, Value, column, drawn, extremes
-from tests.sql.random_casts.findings import Class, Findings, example_of, group, kind_of_value, said
+from tests.sql.random_casts.findings import (
+    Class,
+    Findings,
+    example_of,
+    group,
+    has_39_digits,
+    kind_of_value,
+    said,
+)
 from tests.values import plain
 
 BINARY: Final = (
@@ -38,7 +48,8 @@ _EACH: Final = 20
 _DRAWN: Final = 6
 _FAILING: Final = 3
 _CONSTANTS: Final = 12
-_DAY: Final = 86_400 * 10**9
+_MOST_MICROSECONDS: Final = (2**63 - 1) // 1000 - 86_400 * 10**6
+"""Of an interval, but for a day, which what is left of months and days may add."""
 _TOLERANCE: Final = 1e-12
 """Of `**` and of quotients, which the libraries of two programs may round otherwise."""
 
@@ -104,7 +115,7 @@ class Operators:
         for row in self._choose.sample(sorted(failing), min(_FAILING, len(failing))):
             answer = self._pair.our_answer(f"{sql} WHERE row = {row}")
             if said_of(answer) != "an error":
-                self._note(operator, self._kind(row), self._word(answer), "an error", row)
+                self._note(operator, self._kind(operator, row), self._word(answer), "an error", row)
         self._constants(operator, answers, failing)
 
     def _their_values(self, operator: str) -> tuple[list[Any], set[int]] | None:
@@ -146,7 +157,8 @@ class Operators:
                 self._compare_values(operator, row, mine, answers[row])
             return
         if len(rows) == 1:
-            self._note(operator, self._kind(rows[0]), said_of(ours), said(answers[rows[0]]), rows[0])
+            kind = self._kind(operator, rows[0], answers[rows[0]])
+            self._note(operator, kind, said_of(ours), said(answers[rows[0]]), rows[0])
             return
         middle = len(rows) // 2
         self._compare(operator, rows[:middle], answers)
@@ -160,12 +172,9 @@ class Operators:
                 return
             self._note(operator, "last digits", "a value", "another value", row)
             return
-        if operator == "a / b" and _is_nearly_the_span(mine, other):
-            self._note(operator, "last microseconds", "a value", "another value", row)
-            return
         both = mine is not None and other is not None
         words = ("a value", "another value") if both else (said(mine), said(other))
-        self._note(operator, self._kind(row), *words, row)
+        self._note(operator, self._kind(operator, row, other), *words, row)
 
     def _constants(self, operator: str, answers: Sequence[Any], failing: set[int]) -> None:
         """Expressions of constants are computed when a query is planned."""
@@ -182,7 +191,7 @@ class Operators:
         for row in bad[:1]:
             answer = self._pair.our_answer(f"SELECT {self._written(operator, row)}")
             if said_of(answer) != "an error":
-                self._note(operator, self._kind(row), self._word(answer), "an error", row)
+                self._note(operator, self._kind(operator, row), self._word(answer), "an error", row)
 
     def _compare_constants(self, operator: str, rows: Sequence[int], answers: Sequence[Any]) -> None:
         """As `_compare`, of constants."""
@@ -191,7 +200,8 @@ class Operators:
             for row, mine in zip(rows, ours.columns, strict=True):
                 self._compare_values(operator, row, plain(mine)[0], answers[row])
         elif len(rows) == 1:
-            self._note(operator, self._kind(rows[0]), said_of(ours), said(answers[rows[0]]), rows[0])
+            kind = self._kind(operator, rows[0], answers[rows[0]])
+            self._note(operator, kind, said_of(ours), said(answers[rows[0]]), rows[0])
         else:
             middle = len(rows) // 2
             self._compare_constants(operator, rows[:middle], answers)
@@ -199,6 +209,8 @@ class Operators:
 
     def _refused(self, operator: str, mine: str, other: str) -> None:
         """One of them has no such operator: named by families, since nothing is wrong then."""
+        if other == "rows" and self._is_absent(operator):
+            return
         if operator in UNARY:
             what = operator
         else:
@@ -208,11 +220,19 @@ class Operators:
             given = "what is no number or BOOLEAN"
         else:
             given = ", ".join(sorted(groups)) if len(groups) == 1 else "types of different kinds"
+            if len(groups) > 1 and "VARCHAR" in groups:
+                given = "VARCHAR and another type"
         words = {"rows": "a value", "an error": "refused"}
         answers = words.get(mine, mine), words.get(other, other)
         found = Class(what, given, "", "any", *answers)
         shown = f"{operator} of {', '.join(self.types[: self._sides(operator)])}"
         self._findings.note(found, example_of(shown), self._seed)
+
+    def _is_absent(self, operator: str) -> bool:
+        """Whether DuckDB has no such operator, and says so only when a row is to be computed."""
+        given = "a IS NOT NULL AND b IS NOT NULL"
+        sql = f"SELECT {operator} AS x FROM {self._table} WHERE {given} LIMIT 1"
+        return "Unimplemented type for cast" in str(self._pair.their_answer(sql))
 
     def _sides(self, operator: str) -> int:
         return 1 if operator in UNARY else 2
@@ -220,7 +240,17 @@ class Operators:
     def _word(self, answer: Any) -> str:
         return said(plain(answer.column(0))[0]) if isinstance(answer, pa.Table) else said_of(answer)
 
-    def _kind(self, row: int) -> str:
+    def _kind(self, operator: str, row: int, answer: Any = None) -> str:
+        """What kind of values these are, and the other's answer."""
+        if isinstance(answer, Decimal) and has_39_digits(answer):
+            return "39 digits"
+        if "INTERVAL" in self.types and operator in _ALIKE["arithmetic"]:
+            sides = self.rows[row]
+            if _is_beyond_a_span(operator, sides):
+                return "more than 292 years"
+            factors = [side.scalar.as_py() for side in sides if pa.types.is_integer(side.scalar.type)]
+            if operator == "a * b" and any(factor and abs(factor) >= 2**31 for factor in factors):
+                return "a factor beyond INTEGER"
         kinds = {kind_of_value(side) for side in self.rows[row]} - {"any"}
         return " and ".join(sorted(kinds)) or "any"
 
@@ -229,17 +259,40 @@ class Operators:
         return "".join(sides.get(word, word) if len(word) == 1 else word for word in _words(operator))
 
     def _note(self, operator: str, kind: str, ours: str, theirs: str, row: int | None) -> None:
-        given = ", ".join(group(name) for name in self.types[: self._sides(operator)])
+        groups = [group(name) for name in self.types[: self._sides(operator)]]
+        given = ", ".join(groups)
         shown = self._written(operator, row) if row is not None else f"{operator} of {given}"
-        self._findings.note(Class(operator, given, "", kind, ours, theirs), example_of(shown), self._seed)
+        what = operator
+        if kind == "39 digits":
+            what, given = "arithmetic, bits", "HUGEINT"
+        elif kind == "more than 292 years":
+            what, given = "arithmetic", "INTERVAL"
+        elif operator in _ALIKE["comparisons"] and {*groups} <= {"DATE", "a timestamp"} and ours == "a value":
+            what, given = "comparisons", "DATE, a timestamp"  # a value that the common type does not hold
+        self._findings.note(Class(what, given, "", kind, ours, theirs), example_of(shown), self._seed)
 
 
-def _is_nearly_the_span(ours: Any, theirs: Any) -> bool:
-    """Whether two intervals differ as two doubles may that stand for their lengths."""
-    if not (isinstance(ours, pa.MonthDayNano) and isinstance(theirs, pa.MonthDayNano)):
-        return False
-    mine, other = ((span.months * 30 + span.days) * _DAY + span.nanoseconds for span in (ours, theirs))
-    return abs(mine - other) <= 4 * sys.float_info.epsilon * abs(other)
+def _is_beyond_a_span(operator: str, sides: tuple[Value, Value]) -> bool:
+    """Whether an interval comes out with more microseconds than one has here, or nearly as many."""
+    numbers: list[Fraction] = []
+    for side in sides:
+        number = side.scalar.as_py()
+        if isinstance(number, pa.MonthDayNano):
+            number = number.nanoseconds // 1000
+        if number is None or not math.isfinite(number):
+            return False
+        numbers.append(Fraction(number))
+    a, b = numbers
+    match operator:
+        case "a + b":
+            made = a + b
+        case "a - b":
+            made = a - b
+        case "a * b":
+            made = a * b
+        case _:
+            made = a / b if b else Fraction(0)
+    return abs(made) > _MOST_MICROSECONDS
 
 
 def _words(operator: str) -> list[str]:

@@ -61,8 +61,8 @@ def run(casts: int, first: int, *, jobs: int = 1, device: str = "cpu", only: str
     """As many as `casts` says, at least one seed."""
     total = Findings()
     listed = known()
-    seed = first
-    while total.total < casts or seed == first:
+    seed, stopped = first, False
+    while not stopped and (total.total < casts or seed == first):
         # As many seeds at once as are likely to be needed.
         share = total.total / (seed - first) if seed > first else casts
         seeds = range(seed, seed + max(jobs, int((casts - total.total) / max(share, 1))))
@@ -74,7 +74,7 @@ def run(casts: int, first: int, *, jobs: int = 1, device: str = "cpu", only: str
                 total.first = total.total
             if total.total >= casts:
                 workers.stopped = True
-        seed = seeds.stop
+        seed, stopped = seeds.stop, workers.stopped
     return total
 
 

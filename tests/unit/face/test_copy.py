@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from datetime import time
 from pathlib import Path
 
 import duckdb
@@ -355,3 +356,12 @@ def test_a_path_in_double_quotes_is_a_file_unless_a_table_is_called_so(tmp_path:
         assert database.sql('FROM "y.parquet"').fetchall() == [(2,)]
         with pytest.raises(SqlError, match="no such file"):
             database.sql(f'FROM "{tmp_path}/z.parquet"')
+
+
+def test_times_of_parquet_that_are_adjusted_to_utc_are_times_of_that_clock(ours: Connection) -> None:
+    duckdb.sql("COPY (SELECT '10:00:00+02'::TIMETZ AS x) TO 'adjusted.parquet'")
+    found = ours.sql("SELECT x, typeof(x), x = '08:00:00' FROM 'adjusted.parquet'").fetchall()
+    assert found == [(time(8), "TIME", True)]
+    assert ours.sql("DESCRIBE FROM 'adjusted.parquet'").fetchall()[0][1] == "TIME"
+    summary = ours.sql("SUMMARIZE FROM 'adjusted.parquet'").fetchall()[0]
+    assert summary[1:4] == ("TIME", "08:00:00", "08:00:00")

@@ -185,7 +185,12 @@ def _merged(plan: Plan, scope: Scope, pairs: Sequence[tuple[ColumnRef, ColumnRef
         plan = Project(plan, (*columns, *values), (*(column.name for column in columns), *names))
         for place, ((a, _), value) in enumerate(zip(pairs, values, strict=True), len(columns)):
             stands_for[a] = ColumnRef(place, a.name, value.type)
-        scope = replace(scope, columns=(*scope.columns, *stands_for.values()))
+        parts = {stands_for[a]: (*scope.sources_of(a), *scope.sources_of(b)) for a, b in pairs}
+        scope = replace(
+            scope,
+            columns=(*scope.columns, *stands_for.values()),
+            coalesced=(*scope.coalesced, *parts.items()),
+        )
     else:
         stands_for = {a: b if kind == "right" else a for a, b in pairs}
     hidden = {b for _, b in pairs}

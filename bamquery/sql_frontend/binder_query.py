@@ -43,7 +43,7 @@ def _bind(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) 
     check_cancelled()
     try:
         rows = _bind_nested(node, sql, catalog, environment)
-        return Rows(unnested(rows.plan), rows.branches)
+        return rows.over(unnested(rows.plan))
     except UnnestingError as error:
         words, call = f"{error} is not supported", error.call
         place = Reason(words, call.line, call.column) if call.line else Reason(words)
@@ -64,7 +64,7 @@ def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Enviro
         plan = bind_values(node, sql)
         scope = Scope.of(_OF_VALUES, plan.fields)
         names = [field.name for field in plan.fields]
-        return Rows(plan, [Branch(names, scope.columns, scope, range(len(names)))])
+        return Rows(plan, [Branch(names, scope.columns, scope, range(len(names)))], [scope])
     if isinstance(node, exp.Table):  # (t) for (FROM t)
         star = exp.Select(expressions=[exp.Star()], from_=exp.From(this=node))
         return _bind(star, sql, catalog, environment)
@@ -103,14 +103,14 @@ def _arranged(
     rows: Rows | None = None
     with faults.collected():
         rows = bind()
-        rows = Rows(ordered_rows(rows, node.args.get("order"), sql, environment, bind_inner), rows.branches)
+        rows = ordered_rows(rows, node, sql, environment, bind_inner)
     with faults.collected():
         limit = row_count(node, "limit", sql)
     with faults.collected():
         offset = row_count(node, "offset", sql)
     faults.check()
     assert rows is not None
-    return Rows(limited(rows.plan, limit, offset), rows.branches)
+    return rows.over(limited(rows.plan, limit, offset))
 
 
 def _check_no_alias(node: exp.Expr, sql: str) -> None:

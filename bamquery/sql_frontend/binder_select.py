@@ -102,6 +102,9 @@ class SelectBinder:
         all_ = group is not None and group.args.get("all")
         grouped = {key.index for key in keys if isinstance(key, ColumnRef) and not all_}
         having = self._condition("having", self._binder("HAVING", grouped=True, firm_columns=grouped))
+        if all_ and having is not None:  # with ALL it groups by the columns of HAVING, too
+            read = referenced_columns(having)
+            keys = list(dict.fromkeys([*keys, *(decode(c) for c in self._scope.columns if c.index in read)]))
         qualify = self._qualify()
         output = Output(items, having, self._orders(items), qualify, self._distinct_on(items))
         limit, offset = self._row_count("limit"), self._row_count("offset")
@@ -125,7 +128,9 @@ class SelectBinder:
             plan, output = distinct(plan, output, self._sql)
         written = [item.expression if item.node is None else item.node for item in items]
         branch = Branch([item.name for item in items], written, self._scope, range(len(items)))
-        return Rows(limited(ordered(plan, output), limit, offset), [branch])
+        # A SELECT with a WITH of its own keeps the tables of its FROM to itself, as in DuckDB.
+        scopes = [] if self._node.args.get("with_") is not None else [self._scope]
+        return Rows(limited(ordered(plan, output), limit, offset), [branch], scopes)
 
     def _join_binder(self, scope: Scope, clause: str) -> ExpressionBinder:
         return ExpressionBinder(

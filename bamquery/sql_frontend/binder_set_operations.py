@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ from bamquery.plan.scalars import scalar
 from bamquery.sql_frontend.coercion import coerce, combine, decode
 from bamquery.sql_frontend.failures import each, placed
 from bamquery.sql_frontend.operators import explicit_cast
+from bamquery.sql_frontend.scope import Scope
 from bamquery.sql_frontend.set_branches import Rows
 from bamquery.sql_frontend.types import type_name
 
@@ -43,24 +44,60 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
     Raises:
         SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
     """
-    links, operands = zip(*_flattened(node), strict=True)
-    rows: Sequence[Rows] = each(bind, operands, sql)
-    whole, place = rows[0], 1
+    operands = _flattened(node)
+    links = [operand.link or node for operand in operands]
+    rows: Sequence[Rows] = each(bind, [operand.node for operand in operands], sql)
+    ranked = [_Ranked(part, operand.rank) for part, operand in zip(rows, operands, strict=True)]
+    whole, place = ranked[0], 1
     while place < len(links):
         link = links[place]
         end = place + 1
         while isinstance(link, exp.Union) and end < len(links) and _is_alike(links[end], link):
             end += 1
-        parts: Sequence[Rows] = [whole, *rows[place:end]]
-        plan = _combined(link, _alike(links[place:end], [part.plan for part in parts], sql))
-        moved = ((part, _places(part.plan, plan, link)) for part in parts)
+        parts = [whole, *ranked[place:end]]
+        plan = _combined(link, _alike(links[place:end], [part.rows.plan for part in parts], sql))
         branches = [
-            branch.moved(places, nested=len(part.branches) > 1)
-            for part, places in moved
-            for branch in part.branches
+            branch.moved(_places(part.rows.plan, plan, link))
+            for part in parts
+            for branch in part.rows.branches
         ]
-        whole, place = Rows(plan, branches), end
-    return whole
+        whole, place = _Ranked(Rows(plan, branches, _in_turn(parts), combined=True), (0,)), end
+    return whole.rows
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """An operand of a chain.
+
+    Attributes:
+        link: the operation that adds it; None for the first one.
+        rank: its place, after the places of parentheses around it that are no part of the chain itself.
+    """
+
+    link: exp.SetOperation | None
+    node: exp.Expr
+    rank: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Ranked:
+    rows: Rows
+    rank: tuple[int, ...]
+
+
+def _in_turn(parts: Sequence[_Ranked]) -> list[Scope]:
+    """The scopes of all: the operands that are a SELECT, then those of set operations among them in turn."""
+    ranked = [
+        (_levels((*part.rank, number) if part.rows.combined else part.rank), scope)
+        for part in parts
+        for number, scope in enumerate(part.rows.scopes)
+    ]
+    return [scope for _, scope in sorted(ranked, key=lambda pair: pair[0])]
+
+
+def _levels(rank: tuple[int, ...]) -> list[tuple[bool, int]]:
+    """A key by which places come before those that are within another place."""
+    return [(place < len(rank) - 1, number) for place, number in enumerate(rank)]
 
 
 def _places(operand: Plan, whole: Plan, link: exp.SetOperation) -> Sequence[int]:
@@ -91,37 +128,40 @@ def _alike(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: str) -
     return [_cast(plan, kinds, _names(plans[0])) for plan in plans]
 
 
-def _flattened(node: exp.SetOperation) -> list[tuple[exp.SetOperation | None, exp.Expr]]:
-    """All operands, each with the operation that adds it, out of parentheses around a UNION of the same kind.
+def _flattened(node: exp.SetOperation) -> list[_Operand]:
+    """All operands, each with the operation that adds it, out of parentheses that change nothing.
 
-    What a chain of one kind of UNION puts together takes its types from all of it at once: 1, 2.50 and 'x'
-    are '1', '2.50' and 'x', not '1.00'.
+    That is those at the start, and those around UNIONs that are of the kind of the one before them. What a
+    chain of one kind of UNION puts together takes its types from all of it at once: 1, 2.50 and 'x' are '1',
+    '2.50' and 'x', not '1.00'.
     """
     chain = _chain(node)
-    links: list[exp.SetOperation | None] = [None, *chain]
-    operands = [chain[0].this, *(link.expression for link in chain)]
-    found: list[tuple[exp.SetOperation | None, exp.Expr]] = []
-    for link, operand in zip(links, operands, strict=True):
-        within = _without_parentheses(operand)
-        if isinstance(within, exp.Union) and _is_alike(within, link or chain[0]) and within is not operand:
-            (_, first), *others = _flattened(within)
-            found += [(link, first), *others]
-        else:
-            found.append((link, operand))
+    found: list[_Operand] = []
+    for link, operand in [(None, chain[0].this), *((link, link.expression) for link in chain)]:
+        place = found[-1].rank[0] + 1 if found else 0
+        within = _within_parentheses(operand)
+        inner = [] if within is None else _flattened(within)
+        if not inner or (link is not None and not all(_is_alike(other.link, link) for other in inner[1:])):
+            found.append(_Operand(link, operand, (place,)))
+            continue
+        inner[0] = replace(inner[0], link=link)
+        found += [one if link is None else replace(one, rank=(place, *one.rank)) for one in inner]
     return found
 
 
-def _without_parentheses(node: exp.Expr) -> exp.Expr:
-    """The operation within; itself where it is none, or has a name or clauses of its own."""
+def _within_parentheses(node: exp.Expr) -> exp.SetOperation | None:
+    """The set operation in parentheses, where neither these nor it have clauses or a name; else None."""
     inner = node
     while isinstance(inner, exp.Subquery) and not any(
         value for name, value in inner.args.items() if name != "this"
     ):
         inner = inner.this
-    return inner if isinstance(inner, exp.SetOperation) and not _arranges(inner) else node
+    if inner is node or not isinstance(inner, exp.SetOperation) or _arranges(inner):
+        return None
+    return inner
 
 
-def _is_alike(node: exp.SetOperation, other: exp.SetOperation) -> bool:
+def _is_alike(node: exp.SetOperation | None, other: exp.SetOperation) -> bool:
     """Whether both are UNION, both with ALL or both without, both BY NAME or both not."""
     return (
         isinstance(node, exp.Union)

@@ -82,9 +82,10 @@ class SourceBinder:
         alias = source.args.get("alias")
         match source:
             case exp.Table():
-                plan, name, hidden = _bind_table(source, self.sql, self.catalog, self.environment)
+                plan, name, hidden, stored = _bind_table(source, self.sql, self.catalog, self.environment)
                 plan = sampled(plan, source.args.get("sample"), self.sql)
-                scope = _aliased(Scope.of(name, plan.fields, hidden), alias, self.sql)
+                whole = Scope.of(name, plan.fields, hidden, stored=stored)
+                scope = _aliased(whole, alias, self.sql)
                 if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
                     scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
@@ -214,26 +215,26 @@ def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) ->
 
 def _bind_table(
     node: exp.Table, sql: str, catalog: Catalog, environment: Environment
-) -> tuple[Plan, str, int]:
-    """The plan, what it is called, and how many of its last columns are for who names them only."""
+) -> tuple[Plan, str, int, bool]:
+    """The plan, its name, how many of its last columns are for who names them only, if it is stored."""
     name = node.this
     in_schema = node.args.get("db") is not None  # main.t: a table or view, whatever else has its name
     if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
         with placed(sql, node):
             named = named_query(name.this, environment)
         if named is not None:
-            return named, name.this, 0
+            return named, name.this, 0, False
     if isinstance(name, exp.Identifier):
         if _is_single_quoted(name, sql) or _is_file(name, node, sql, catalog):
             from bamquery.sql_frontend.binder_files import bind_files
 
             plan, hidden = bind_files([name.this], None, name, sql, catalog)
-            return plan, _stem(name.this), hidden
+            return plan, _stem(name.this), hidden, False
         source, called = bind_table(name.this, node, sql, catalog, environment.names()), name.this
     elif name.name.lower() in SERIES_FUNCTIONS:
         from bamquery.sql_frontend.binder_series import bind_series
 
-        return bind_series(name, sql), name.name.lower(), 0
+        return bind_series(name, sql), name.name.lower(), 0, False
     elif name.name.lower() in SYSTEM_FUNCTIONS:
         from bamquery.sql_frontend.binder_system import bind_system_function
 
@@ -242,13 +243,14 @@ def _bind_table(
         from bamquery.sql_frontend.binder_files import bind_file_function
 
         plan, hidden = bind_file_function(name, sql, catalog, (*SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS))
-        return plan, name.name, hidden
+        return plan, name.name, hidden, False
     if isinstance(source, StoredTable) and ROW_NUMBER in sql.lower():
         # Only a statement that may name them has the numbers of rows; a column of that name comes first.
         named_so = any(fold_name(column) == ROW_NUMBER for column in source.schema.names)
         source = source if named_so else source.numbered()
     hidden = int(isinstance(source, NumberedTable))
-    return Scan(source, tuple(range(len(source.schema)))), called, hidden
+    plan = Scan(source, tuple(range(len(source.schema))))
+    return plan, called, hidden, isinstance(name, exp.Identifier)
 
 
 def _is_single_quoted(name: exp.Identifier, sql: str) -> bool:

@@ -28,11 +28,13 @@ class ScopeTable:
         name: what the statement calls it; empty where it has no name.
         columns: its own, for names with the table before them and for `t.*`.
         hidden: those that are there for who names them only.
+        stored: whether it is a stored table or view by its own name, no alias.
     """
 
     name: str
     columns: tuple[ColumnRef, ...]
     hidden: tuple[ColumnRef, ...] = ()
+    stored: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Scope:
             once, and belong to no table.
         merged: those columns that USING compares: a name alone means them before any other.
         synonyms: columns with a second name, that of the function which gives them.
+        coalesced: columns that FULL JOIN merges, which are no table's, each with those that it is the first
+            value of.
     """
 
     tables: tuple[ScopeTable, ...] = ()
@@ -53,9 +57,10 @@ class Scope:
     visible: tuple[tuple[ColumnRef, str], ...] = ()
     merged: tuple[ColumnRef, ...] = ()
     synonyms: tuple[tuple[ColumnRef, str], ...] = ()
+    coalesced: tuple[tuple[ColumnRef, tuple[ColumnRef, ...]], ...] = ()
 
     @classmethod
-    def of(cls, table: str, fields: Iterable[Field], hidden: int = 0) -> Scope:
+    def of(cls, table: str, fields: Iterable[Field], hidden: int = 0, *, stored: bool = False) -> Scope:
         """The scope over a plan's output; names that are taken already get a number.
 
         The last `hidden` columns are no part of `*`.
@@ -66,7 +71,7 @@ class Scope:
             ColumnRef(i, name, f.type) for i, (name, f) in enumerate(zip(names, fields, strict=True))
         )
         shown = columns[: len(columns) - hidden]
-        own = ScopeTable(table, shown, columns[len(shown) :])
+        own = ScopeTable(table, shown, columns[len(shown) :], stored)
         return cls((own,), columns, tuple((column, table) for column in shown))
 
     def renamed(self, table: str, names: Sequence[str]) -> Scope:
@@ -98,6 +103,7 @@ class Scope:
             (*self.visible, *((move(column), table) for column, table in right.visible)),
             (*self.merged, *map(move, right.merged)),
             (*self.synonyms, *((move(column), name) for column, name in right.synonyms)),
+            (*self.coalesced, *((move(whole), tuple(map(move, parts))) for whole, parts in right.coalesced)),
         )
 
     def find(self, name: str, table: str = "") -> ColumnRef | None:
@@ -143,6 +149,23 @@ class Scope:
 
     def _is_synonym(self, column: ColumnRef, name: str) -> bool:
         return any(column == known and fold(name) == fold(second) for known, second in self.synonyms)
+
+    def named(self, name: str, table: str = "") -> ColumnRef | None:
+        """The column of that name, readable or not; None too where there is no such table.
+
+        Raises:
+            ValueError: it is one of several.
+        """
+        return None if table and not self.has_table(table) else self._found(name, table)
+
+    def table_of(self, column: ColumnRef) -> ScopeTable | None:
+        """The table that has the column; None for one that FULL JOIN merges."""
+        own = (table for table in self.tables if column in table.columns or column in table.hidden)
+        return next(own, None)
+
+    def sources_of(self, column: ColumnRef) -> tuple[ColumnRef, ...]:
+        """The columns of tables whose first value it is: itself, but for one that FULL JOIN merges."""
+        return next((parts for whole, parts in self.coalesced if whole == column), (column,))
 
     def has_table(self, table: str) -> bool:
         """Whether something in FROM has that name."""

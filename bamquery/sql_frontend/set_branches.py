@@ -1,10 +1,15 @@
-"""What ORDER BY behind a set operation may name: the columns of each SELECT, as that has written them."""
+"""What ORDER BY behind a set operation may name: the columns of each SELECT, as that has written them.
+
+It is bound in two steps, as in DuckDB. By the text alone: where a term is an expression that no SELECT writes
+just so, all terms are of the rows, as if the operation stood in FROM (`any_unwritten`). Else each name gets
+the table before it that it has in the first SELECT which knows the name, and means what is selected as that
+(`named_position`, `written_position`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from sqlglot import exp
 
@@ -12,9 +17,7 @@ from bamquery.naming import fold
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.sql_frontend.scope import ALIAS_TABLE, Scope
-
-_NOT_WRITTEN: Final = "\0"
-"""Before the name of a table that stands before no column in the text."""
+from bamquery.sql_frontend.system_names import MAIN
 
 
 @dataclass(frozen=True)
@@ -26,27 +29,43 @@ class Branch:
         written: what each column is written as; a column for what * stands for.
         scope: over its FROM.
         positions: which column of the whole result each of its columns is.
-        nested: whether it belongs to a set operation within this one, not to this one itself.
     """
 
     names: Sequence[str]
     written: Sequence[exp.Expr | Expression]
     scope: Scope
     positions: Sequence[int]
-    nested: bool = False
 
-    def moved(self, positions: Sequence[int], *, nested: bool) -> Branch:
+    def moved(self, positions: Sequence[int]) -> Branch:
         """The same where column i of the rows so far is column `positions[i]` of a wider result."""
-        moved = [positions[position] for position in self.positions]
-        return replace(self, positions=moved, nested=self.nested or nested)
+        return replace(self, positions=[positions[position] for position in self.positions])
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A query's plan and the SELECTs that its rows come from, in the order of the text."""
+    """A query's plan and where its rows come from.
+
+    Attributes:
+        branches: the SELECTs, in the order of the text.
+        scopes: those over their FROM that give tables to names without one, in the order of asking.
+        combined: whether it is a set operation.
+    """
 
     plan: Plan
     branches: Sequence[Branch] = ()
+    scopes: Sequence[Scope] = ()
+    combined: bool = False
+
+    def over(self, plan: Plan) -> Rows:
+        """The same of another plan with as many columns, such as the rows sorted."""
+        return replace(self, plan=plan)
+
+
+def any_unwritten(terms: Sequence[exp.Expr], query: exp.Expr) -> bool:
+    """Whether a term is an expression, no name or constant, that no SELECT of the set operation writes so."""
+    expressions = [term for term in terms if not isinstance(term.unnest(), exp.Column)]
+    written = {_comparable(item) for item in _selected(query)} if expressions else set()
+    return any(_comparable(term) not in written for term in expressions)
 
 
 def named_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
@@ -60,23 +79,18 @@ def named_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
     return None
 
 
-def written_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
-    """Which column of the result some SELECT writes as this: a column of a table, or any other expression.
-
-    A column without its table is that of the first SELECT that has one of that name, nested set operations
-    last; within an expression it is no other than one without its table, as in DuckDB.
+def written_position(node: exp.Expr, rows: Rows) -> int | None:
+    """Which column of the result some SELECT writes as this, tables before all columns.
 
     Raises:
-        ValueError: it is written for several columns.
+        ValueError: it is written for several columns, or a name is that of several tables.
     """
-    node = node.unnest()
-    is_column = isinstance(node, exp.Column)
     wanted = _comparable(node)
-    for branch in sorted(branches, key=lambda branch: branch.nested):
-        wanted = _qualified(wanted, branch.scope, is_column=is_column)
+    for scope in rows.scopes:
+        wanted = _qualified(wanted, scope)
     found = {
         position
-        for branch in branches
+        for branch in rows.branches
         for written, position in zip(branch.written, branch.positions, strict=True)
         if _made(written, branch.scope) == wanted
     }
@@ -87,15 +101,24 @@ def written_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
     return found.pop() if found else None
 
 
+def _selected(query: exp.Expr) -> Iterator[exp.Expr]:
+    """What the SELECTs of a set operation select, as written."""
+    waiting = [query]
+    while waiting:
+        match waiting.pop():
+            case exp.SetOperation() as operation:
+                waiting += [operation.expression, operation.this]
+            case exp.Subquery(this=inner):
+                waiting.append(inner)
+            case exp.Select() as select:
+                yield from (item.unalias() for item in select.expressions)
+
+
 def _made(written: exp.Expr | Expression, scope: Scope) -> exp.Expr | None:
     """What a SELECT selects, with tables before columns; None for what * stands for and is no column."""
     if isinstance(written, ColumnRef):
-        table = next((table.name for table in scope.tables if written in table.columns), "")
-        return _column(written.name, table)
-    if not isinstance(written, exp.Expr):
-        return None
-    is_column = isinstance(written.unnest(), exp.Column)
-    return _qualified(_comparable(written), scope, is_column=is_column)
+        return _reference(written, scope)
+    return _qualified(_comparable(written), scope) if isinstance(written, exp.Expr) else None
 
 
 def _comparable(node: exp.Expr) -> exp.Expr:
@@ -104,7 +127,9 @@ def _comparable(node: exp.Expr) -> exp.Expr:
     def step(part: exp.Expr) -> exp.Expr:
         match part:
             case exp.Column() if not isinstance(part.this, exp.Star):
-                return _column(part.name, part.table)
+                column = _column(part.name, part.table, stored=fold(part.db) == MAIN)
+                column.meta.update(part.meta)
+                return column
             case exp.Anonymous():
                 part.set("this", part.name.lower())
         return part
@@ -116,24 +141,43 @@ def _comparable(node: exp.Expr) -> exp.Expr:
     return comparable
 
 
-def _column(name: str, table: str) -> exp.Column:
+def _column(name: str, table: str, *, stored: bool) -> exp.Column:
+    """A name to compare; the schema stands before that of a stored table, which has no alias."""
     column = exp.column(exp.to_identifier(fold(name), quoted=True))
     if table:
         column.set("table", exp.to_identifier(fold(table), quoted=True))
+    if stored:
+        column.set("db", exp.to_identifier(MAIN, quoted=True))
     return column
 
 
-def _qualified(node: exp.Expr, scope: Scope, *, is_column: bool) -> exp.Expr:
-    """The expression with its table before each column that has none: the first that has one of that name.
+def _qualified(node: exp.Expr, scope: Scope) -> exp.Expr:
+    """The expression with tables before the columns that the scope has; queries within stay as they are."""
+    whole = exp.Paren(this=node.copy())
+    for part in list(whole.walk(prune=lambda below: isinstance(below, exp.Query | exp.Dot))):
+        if isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            part.replace(_with_table(part, scope))
+    qualified: exp.Expr = whole.this
+    return qualified
 
-    Within an expression such a table is marked as one that is not written.
-    """
 
-    def step(part: exp.Expr) -> exp.Expr:
-        if isinstance(part, exp.Column) and not part.table and not isinstance(part.this, exp.Star):
-            for table in scope.tables:
-                if any(fold(known.name) == fold(part.name) for known in (*table.columns, *table.hidden)):
-                    return _column(part.name, table.name if is_column else f"{_NOT_WRITTEN}{table.name}")
-        return part
+def _with_table(node: exp.Column, scope: Scope) -> exp.Expr:
+    """A column with its table; a field, which nothing selects, where the table is a column of this scope."""
+    chosen: ColumnRef | None = node.meta.get("chosen")
+    found = scope.named(node.name, node.table) if chosen is None else chosen
+    if found is not None and node.db:
+        table = scope.table_of(found)
+        return node if table is None or not table.stored else _reference(found, scope)
+    if found is None and node.table and not node.db and scope.named(node.table) is not None:
+        return exp.Dot(this=exp.to_identifier(node.table), expression=exp.to_identifier(node.name))
+    return node if found is None else _reference(found, scope)
 
-    return node.transform(step)
+
+def _reference(column: ColumnRef, scope: Scope) -> exp.Expr:
+    """A column with its table before it; for one that FULL JOIN merges what it is the first value of."""
+    parts = [
+        _column(part.name, "" if table is None else table.name, stored=table is not None and table.stored)
+        for part in scope.sources_of(column)
+        for table in [scope.table_of(part)]
+    ]
+    return parts[0] if len(parts) == 1 else exp.Coalesce(this=parts[0], expressions=parts[1:])

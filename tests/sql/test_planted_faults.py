@@ -86,7 +86,7 @@ FAULTS: list[tuple[Plant, int]] = [
     (_null_is_false, 400),
     (_no_total, 100),
     (_wrong_end, 200),
-    (_order_upside_down, 300),
+    (_order_upside_down, 800),
 ]
 
 

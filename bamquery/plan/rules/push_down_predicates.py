@@ -20,6 +20,7 @@ from bamquery.plan.expressions import (
 )
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
 from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
+from bamquery.plan.rules.gather_conditions import gather_conditions
 from bamquery.plan.rules.merge_projects import merged
 
 _MOST_VARIANTS: Final = 4
@@ -35,7 +36,7 @@ def push_down_predicates(plan: Plan) -> Plan:
 
     So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
     """
-    return transform_plan(plan, _Pushing().push_all)
+    return transform_plan(gather_conditions(plan), _Pushing().push_all)
 
 
 class _Pushing:

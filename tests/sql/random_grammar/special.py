@@ -6,6 +6,7 @@ from tests.sql.random_grammar.expressions import LITERALS
 from tests.sql.random_grammar.names import Names
 from tests.sql.random_grammar.pieces import total_order
 from tests.sql.random_grammar.scope import Chooser, Term
+from tests.sql.random_grammar.set_orders import SetOrders
 from tests.sql.random_grammar.sources import Query
 from tests.sql.random_grammar.tables import Table
 
@@ -15,13 +16,14 @@ _SEPARATORS = ("','", "''", "' | '")
 _SHARES = ("0", "0.25", "0.3", "0.5", "0.8", "0.95", "1")
 
 
-class Special(Names):
+class Special(Names, SetOrders):
     """The grammar of these, each as often as it is worth."""
 
     def __init__(self, choose: Chooser, tables: list[Table]) -> None:
         super().__init__(choose, tables)
         self._kinds = [
             *[self.set_operation] * 6,
+            *[self.set_order] * 6,
             *[self.shadows] * 6,
             *[self.groups] * 4,
             *[self.rows] * 6,

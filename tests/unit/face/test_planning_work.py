@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -14,6 +15,7 @@ import bamquery
 from bamquery.plan import optimizer
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import expressions_of, nodes_of
+from bamquery.plan.rules.push_down_predicates import push_down_predicates
 
 _MOST_GROWTH = 2.6
 """Twice the length may cost so many times as much more; 2 is linear, 4 quadratic."""
@@ -108,6 +110,26 @@ def _growth(con: bamquery.Connection, family: str) -> float:
 @pytest.mark.parametrize("family", _FAMILIES)
 def test_work_is_linear_in_the_length_of_a_statement(con: bamquery.Connection, family: str) -> None:
     assert _growth(con, family) < _MOST_GROWTH
+
+
+@pytest.mark.parametrize("query", ["DISTINCT x", "x, count(*) OVER (PARTITION BY x) AS y"])
+def test_conditions_of_a_chain_go_down_together(
+    con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """Each by itself through all below comes to a growth of 3.9."""
+    plans: list[Plan] = []
+
+    def kept(plan: Plan) -> Plan:
+        plans.append(plan)
+        return optimizer.optimize(plan)
+
+    monkeypatch.setattr("bamquery.result.optimize", kept)
+    counts = []
+    for size in (20, 40, 80):
+        ends = "".join(f" WHERE x <> {i})" for i in range(size))
+        con.sql(f"SELECT x FROM {f'(SELECT {query} FROM ' * size}t{ends}").run().close()
+        counts.append(_calls(partial(push_down_predicates, plans[-1])))
+    assert (counts[2] - counts[1]) / (counts[1] - counts[0]) < _MOST_GROWTH
 
 
 def test_a_rule_that_is_quadratic_is_seen(con: bamquery.Connection, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,9 @@ FORMAT_VERSION: Final = 3
 """Of all files of a table. Changed with every change to any of them: there are no readers of earlier ones."""
 MAX_FRAGMENT_ROWS: Final = 64 << 20
 
+RECORDS: Final = "committed"
+"""The database's folder of files that say which tables have been committed."""
+
 _LARGEST: Final = 1 << 30  # bytes; some 5 M fragments
 _REMEMBERED: Final = 1 << 20
 """Bytes of a manifest that is kept for the next statement, at most."""
@@ -159,10 +162,11 @@ class Manifest:
 
 def way_out(path: Path) -> str:
     """What to do where the manifest at `path` is damaged."""
+    folder = path.parent.parent
     return (
         f"put a copy of it back; or go back to the version before it, if {path.parent} has one, by removing "
         f"this file and {path.stem}.committed beside it; or give the table up: remove the folder "
-        f"{path.parent.parent}"
+        f"{folder} and the file {table_record(folder)}"
     )
 
 
@@ -174,6 +178,14 @@ def file_name(version: int) -> str:
 def commit_name(version: int) -> str:
     """The name of the empty file that says that a version was committed, so that its absence is noticed."""
     return f"{version:08d}.committed"
+
+
+def table_record(folder: Path) -> Path:
+    """The empty file that says that a version was committed in a table's folder, and is outside of it.
+
+    So the absence of all versions, or of the folder, is noticed.
+    """
+    return folder.parent.parent / RECORDS / folder.name
 
 
 def parse_file_name(name: str) -> int | None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage import table_name
-from bamquery.storage.filesystem import storage_error
+from bamquery.storage.filesystem import linked_folder, storage_error
 from bamquery.storage.locks import WAIT_SECONDS, LockFile
 from bamquery.storage.manifest import (
     RECORDS,
@@ -106,11 +106,7 @@ class TableFolder:
         """
         for path in (self.path.parent, self.path, self.manifests, self.fragments, self.record.parent):
             if os.path.islink(path):
-                raise CorruptionError(
-                    "damaged: a link in the place of a folder, and nothing is written or removed through "
-                    "one; put the folder itself there",
-                    path,
-                )
+                raise linked_folder(path)
 
     def read(self, version: int) -> Manifest:
         """The manifest of a version; one that has not arrived from elsewhere is as one that was dropped.

@@ -226,7 +226,7 @@ def _remove_folder(filesystem: FileSystem, folder: TableFolder, report: VacuumRe
 def _remove(filesystem: FileSystem, path: Path, report: VacuumReport) -> None:
     size = 0
     with suppress(OSError):
-        size = path.stat().st_size
+        size = path.lstat().st_size
     filesystem.remove(path)
     report.files += 1
     report.bytes += size

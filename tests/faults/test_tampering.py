@@ -13,6 +13,7 @@ from bamquery.storage.locks import LockFile
 from bamquery.storage.mapped_reader import MappedReader
 from bamquery.storage.queue_reader import QueueReader
 from bamquery.storage.stored_view import StoredView
+from bamquery.storage.table_folder import TableFolder
 from tests.unit.storage.tables import SCHEMA, append, batch, create, values_of
 
 
@@ -343,6 +344,37 @@ def test_nothing_is_written_or_removed_through_a_link(database, linked):
         assert everything(elsewhere) == before, number
     assert path in damage(database)
     assert values_of(database, "t") == [1, 2]  # looking does no harm
+
+
+@pytest.mark.parametrize("swapped", ["fragments", "manifests", "t", "tables"])
+@pytest.mark.parametrize("dropped", [False, True], ids=["", "dropped"])
+def test_nothing_is_removed_through_a_link_that_appears_behind_the_check(
+    database, swapped, dropped, tmp_path, monkeypatch
+):
+    append(database, "t", [3])
+    if dropped:
+        database.drop_table("t")
+    folder = database._folder("t")
+    path = {"t": folder.path, "tables": folder.path.parent}.get(swapped, folder.path / swapped)
+    elsewhere = tmp_path / "elsewhere"
+    inner = elsewhere / folder.fragments.relative_to(path) if swapped in ("t", "tables") else elsewhere
+    real = TableFolder.require_no_links
+
+    def swap(self):
+        real(self)
+        if not elsewhere.exists():
+            path.rename(elsewhere)
+            path.symlink_to(elsewhere)
+            (inner / "0123456789abcde-0000.arrow").write_text("x")
+            (inner / "0123456789abcde.7.tmp").write_text("x")
+            before.extend(everything(elsewhere))
+
+    before = []
+    monkeypatch.setattr(TableFolder, "require_no_links", swap)
+    with pytest.raises(CorruptionError, match="link in the place of a folder") as caught:
+        database.vacuum()
+    assert caught.value.path == path
+    assert everything(elsewhere) == before
 
 
 def test_a_link_in_the_place_of_a_dropped_table_is_not_followed(database, tmp_path):

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,7 @@ from tests.fuzz.damaged_databases import DamagedDatabases
 from tests.fuzz.damaged_files import DamagedFiles
 from tests.fuzz.kills import Ledger, kill_repeatedly, verify
 from tests.fuzz.ledger_writer import SHARED, Writer, batch_sql
-from tests.fuzz.run import run_cases
+from tests.fuzz.run import Worker, run_cases
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +41,22 @@ def test_a_few_cases_of_each_kind(kind, count):
 
 def test_a_few_kills():
     assert "2 processes killed" in kill_repeatedly(2, seed=1)
+
+
+@pytest.mark.parametrize("kind", ["databases", "files", "statements"])
+def test_a_worker_has_few_threads_however_many_cores_there_are(monkeypatch, kind):
+    """As on a machine of 32 cores, where threads alone would take the address space that it has."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_IO_THREADS"):
+        monkeypatch.setenv(name, "32")
+    worker = Worker(kind)
+    try:
+        assert [worker.run(seed, 60.0)["failure"] for seed in range(8)] == [""] * 8
+        status = Path(f"/proc/{worker._process.pid}/status").read_text()
+    finally:
+        worker.close()
+    numbers = {name: int(value) for name, value in re.findall(r"(Threads|VmPeak):\s*(\d+)", status)}
+    assert numbers["Threads"] <= 16
+    assert numbers["VmPeak"] < 4 << 20  # KiB
 
 
 def test_a_case_that_takes_too_long_is_a_failure_and_others_go_on():

@@ -350,9 +350,11 @@ class Database:
     def check(self, progress: Callable[[int, int], None] = lambda done, total: None) -> CheckReport:
         """Read every version and fragment back; `progress` hears of bytes checked and bytes in total."""
         from bamquery.storage.check import check_database
+        from bamquery.storage.known_manifests import KNOWN_MANIFESTS
 
         self._require_there()
         MAPPED_FILES.forget(self.path)  # pages that are mapped are not read from the device again
+        KNOWN_MANIFESTS.forget(self.path)
         return check_database(self.path, progress)
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from typing import Final
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage import table_name
 from bamquery.storage.filesystem import linked_folder, storage_error
+from bamquery.storage.known_manifests import read_manifest
 from bamquery.storage.locks import WAIT_SECONDS, LockFile
 from bamquery.storage.manifest import (
     RECORDS,
@@ -21,7 +22,6 @@ from bamquery.storage.manifest import (
     file_name,
     parse_commit_name,
     parse_file_name,
-    read_manifest,
     table_record,
     way_out,
 )

@@ -13,6 +13,7 @@ from bamquery.errors import StorageError
 from bamquery.storage import optimize, table_writer
 from bamquery.storage.filesystem import PosixFileSystem
 from bamquery.storage.native_reader import NativeReader
+from bamquery.storage.table_folder import NO_VERSION, TableFolder
 from tests.fuzz.cases import FailureError
 from tests.fuzz.damaged_databases import DamagedDatabases
 from tests.fuzz.damaged_files import DamagedFiles
@@ -90,6 +91,11 @@ def test_a_checksum_that_is_not_compared_is_found(monkeypatch):
 def test_damage_that_check_does_not_see_is_found(monkeypatch):
     monkeypatch.setattr("bamquery.storage.fragment.check_fragment", lambda fragment: [])
     assert found(DamagedDatabases, "unseen")
+
+
+def test_a_table_that_is_lost_without_a_word_is_found(monkeypatch):
+    monkeypatch.setattr(TableFolder, "latest", lambda folder: max(folder.versions(), default=NO_VERSION))
+    assert found(DamagedDatabases, "wrong: few is lost") or found(DamagedDatabases, "wrong: t is lost")
 
 
 def test_an_error_of_another_class_is_found(monkeypatch):

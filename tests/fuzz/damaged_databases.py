@@ -118,9 +118,7 @@ class DamagedDatabases:
                     raise
                 except SqlError as error:
                     if "there is no table" in str(error) and (folder / "committed" / name).is_file():
-                        raise FailureError(
-                            f"wrong: {name} is missing, which is no damage: {error}"
-                        ) from error
+                        raise FailureError(f"wrong: {name} is lost, and said to be none") from error
                     raise
                 if verified and found != rows:
                     raise FailureError(

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.errors import StorageError
+from bamquery.errors import CorruptionError, StorageError
 from bamquery.naming import unique_names
 from bamquery.output.cells import texts
 from bamquery.plan.statements import Partitioning
 from bamquery.storage.file_access import FileAccess
+from bamquery.storage.filesystem import hold_folder
 from bamquery.storage.ingest.partitions import NULL_FOLDER, folder_name
 
 Writer: TypeAlias = Callable[[Path, BinaryIO, Iterable[pa.RecordBatch]], int]
@@ -168,13 +169,13 @@ class _Drafts:
                     os.close(descriptor)
         if self._partitioning.mode == "overwrite" and self._root.is_dir():
             for old in self._old_files():
-                with self._failures(old), self._access.target(old) as target:
-                    target.unlink()
+                with self._failures(old), self._held(old.parent) as folder:
+                    os.unlink(old.name, dir_fd=folder)
                 for parent in old.parents:
                     if parent == self._root:
                         break
-                    with suppress(OSError):  # it holds other files yet
-                        parent.rmdir()
+                    with suppress(OSError), self._held(parent.parent) as folder:
+                        os.rmdir(parent.name, dir_fd=folder)  # which fails while it holds other files
         for path in self._files:
             with self._failures(path), self._access.target(path) as target:
                 self._draft(target).replace(target)
@@ -187,6 +188,23 @@ class _Drafts:
         for folder in reversed(self._made):
             with suppress(OSError):
                 folder.rmdir()
+
+    @contextmanager
+    def _held(self, folder: Path) -> Iterator[int]:
+        """A folder to remove things in, to which no link below the root leads by now.
+
+        Raises:
+            AccessError: it is not to be written to. StorageError: a link has taken a folder's place.
+        """
+        try:
+            held = hold_folder(folder, self._root)
+        except CorruptionError as error:
+            raise StorageError("a link took the place of a folder, and is not followed", folder) from error
+        try:
+            self._access.check_folder(Path(os.readlink(f"/proc/self/fd/{held}")))
+            yield held
+        finally:
+            os.close(held)
 
     def _make(self, folder: Path) -> None:
         if folder in self._folders:

@@ -11,6 +11,8 @@ import warnings
 from pathlib import Path
 from typing import Final
 
+from bamquery.driver.cache_folder import cache_folder
+
 _MAGIC: Final = b"BQK1"
 _DIGEST_BYTES: Final = 32
 _SUFFIX: Final = ".kernel"
@@ -23,8 +25,8 @@ class KernelCache:
     """Bytes by key, in a folder that many processes use at once.
 
     An entry is written beside its place and renamed into it, so that others see it whole or not at all; its
-    checksum shows what disks and people do to it. Where the folder cannot be used, nothing is kept, and a
-    RuntimeWarning says so once.
+    checksum shows what disks and people do to it. Where there is no folder, or none that can be used, nothing
+    is kept, and a RuntimeWarning says so once.
     """
 
     def __init__(self, folder: Path | None = None, limit_bytes: int = 256 << 20) -> None:
@@ -35,7 +37,9 @@ class KernelCache:
 
     def load(self, key: str) -> bytes | None:
         """What was stored; None if nothing was, or if it is damaged."""
-        path = self._path(key)
+        if self.folder is None:
+            return None
+        path = self._path(self.folder, key)
         try:
             entry = path.read_bytes()
         except OSError:
@@ -50,26 +54,31 @@ class KernelCache:
 
     def store(self, key: str, payload: bytes) -> None:
         """Keep `payload`; what is used least goes if that is too much."""
+        folder = self.folder
+        if folder is None:
+            self._say("there is no home folder")
+            return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle, partial = tempfile.mkstemp(dir=self.folder, suffix=_PARTIAL)
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, partial = tempfile.mkstemp(dir=folder, suffix=_PARTIAL)
             try:
                 with os.fdopen(handle, "wb") as file:
                     file.write(_MAGIC + hashlib.sha256(payload).digest() + payload)
-                os.replace(partial, self._path(key))
+                os.replace(partial, self._path(folder, key))
             except BaseException:
                 os.unlink(partial)
                 raise
-            self._evict()
+            self._evict(folder)
         except OSError as error:
-            self._say(error)
+            self._say(f"{folder} cannot be written ({error.strerror})")
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{_SUFFIX}"
+    @staticmethod
+    def _path(folder: Path, key: str) -> Path:
+        return folder / f"{key}{_SUFFIX}"
 
-    def _evict(self) -> None:
+    def _evict(self, folder: Path) -> None:
         entries = []
-        for entry in os.scandir(self.folder):
+        for entry in os.scandir(folder):
             with contextlib.suppress(FileNotFoundError):  # another process was faster
                 status = entry.stat()
                 if entry.name.endswith(_SUFFIX):
@@ -84,21 +93,19 @@ class KernelCache:
                 os.unlink(path)
             total -= size
 
-    def _say(self, error: OSError) -> None:
+    def _say(self, reason: str) -> None:
         if self._said:
             return
         self._said = True
         warnings.warn(
             f"compiled kernels are not kept, and will be compiled again by the next process: "
-            f"{self.folder} cannot be written ({error.strerror}); name a folder with XDG_CACHE_HOME",
+            f"{reason}; name a folder with XDG_CACHE_HOME",
             RuntimeWarning,
             stacklevel=3,
         )
 
 
-def default_folder() -> Path:
-    """Where the XDG base directory specification puts it."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    # The specification has relative paths ignored.
-    root = Path(home) if os.path.isabs(home) else Path(os.path.expanduser("~")) / ".cache"
-    return root / "bamquery" / "kernels"
+def default_folder() -> Path | None:
+    """Where kernels are kept; None for users without a home."""
+    folder = cache_folder()
+    return None if folder is None else folder / "kernels"

@@ -11,10 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage import table_name
 from bamquery.storage.fragment import Fragment
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import WRITERS, LockFile
-from bamquery.storage.manifest import Manifest, writer_token
+from bamquery.storage.manifest import RECORDS, Manifest, writer_token
 from bamquery.storage.table_folder import TableFolder, list_names, table_folders
 from bamquery.storage.vacuum import is_draft, is_fragment_file, is_marker_draft, is_version_file
 
@@ -73,10 +74,11 @@ class _Check:
         for name in sorted(list_names(self._path)):
             if is_marker_draft(name):
                 self.report.litter.append(self._path / name)
-            elif name not in {"bamquery.json", "tables"}:
+            elif name not in {"bamquery.json", "tables", RECORDS}:
                 self.report.unknown.append(self._path / name)
         with LockFile(self._path / "bamquery.json") as marker:
             creating = marker.held_by_others(0)
+        self._find_records()
         folders = [folder for _, folder in table_folders(self._path)]
         ours = {folder.path.name for folder in folders}
         for name in sorted(list_names(self._path / "tables")):
@@ -84,6 +86,16 @@ class _Check:
                 self.report.unknown.append(self._path / "tables" / name)
         for folder in folders:
             self._find_in_table(folder, creating)
+
+    def _find_records(self) -> None:
+        """What else is among the files that say which tables were committed."""
+        records = self._path / RECORDS
+        if records.is_symlink() or not records.is_dir():
+            if os.path.lexists(records):
+                self._error("damaged: not a folder; remove it, and the next commit makes one", records)
+            return
+        names = sorted(list_names(records))
+        self.report.unknown += [records / name for name in names if table_name.decode(name) is None]
 
     def read(self, progress: Callable[[int, int], None]) -> None:
         """Read every fragment back."""
@@ -116,7 +128,7 @@ class _Check:
             self.report.litter.append(folder.path)
         if not dead:
             self.report.tables += 1
-            if lock is None and not os.path.lexists(folder.lock):
+            if lock is None and folder.path.is_dir() and not os.path.lexists(folder.lock):
                 self._error("missing: the table cannot be locked; create an empty file there", folder.lock)
         self.report.unknown += [
             folder.path / name

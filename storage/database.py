@@ -19,7 +19,7 @@ import pyarrow as pa
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.naming import fold, suggestion
 from bamquery.storage.database_folder import MARKER, create_folder, read_marker, require_unused
-from bamquery.storage.filesystem import POSIX, FileSystem, storage_error
+from bamquery.storage.filesystem import FileSystem, PosixFileSystem, storage_error
 from bamquery.storage.locks import LockFile
 from bamquery.storage.mapped_files import MAPPED_FILES
 from bamquery.storage.temporary import make_temporary
@@ -59,7 +59,7 @@ class Database:
         self._remove = weakref.finalize(self, _remove_tree, path, os.getpid()) if held is not None else None
 
     @classmethod
-    def open(cls, path: str | Path, filesystem: FileSystem = POSIX, *, create: bool = True) -> Database:
+    def open(cls, path: str | Path, filesystem: FileSystem | None = None, *, create: bool = True) -> Database:
         """Open the database in folder `path`, made if there is none and `create` is true.
 
         `:memory:` is a temporary folder that lives until `close`.
@@ -69,11 +69,13 @@ class Database:
                 or there is none and `create` is false.
         """
         if str(path) == ":memory:":
-            folder, held = make_temporary(lambda folder: create_folder(folder, filesystem), MARKER)
-            return cls(folder, filesystem, held=held)
+            plain = filesystem or PosixFileSystem()
+            folder, held = make_temporary(lambda folder: create_folder(folder, plain), MARKER)
+            return cls(folder, filesystem or PosixFileSystem(folder), held=held)
         if not str(path):
             raise StorageError("the path is empty: name the database's folder, or . for this one")
         folder = Path(path).absolute()
+        filesystem = filesystem or PosixFileSystem(folder)
         try:
             if folder.exists() and not folder.is_dir():
                 raise StorageError("a file, not a database: name a folder", folder)
@@ -348,9 +350,11 @@ class Database:
     def check(self, progress: Callable[[int, int], None] = lambda done, total: None) -> CheckReport:
         """Read every version and fragment back; `progress` hears of bytes checked and bytes in total."""
         from bamquery.storage.check import check_database
+        from bamquery.storage.known_manifests import KNOWN_MANIFESTS
 
         self._require_there()
         MAPPED_FILES.forget(self.path)  # pages that are mapped are not read from the device again
+        KNOWN_MANIFESTS.forget(self.path)
         return check_database(self.path, progress)
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery import _native
+from bamquery.driver.cache_folder import cache_folder
 from bamquery.errors import StorageError
 from bamquery.storage.block_reader import BlockReader, ReadCounters
 from bamquery.storage.layout import VECTOR_ROWS
@@ -77,11 +78,13 @@ class DeviceProfile:
             profile = cls._known.get(key)
             if profile is None:
                 cache = cache_file()
-                profile = _cached(cache, key) or _measured(path, kind, time.perf_counter)
+                profile = None if cache is None else _cached(cache, key)
+                profile = profile or _measured(path, kind, time.perf_counter)
                 if profile is None:
                     return ASSUMED[kind]  # not kept: another file may be large enough
                 cls._known[key] = profile
-                _remember(cache, key, profile)
+                if cache is not None:
+                    _remember(cache, key, profile)
             return profile
 
 
@@ -135,11 +138,10 @@ def measure_reader(reader: BlockReader, size: int, clock: Clock) -> DeviceProfil
     )
 
 
-def cache_file() -> Path:
-    """Where profiles are kept between processes."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    folder = Path(base) if os.path.isabs(base) else Path("~/.cache").expanduser()
-    return folder / "bamquery" / "device-profiles.json"
+def cache_file() -> Path | None:
+    """Where profiles are kept between processes; None for users without a home."""
+    folder = cache_folder()
+    return None if folder is None else folder / "device-profiles.json"
 
 
 def _rate(work: Callable[[int], int], clock: Clock) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import functools
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -25,7 +24,6 @@ from bamquery.storage import table_name
 from bamquery.storage.evolution import NO_EVOLUTION, Evolution
 from bamquery.storage.fragment_entry import FragmentEntry
 from bamquery.storage.locks import MAX_VERSION, TOKEN_BITS
-from bamquery.storage.regular_file import read_small_file
 from bamquery.storage.stored_view import StoredView
 from bamquery.storage.types import require_stored_schema
 
@@ -36,9 +34,9 @@ FORMAT_VERSION: Final = 3
 """Of all files of a table. Changed with every change to any of them: there are no readers of earlier ones."""
 MAX_FRAGMENT_ROWS: Final = 64 << 20
 
-_LARGEST: Final = 1 << 30  # bytes; some 5 M fragments
-_REMEMBERED: Final = 1 << 20
-"""Bytes of a manifest that is kept for the next statement, at most."""
+RECORDS: Final = "committed"
+"""The database's folder of files that say which tables have been committed."""
+
 _FILE_NAME: Final = re.compile(r"([0-9]{8,19})\.(?:json|committed)")
 _FRAGMENT_ID: Final = re.compile(rf"([0-9a-f]{{{TOKEN_BITS // 4}}})-[0-9a-f]{{4,8}}")
 _CHECKSUM: Final = re.compile(rb',\n "crc32c": "([0-9a-f]{8})"\n}\n\Z')
@@ -159,10 +157,11 @@ class Manifest:
 
 def way_out(path: Path) -> str:
     """What to do where the manifest at `path` is damaged."""
+    folder = path.parent.parent
     return (
         f"put a copy of it back; or go back to the version before it, if {path.parent} has one, by removing "
         f"this file and {path.stem}.committed beside it; or give the table up: remove the folder "
-        f"{path.parent.parent}"
+        f"{folder} and the file {table_record(folder)}"
     )
 
 
@@ -174,6 +173,14 @@ def file_name(version: int) -> str:
 def commit_name(version: int) -> str:
     """The name of the empty file that says that a version was committed, so that its absence is noticed."""
     return f"{version:08d}.committed"
+
+
+def table_record(folder: Path) -> Path:
+    """The empty file that says that a version was committed in a table's folder, and is outside of it.
+
+    So the absence of all versions, or of the folder, is noticed.
+    """
+    return folder.parent.parent / RECORDS / folder.name
 
 
 def parse_file_name(name: str) -> int | None:
@@ -203,26 +210,6 @@ def writer_token(name: str) -> int | None:
     """The token with which a writer's file name or fragment id begins, or None."""
     match = re.match(rf"([0-9a-f]{{{TOKEN_BITS // 4}}})[-.]", name)
     return None if match is None else int(match[1], 16)
-
-
-def read_manifest(path: Path) -> Manifest:
-    """Read the manifest at `path`.
-
-    Raises:
-        FileNotFoundError: there is none.
-        CorruptionError, StorageError: as `Manifest.from_bytes`, or the file cannot be read.
-    """
-    try:
-        data = read_small_file(path, _LARGEST)
-    except CorruptionError as error:
-        raise CorruptionError(f"{error.reason}; {way_out(path)}", path) from error
-    return _parsed_before(data, path) if len(data) <= _REMEMBERED else Manifest.from_bytes(data, path)
-
-
-@functools.lru_cache(maxsize=32)
-def _parsed_before(data: bytes, path: Path) -> Manifest:
-    """Every statement reads its tables' manifests, which seldom change: equal bytes are parsed once."""
-    return Manifest.from_bytes(data, path)
 
 
 def _parse(members: Any, path: Path) -> Manifest:

@@ -64,13 +64,22 @@ def read_small_file(path: Path, most: int) -> bytes:
         StorageError: it cannot be read; CorruptionError: it is not such a file.
     """
     with open_regular(path) as descriptor:
-        try:
-            if os.fstat(descriptor).st_size > most:
-                raise CorruptionError(f"damaged: not a regular file of at most {most:,} bytes", path)
-            with open(descriptor, "rb", closefd=False) as file:
-                return file.read(most)
-        except OSError as error:
-            raise storage_error(error, path, "read") from error
+        return read_content(descriptor, path, most)
+
+
+def read_content(descriptor: int, path: Path, most: int) -> bytes:
+    """The content of a file that `open_regular` opened.
+
+    Raises:
+        StorageError: it cannot be read; CorruptionError: it has more than `most` bytes.
+    """
+    try:
+        if os.fstat(descriptor).st_size > most:
+            raise CorruptionError(f"damaged: not a regular file of at most {most:,} bytes", path)
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    except OSError as error:
+        raise storage_error(error, path, "read") from error
 
 
 def irregular(path: Path) -> CorruptionError:

@@ -12,7 +12,8 @@ from contextlib import suppress
 
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage.filesystem import FileSystem
-from bamquery.storage.manifest import Place, read_manifest
+from bamquery.storage.known_manifests import read_manifest
+from bamquery.storage.manifest import Place
 from bamquery.storage.table_folder import TableFolder, pin_latest
 from bamquery.storage.transaction import Transaction
 

@@ -11,16 +11,18 @@ from typing import Final
 
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage import table_name
-from bamquery.storage.filesystem import storage_error
+from bamquery.storage.filesystem import linked_folder, storage_error
+from bamquery.storage.known_manifests import read_manifest
 from bamquery.storage.locks import WAIT_SECONDS, LockFile
 from bamquery.storage.manifest import (
+    RECORDS,
     Manifest,
     Place,
     commit_name,
     file_name,
     parse_commit_name,
     parse_file_name,
-    read_manifest,
+    table_record,
     way_out,
 )
 
@@ -60,6 +62,11 @@ class TableFolder:
         """The empty file that is made once a version is committed, and gone once a later one is."""
         return self.manifests / commit_name(version)
 
+    @property
+    def record(self) -> Path:
+        """The empty file that is made once a first version is committed, and gone before the last one is."""
+        return table_record(self.path)
+
     def versions(self) -> list[int]:
         """Versions that are stored, ascending; none where there is no such table (or not yet)."""
         return _parsed(list_names(self.manifests), parse_file_name)
@@ -72,15 +79,22 @@ class TableFolder:
         """The version that counts, or NO_VERSION.
 
         Raises:
-            CorruptionError: a later one was committed and its manifest is missing.
+            CorruptionError: a later one was committed and its manifest is missing, or one was and none is
+                there.
         """
         for _ in range(_LISTINGS):
             names = list_names(self.manifests)
             version = max(_parsed(names, parse_file_name), default=NO_VERSION)
             committed = max(_parsed(names, parse_commit_name), default=NO_VERSION)
-            if committed <= version:
+            if committed <= version and (version != NO_VERSION or not os.path.lexists(self.record)):
                 return version
             time.sleep(0.001)  # a listing may miss names that come and go meanwhile
+        if committed == NO_VERSION:
+            raise CorruptionError(
+                "missing: versions of this table were committed, and none is there; put a copy of the folder "
+                f"{self.path} back; or give the table up: remove that folder and the file {self.record}",
+                self.manifests if self.path.is_dir() else self.path,
+            )
         path = self.manifest(committed)
         raise CorruptionError(f"missing: this version of the table was committed; {way_out(path)}", path)
 
@@ -90,13 +104,9 @@ class TableFolder:
         Raises:
             CorruptionError: one is; names it.
         """
-        for path in (self.path.parent, self.path, self.manifests, self.fragments):
+        for path in (self.path.parent, self.path, self.manifests, self.fragments, self.record.parent):
             if os.path.islink(path):
-                raise CorruptionError(
-                    "damaged: a link in the place of a folder, and nothing is written or removed through "
-                    "one; put the folder itself there",
-                    path,
-                )
+                raise linked_folder(path)
 
     def read(self, version: int) -> Manifest:
         """The manifest of a version; one that has not arrived from elsewhere is as one that was dropped.
@@ -200,10 +210,21 @@ def pin_version(folder: TableFolder, version: int) -> Pin | None:
 
 
 def table_folders(database: Path) -> list[tuple[str, TableFolder]]:
-    """Name (folded) and folder of every table of a database, whatever state it is in; sorted."""
+    """Name (folded) and folder of every table of a database, whatever state it is in; sorted.
+
+    Also of those whose folder is missing.
+    """
     tables = database / "tables"
-    named = ((table_name.decode(name), tables / name) for name in sorted(list_names(tables)))
-    return [(name, TableFolder(path)) for name, path in named if name is not None and path.is_dir()]
+    records = database / RECORDS
+    is_folder = records.is_dir() and not records.is_symlink()  # anything else is what `check` tells of
+    names = list_names(records) if is_folder else []
+    recorded = {name for name in names if table_name.decode(name) is not None}
+    found = []
+    for name in sorted(recorded.union(list_names(tables))):
+        decoded = table_name.decode(name)
+        if decoded is not None and (name in recorded or (tables / name).is_dir()):
+            found.append((decoded, TableFolder(tables / name)))
+    return found
 
 
 def list_names(path: Path) -> list[str]:

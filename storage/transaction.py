@@ -7,6 +7,7 @@ committed once that name is synced too. A crash anywhere leaves the previous ver
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -161,13 +162,17 @@ class Transaction:
             self._discard(self._files)
 
     def _record(self, version: int) -> None:
-        """Say by an empty file's name that the version was committed: a folder that lacks it is damaged.
+        """Say by the names of empty files that the version and the table were committed.
 
-        Never before the manifest's name is on stable storage, and without a sync of its own: a power failure
-        may take this file, never the manifest alone.
+        Never before the manifest's name is on stable storage, and without a sync of their own: a power
+        failure may take these files, never the manifest alone.
         """
         with suppress(FileExistsError):
             self._filesystem.create(self.folder.commit(version)).close()
+        if not os.path.lexists(self.folder.record):
+            self._filesystem.make_directory(self.folder.record.parent)
+            with suppress(FileExistsError):
+                self._filesystem.create(self.folder.record).close()
         for older in self.folder.commits():
             if older < version:
                 self._filesystem.remove(self.folder.commit(older))

@@ -204,6 +204,10 @@ def _only_ours(folder: TableFolder) -> bool:
 
 
 def _remove_folder(filesystem: FileSystem, folder: TableFolder, report: VacuumReport) -> None:
+    if folder.versions() and folder.record.parent.is_dir():
+        filesystem.remove(folder.record)
+        # Or a crash may bring it back without the version that is removed next.
+        filesystem.sync_directory(folder.record.parent)
     for version in folder.commits():
         filesystem.remove(folder.commit(version))
     for version in folder.versions():  # none, or the one that says "dropped"
@@ -222,7 +226,7 @@ def _remove_folder(filesystem: FileSystem, folder: TableFolder, report: VacuumRe
 def _remove(filesystem: FileSystem, path: Path, report: VacuumReport) -> None:
     size = 0
     with suppress(OSError):
-        size = path.stat().st_size
+        size = path.lstat().st_size
     filesystem.remove(path)
     report.files += 1
     report.bytes += size

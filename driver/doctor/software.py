@@ -97,22 +97,25 @@ def check_kernels(_machine: Machine) -> Iterator[Finding]:
         values = {"nvrtc": nvrtc, "cccl": cccl}
         yield Finding("kernels", Level.OK, f"NVRTC {nvrtc}, CCCL {cccl}", values=values)
     folder = default_folder()
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    shown = _without_home(folder)
-    if os.access(existing, os.W_OK | os.X_OK):
-        yield Finding("kernel cache", Level.OK, f"{shown} can be written")
+    if folder is not None and os.access(_existing(folder), os.W_OK | os.X_OK):
+        yield Finding("kernel cache", Level.OK, f"{_without_home(folder)} can be written")
     else:
+        found = "there is no home folder" if folder is None else f"{_without_home(folder)} cannot be written"
         yield Finding(
             "kernel cache",
             Level.NOTE,
-            f"{shown} cannot be written",
+            found,
             "kernels are compiled again by every process, seconds each",
             "name a folder that can be written with XDG_CACHE_HOME",
         )
 
 
+def _existing(folder: Path) -> Path:
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
+
+
 def _without_home(folder: Path) -> str:
-    home = Path.home()
+    home = Path(os.path.expanduser("~"))
     return str(Path("~") / folder.relative_to(home)) if folder.is_relative_to(home) else str(folder)
 
 

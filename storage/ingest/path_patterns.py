@@ -17,7 +17,7 @@ def matching_paths(pattern: Path, check: Callable[[str], None]) -> Iterator[str]
 
     Names that begin with a point are matched by patterns that do. What cannot be listed has nothing. Some may
     come twice. `check` is called with each folder, from the one where the first part that is a pattern is
-    looked for, and each match before anything is looked for there; what it raises ends the search.
+    looked for, each match and each link before anything is looked for there; what it raises ends the search.
     """
     parts = pattern.parts
     fixed = list(takewhile(lambda part: not is_pattern(part), parts))
@@ -38,28 +38,35 @@ def _below(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> I
     entries = _entries(folder)
     if part == "**":
         yield from _below(folder, rest, check) if rest else ()
-        for name, is_folder in entries:
-            if not name.startswith(".") and is_folder:
-                yield from _below(os.path.join(folder, name), parts, check)
-            elif not name.startswith(".") and not rest:
-                yield os.path.join(folder, name)
+        for entry in entries:
+            path = os.path.join(folder, entry.name)
+            if entry.name.startswith("."):
+                continue
+            if _is_folder(entry, path, check):
+                yield from _below(path, parts, check)
+            elif not rest:
+                yield path
         return
     matches = re.compile(fnmatch.translate(part)).match
-    for name, is_folder in entries:
-        if matches(name) and (part.startswith(".") or not name.startswith(".")) and (is_folder or not rest):
-            yield from _below(os.path.join(folder, name), rest, check)
+    for entry in entries:
+        path = os.path.join(folder, entry.name)
+        is_shown = part.startswith(".") or not entry.name.startswith(".")
+        if is_shown and matches(entry.name) and (not rest or _is_folder(entry, path, check)):
+            yield from _below(path, rest, check)
 
 
-def _entries(folder: str) -> list[tuple[str, bool]]:
-    """What is in a folder, and whether it is one, also by a link."""
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder or ".") as entries:
-            return [(entry.name, _is_folder(entry)) for entry in entries]
+            return list(entries)
     except OSError:
         return []
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str], path: str, check: Callable[[str], None]) -> bool:
+    """Whether it is a folder, also by a link, which is checked first: what it leads to may not be told."""
+    if entry.is_symlink():
+        check(path)
     try:
         return entry.is_dir()
     except OSError:  # a link that leads round in circles

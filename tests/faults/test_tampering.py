@@ -12,7 +12,9 @@ from bamquery.storage.database import Database
 from bamquery.storage.locks import LockFile
 from bamquery.storage.mapped_reader import MappedReader
 from bamquery.storage.queue_reader import QueueReader
-from tests.unit.storage.tables import append, create, values_of
+from bamquery.storage.stored_view import StoredView
+from bamquery.storage.table_folder import TableFolder
+from tests.unit.storage.tables import SCHEMA, append, batch, create, values_of
 
 
 @pytest.fixture
@@ -74,6 +76,7 @@ def test_a_table_whose_only_manifest_is_missing_stays_among_the_tables(tmp_path)
             database.vacuum()
         assert len(list(folder.fragments.iterdir())) == 2
         shutil.rmtree(folder.path)  # the other way out
+        folder.record.unlink()
         create(database, "t", [5])
         assert database.check().clean
 
@@ -84,6 +87,116 @@ def test_a_missing_end_of_a_table_does_not_bring_it_back(database):
     folder.manifest(3).unlink()
     with pytest.raises(CorruptionError, match="missing"):
         values_of(database, "t")
+
+
+def every_statement(database):
+    return [
+        lambda: values_of(database, "t"),
+        lambda: database.has_table("t"),
+        lambda: database.view("t"),
+        lambda: append(database, "t", [3]),
+        lambda: create(database, "t", [3]),
+        lambda: create(database, "t", [3], or_replace=True),
+        lambda: database.create_view("t", StoredView("SELECT 1", ("x",)), or_replace=True),
+        lambda: database.drop_table("t"),
+        lambda: database.rename("t", "u"),
+        lambda: database.rename("other", "t"),
+        database.vacuum,
+    ]
+
+
+def remove_manifests(folder):
+    for path in folder.manifests.iterdir():
+        path.unlink()
+
+
+def remove_every_table(folder):
+    shutil.rmtree(folder.path.parent)
+
+
+@pytest.mark.parametrize(
+    "remove",
+    [
+        remove_manifests,
+        lambda folder: shutil.rmtree(folder.manifests),
+        lambda folder: shutil.rmtree(folder.path),
+        remove_every_table,
+    ],
+    ids=["manifests", "their folder", "the table's folder", "all tables' folders"],
+)
+def test_a_table_of_which_no_version_is_left_is_damage(database, remove, tmp_path):
+    create(database, "other", [7])
+    folder = database.table("t").folder
+    shutil.copytree(folder.path, tmp_path / "copy")
+    remove(folder)
+    lost = folder.manifests if folder.path.exists() else folder.path
+    before = sorted(database.path.rglob("*"))
+    for one in (database, Database.open(database.path)):
+        assert one.table_names() == ["other", "t"]
+        assert lost in damage(one)
+        assert folder.path not in one.check().litter
+        for work in every_statement(one):
+            with pytest.raises(CorruptionError, match="missing") as caught:
+                work()
+            assert (caught.value.path == lost) or remove is remove_every_table
+            assert str(caught.value.path.parent.parent) in str(caught.value)
+    assert sorted(database.path.rglob("*")) == before
+    if remove is not remove_every_table:
+        assert values_of(database, "other") == [7]
+    shutil.copytree(tmp_path / "copy", folder.path, dirs_exist_ok=True)  # a way out that is said
+    assert values_of(database, "t") == [1, 2]
+    shutil.rmtree(folder.path)  # another one
+    folder.record.unlink()
+    create(database, "t", [5])
+    assert values_of(database, "t") == [5]
+
+
+def test_a_view_that_is_missing_is_damage(database):
+    database.create_view("v", StoredView("SELECT 1", ("x",)))
+    folder = database._folder("v")
+    shutil.rmtree(folder.path)
+    assert damage(database) == {folder.path}
+    with pytest.raises(CorruptionError, match="missing"):
+        database.view("v")
+
+
+def test_tables_that_ended_are_not_missed(database):
+    database.rename("t", "u")
+    database.vacuum()
+    assert os.listdir(database.path / "committed") == ["u"]
+    database.drop_table("u")
+    database.vacuum()
+    assert os.listdir(database.path / "committed") == os.listdir(database.path / "tables") == []
+    with database.create_table("never", SCHEMA) as writer:
+        writer.write(batch([1]))
+    assert os.listdir(database.path / "committed") == []
+    assert database.check().clean
+    assert database.table_names() == []
+
+
+def test_a_table_that_an_earlier_bamquery_made_is_recorded_by_its_next_commit(database):
+    folder = database.table("t").folder
+    shutil.rmtree(database.path / "committed")
+    assert database.check().clean
+    append(database, "t", [3])
+    assert folder.record.read_bytes() == b""
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_else_is_among_the_records_is_named(database, folder):
+    other = database.path / "committed" / "What.is this"
+    other.mkdir() if folder else other.touch()
+    assert database.check().unknown == [other]
+    assert database.check().clean
+    assert database.table_names() == ["t"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/etc")], ids=["pipe", "link"])
+def test_records_that_are_no_folder_are_damage(database, make):
+    records = database.path / "committed"
+    shutil.rmtree(records)
+    make(records)
+    assert damage(database) >= {records}
 
 
 def test_a_copied_folder_is_whole(database, tmp_path):
@@ -231,6 +344,37 @@ def test_nothing_is_written_or_removed_through_a_link(database, linked):
         assert everything(elsewhere) == before, number
     assert path in damage(database)
     assert values_of(database, "t") == [1, 2]  # looking does no harm
+
+
+@pytest.mark.parametrize("swapped", ["fragments", "manifests", "t", "tables"])
+@pytest.mark.parametrize("dropped", [False, True], ids=["", "dropped"])
+def test_nothing_is_removed_through_a_link_that_appears_behind_the_check(
+    database, swapped, dropped, tmp_path, monkeypatch
+):
+    append(database, "t", [3])
+    if dropped:
+        database.drop_table("t")
+    folder = database._folder("t")
+    path = {"t": folder.path, "tables": folder.path.parent}.get(swapped, folder.path / swapped)
+    elsewhere = tmp_path / "elsewhere"
+    inner = elsewhere / folder.fragments.relative_to(path) if swapped in ("t", "tables") else elsewhere
+    real = TableFolder.require_no_links
+
+    def swap(self):
+        real(self)
+        if not elsewhere.exists():
+            path.rename(elsewhere)
+            path.symlink_to(elsewhere)
+            (inner / "0123456789abcde-0000.arrow").write_text("x")
+            (inner / "0123456789abcde.7.tmp").write_text("x")
+            before.extend(everything(elsewhere))
+
+    before = []
+    monkeypatch.setattr(TableFolder, "require_no_links", swap)
+    with pytest.raises(CorruptionError, match="link in the place of a folder") as caught:
+        database.vacuum()
+    assert caught.value.path == path
+    assert everything(elsewhere) == before
 
 
 def test_a_link_in_the_place_of_a_dropped_table_is_not_followed(database, tmp_path):

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 
 import bamquery
 from bamquery._native import crc32c
-from bamquery.errors import CorruptionError
+from bamquery.errors import CorruptionError, SqlError
 from bamquery.storage import table_writer
 from tests.fuzz.cases import MEMORY_LIMIT, FailureError, judged, mutated, temporary_folder
 from tests.fuzz.test_forged_manifests import forge
@@ -96,7 +96,7 @@ class DamagedDatabases:
             with con:
                 if verified:
                     con.set("verify_checksums", "all")
-                found = self._read(con, ends, verified)
+                found = self._read(con, folder, ends, verified)
                 with judged("check", ends):
                     if con.check().clean and found:
                         raise FailureError(f"unseen: check says nothing, reading {found[0]}")
@@ -105,7 +105,7 @@ class DamagedDatabases:
                         con.execute(change)
         return next((end for end in ends if end != "fine"), "fine")
 
-    def _read(self, con: bamquery.Connection, ends: list[str], verified: bool) -> list[str]:
+    def _read(self, con: bamquery.Connection, folder: Path, ends: list[str], verified: bool) -> list[str]:
         damaged = []
         with judged("SHOW TABLES", ends):
             con.sql("SHOW TABLES").fetchall()
@@ -115,6 +115,10 @@ class DamagedDatabases:
                     found = sorted(con.sql(f"FROM {name}").fetchall(), key=repr)
                 except CorruptionError as error:
                     damaged.append(str(error))
+                    raise
+                except SqlError as error:
+                    if "there is no table" in str(error) and (folder / "committed" / name).is_file():
+                        raise FailureError(f"wrong: {name} is lost, and said to be none") from error
                     raise
                 if verified and found != rows:
                     raise FailureError(
@@ -131,11 +135,11 @@ class DamagedDatabases:
 
 
 def damage(folder: Path, name: Path, luck: random.Random) -> None:
-    """Change one file, or put another thing in its place."""
+    """Change one file, put another thing in its place, or remove all that its folder has."""
     path = folder / name
     if path.is_symlink() or not path.is_file():  # gone, or what an earlier change has put there
         return
-    match luck.randrange(12):
+    match luck.randrange(13):
         case 0:
             path.unlink()
         case 1:
@@ -150,6 +154,8 @@ def damage(folder: Path, name: Path, luck: random.Random) -> None:
                 shutil.copyfile(luck.choice(sorted(others)), path)
         case 4 | 5 if path.suffix == ".json" and path.name[0] == "0":
             _forge(path, luck)
+        case 12 if path.parent != folder and not path.parent.is_symlink():
+            shutil.rmtree(path.parent)
         case _:
             path.write_bytes(mutated(path.read_bytes(), luck))
 

@@ -25,7 +25,8 @@ _ROWS = (
 
 def _written(folder: Path) -> dict[str, bytes]:
     """A whole file of each kind, by its suffix."""
-    table = duckdb.sql(_ROWS).to_arrow_table()
+    con = duckdb.connect(config={"threads": 1})
+    table = con.sql(_ROWS).to_arrow_table()
     nested = table.append_column("l", pa.array([[i, None] for i in range(table.num_rows)]))
     for suffix, options in {
         ".snappy.parquet": {"compression": "snappy", "row_group_size": 200},
@@ -53,7 +54,8 @@ def _written(folder: Path) -> dict[str, bytes]:
         ".array.json": "(FORMAT json, ARRAY true)",
         ".json.gz": "(FORMAT json, COMPRESSION gzip)",
     }.items():
-        duckdb.sql(f"COPY ({_ROWS}) TO '{folder / f'x{suffix}'}' {how}")
+        con.sql(f"COPY ({_ROWS}) TO '{folder / f'x{suffix}'}' {how}")
+    con.close()
     records = [{"a": {"b": [1, {"c": "é"}]}, "x": None, "n": 10**i} for i in range(30)]
     (folder / "x.nested.json").write_text("\n".join(map(json.dumps, records)))
     (folder / "x.csv.gz").write_bytes(gzip.compress((folder / "x.csv").read_bytes()))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import queue
 import subprocess
 import sys
@@ -28,6 +29,11 @@ KINDS = ("databases", "files", "statements")
 DEADLINE_SECONDS = 60.0
 """Of one case: 4 s are what a statement may take, and machines are busy."""
 _START_SECONDS = 300.0
+_FEW_THREADS = {
+    **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
+    "MALLOC_ARENA_MAX": "2",
+}
+"""What a worker cannot say itself: NumPy starts a thread a core when it is loaded; an arena takes 64 MB."""
 
 
 @dataclass
@@ -69,7 +75,12 @@ class Worker:
     def _start(self) -> None:
         command = [sys.executable, "-m", "tests.fuzz.worker", self._kind]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **_FEW_THREADS},
         )
         self._lines: queue.Queue[str] = queue.Queue()
         self._said: list[str] = []

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -11,12 +13,13 @@ from bamquery.errors import StorageError
 from bamquery.storage import optimize, table_writer
 from bamquery.storage.filesystem import PosixFileSystem
 from bamquery.storage.native_reader import NativeReader
+from bamquery.storage.table_folder import NO_VERSION, TableFolder
 from tests.fuzz.cases import FailureError
 from tests.fuzz.damaged_databases import DamagedDatabases
 from tests.fuzz.damaged_files import DamagedFiles
 from tests.fuzz.kills import Ledger, kill_repeatedly, verify
 from tests.fuzz.ledger_writer import SHARED, Writer, batch_sql
-from tests.fuzz.run import run_cases
+from tests.fuzz.run import Worker, run_cases
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +42,22 @@ def test_a_few_cases_of_each_kind(kind, count):
 
 def test_a_few_kills():
     assert "2 processes killed" in kill_repeatedly(2, seed=1)
+
+
+@pytest.mark.parametrize("kind", ["databases", "files", "statements"])
+def test_a_worker_has_few_threads_however_many_cores_there_are(monkeypatch, kind):
+    """As on a machine of 32 cores, where threads alone would take the address space that it has."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "ARROW_IO_THREADS"):
+        monkeypatch.setenv(name, "32")
+    worker = Worker(kind)
+    try:
+        assert [worker.run(seed, 60.0)["failure"] for seed in range(8)] == [""] * 8
+        status = Path(f"/proc/{worker._process.pid}/status").read_text()
+    finally:
+        worker.close()
+    numbers = {name: int(value) for name, value in re.findall(r"(Threads|VmPeak):\s*(\d+)", status)}
+    assert numbers["Threads"] <= 16
+    assert numbers["VmPeak"] < 4 << 20  # KiB
 
 
 def test_a_case_that_takes_too_long_is_a_failure_and_others_go_on():
@@ -72,6 +91,11 @@ def test_a_checksum_that_is_not_compared_is_found(monkeypatch):
 def test_damage_that_check_does_not_see_is_found(monkeypatch):
     monkeypatch.setattr("bamquery.storage.fragment.check_fragment", lambda fragment: [])
     assert found(DamagedDatabases, "unseen")
+
+
+def test_a_table_that_is_lost_without_a_word_is_found(monkeypatch):
+    monkeypatch.setattr(TableFolder, "latest", lambda folder: max(folder.versions(), default=NO_VERSION))
+    assert found(DamagedDatabases, "wrong")
 
 
 def test_an_error_of_another_class_is_found(monkeypatch):

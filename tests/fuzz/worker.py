@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
+import pyarrow as pa
+
 from tests.fuzz.cases import Cases, FailureError
 from tests.fuzz.damaged_databases import DamagedDatabases
 from tests.fuzz.damaged_files import DamagedFiles
@@ -22,6 +24,8 @@ KINDS: Final[MappingProxyType[str, Callable[[], Cases]]] = MappingProxyType(
 _ADDRESS_SPACE: Final = 8 << 30
 _MOST_RESIDENT: Final = 2 << 30
 """Bytes that a worker may come to hold: its settings say 256 MB for each query."""
+_THREADS: Final = 2
+"""Of each pool: a stack and an arena of memory for every core would be more than the address space has."""
 
 
 def main() -> None:
@@ -29,6 +33,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    pa.set_cpu_count(_THREADS)
+    pa.set_io_thread_count(_THREADS)
     cases = KINDS[sys.argv[1]]()
     print(json.dumps({"ready": True}), flush=True)
     held = 0

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pwd
 import warnings
 from pathlib import Path
 
@@ -116,3 +117,28 @@ def test_the_folder_is_where_the_desktop_puts_caches(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
     monkeypatch.setenv("HOME", "/home/ada")
     assert default_folder() == Path("/home/ada/.cache/bamquery/kernels")
+
+
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A user whom no one gave a home, in a folder."""
+
+    def nobody(number: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_who_has_no_home_keeps_nothing_and_hears_why(homeless: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert default_folder() is None
+    cache = KernelCache()
+    with pytest.warns(RuntimeWarning, match=r"no home folder; .*XDG_CACHE_HOME"):
+        cache.store("key", b"machine code")
+    assert cache.load("key") is None
+    assert list(homeless.iterdir()) == []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(homeless))
+    assert default_folder() == homeless / "bamquery" / "kernels"

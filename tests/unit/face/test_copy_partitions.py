@@ -7,6 +7,7 @@ import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -137,6 +138,29 @@ def test_overwriting_follows_no_links(ours: Connection) -> None:
     with pytest.raises(StorageError, match="is not removed"):
         ours.sql("COPY t TO 'x' (FORMAT csv, PARTITION_BY i, OVERWRITE)")
     assert Path("precious/a.csv").read_text() == "mine"
+
+
+@pytest.mark.parametrize("restricted", [False, True])
+def test_overwriting_follows_no_link_that_appears_meanwhile(
+    ours: Connection, monkeypatch: pytest.MonkeyPatch, restricted: bool
+) -> None:
+    ours.sql("COPY t TO 'x' (FORMAT csv, PARTITION_BY i)")
+    if restricted:
+        ours.sql(f"SET allowed_directories = ['{Path('x').absolute()}']")
+        ours.sql("SET enable_external_access = false")
+    real = partitioned_files._Drafts._old_files
+
+    def old_files(self: Any) -> Any:
+        found = real(self)
+        if self._files:
+            Path("x/i=2").rename("precious")
+            Path("x/i=2").symlink_to(Path("precious").absolute())
+        return found
+
+    monkeypatch.setattr(partitioned_files._Drafts, "_old_files", old_files)
+    with pytest.raises(BamQueryError):
+        ours.sql("COPY (SELECT 7 AS i, 8 AS y) TO 'x' (FORMAT csv, PARTITION_BY i, OVERWRITE)")
+    assert os.listdir("precious") == ["data_0.csv"]
 
 
 def test_rows_keep_their_order_within_a_file(ours: Connection) -> None:

@@ -127,6 +127,17 @@ def test_a_cache_that_cannot_be_written_is_fine(file: Path, monkeypatch: pytest.
     assert DeviceProfile.measure(file, "mapped").source == "measured"
 
 
+def test_who_has_no_home_measures_in_each_process(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_profile, "_SECONDS_A_PHASE", 0.001)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(file.parent)
+    assert cache_file() is None
+    assert DeviceProfile.measure(file, "mapped").source == "measured"
+    assert not (file.parent / "~").exists()
+
+
 def test_small_or_missing_files_get_the_assumed_profile(tmp_path: Path, file: Path) -> None:
     (tmp_path / "small").write_bytes(b"x")
     assert DeviceProfile.measure(tmp_path / "small", "mapped") is ASSUMED["mapped"]

@@ -4,13 +4,14 @@ import os
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.errors import StorageError
+from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage import filesystem
 from bamquery.storage.filesystem import POSIX
 
@@ -112,7 +113,7 @@ def test_a_link_whose_answer_was_lost_counts_as_made(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
 def test_without_hard_links_a_rename_that_refuses_to_replace_is_used(tmp_path, monkeypatch, number):
-    def link(*_):
+    def link(*_, **__):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "link", link)
@@ -128,7 +129,7 @@ def test_without_hard_links_a_rename_that_refuses_to_replace_is_used(tmp_path, m
 
 
 def test_with_neither_links_nor_renames_the_way_out_is_named(tmp_path, monkeypatch):
-    def link(*_):
+    def link(*_, **__):
         raise OSError(errno.EPERM, "no")
 
     class Libc:
@@ -187,6 +188,55 @@ def test_a_folder_that_knows_no_sync_needs_none(tmp_path, monkeypatch):
     number = errno.EIO
     with pytest.raises(StorageError, match="stable storage"):
         POSIX.sync_directory(tmp_path)
+
+
+CHANGES = {
+    "create": lambda changes, inner: changes.create(inner / "new"),
+    "publish": lambda changes, inner: changes.publish(inner / "f", inner / "new"),
+    "publish from": lambda changes, inner: changes.publish(inner / "f", inner.parent.parent / "new"),
+    "link": lambda changes, inner: changes.link(inner / "f", inner / "new"),
+    "remove": lambda changes, inner: changes.remove(inner / "f"),
+    "make a folder": lambda changes, inner: changes.make_directory(inner / "new"),
+    "remove a folder": lambda changes, inner: changes.remove_directory(inner / "d"),
+    "sync a folder": lambda changes, inner: changes.sync_directory(inner),
+}
+
+
+@pytest.mark.parametrize("linked", ["outer", "outer/inner"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_change_below_the_root_goes_through_a_link(tmp_path, change, linked):
+    """Also where the link was not there when somebody looked."""
+    (tmp_path / "away" / "inner" / "d").mkdir(parents=True)
+    (tmp_path / "away" / "inner" / "f").write_bytes(b"of somebody else")
+    away = {"outer": tmp_path / "away", "outer/inner": tmp_path / "away" / "inner"}[linked]
+    root = tmp_path / "root"
+    (root / linked).parent.mkdir(parents=True)
+    (root / linked).symlink_to(away)
+    before = sorted((path, path.lstat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    with pytest.raises(CorruptionError, match="a link in the place of a folder") as caught:
+        CHANGES[change](filesystem.PosixFileSystem(root), root / "outer" / "inner")
+    assert caught.value.path == root / linked
+    assert sorted((path, path.lstat().st_mtime_ns) for path in tmp_path.rglob("*")) == before
+
+
+def test_the_way_to_the_root_may_go_through_links(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "way").symlink_to("real")
+    changes = filesystem.PosixFileSystem(tmp_path / "way")
+    changes.make_directory(tmp_path / "way" / "d")
+    changes.create(tmp_path / "way" / "d" / "f").close()
+    changes.publish(tmp_path / "way" / "d" / "f", tmp_path / "way" / "g")
+    assert sorted(os.listdir(tmp_path / "real")) == ["d", "g"]
+
+
+def test_no_descriptor_of_a_folder_stays_open(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    changes = filesystem.PosixFileSystem(tmp_path)
+    before = len(os.listdir("/proc/self/fd"))
+    for path in (tmp_path / "link" / "f", tmp_path / "no" / "f", tmp_path / "f"):
+        with suppress(StorageError):
+            changes.create(path).close()
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_file_size_limit_is_an_error_with_a_hint(tmp_path):

@@ -9,12 +9,12 @@ import pytest
 from bamquery._native import crc32c
 from bamquery.errors import CorruptionError, StorageError
 from bamquery.storage.fragment_entry import FragmentEntry
+from bamquery.storage.known_manifests import read_manifest
 from bamquery.storage.manifest import (
     Manifest,
     file_name,
     fragment_id,
     parse_file_name,
-    read_manifest,
     writer_token,
 )
 from bamquery.storage.regular_file import read_small_file

@@ -9,8 +9,9 @@ from bamquery.errors import CatalogError, ConflictError, StorageError
 from bamquery.storage import renaming
 from bamquery.storage.database import Database
 from bamquery.storage.filesystem import PosixFileSystem
+from bamquery.storage.known_manifests import read_manifest
 from bamquery.storage.locks import LockFile
-from bamquery.storage.manifest import Place, read_manifest
+from bamquery.storage.manifest import Place
 from bamquery.storage.stored_view import StoredView
 from tests.unit.storage.tables import append, create, values_of
 

@@ -14,6 +14,7 @@ class Faulty(PosixFileSystem):
     """Fails to publish, in one of the ways network file systems do."""
 
     def __init__(self, done):
+        super().__init__()
         self.done = done
 
     def publish(self, source, target):

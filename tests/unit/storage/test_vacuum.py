@@ -39,7 +39,8 @@ def test_the_latest_version_stays_and_what_nobody_needs_goes(database):
     assert report.bytes == size - sum(path.stat().st_size for path in database.path.rglob("*.arrow"))
     assert versions(database) == [3]
     assert values_of(database, "t") == [3]
-    assert len(files(database)) == 6  # marker, lock, manifest, its commit's, two files of one fragment
+    # Marker, lock, manifest, what says that it and the table were committed, two files of one fragment.
+    assert len(files(database)) == 7
     again = database.vacuum()
     assert (again.versions, again.files, again.bytes) == (0, 0, 0)
 

@@ -87,6 +87,18 @@ def test_kernels_that_cannot_be_compiled_or_kept(tmp_path: Path, monkeypatch: py
     assert str(tmp_path) in cache.found
 
 
+def test_kernels_of_who_has_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    *_, cache = software.check_kernels(Machine())
+    assert cache.level is Level.NOTE
+    assert cache.found == "there is no home folder"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    *_, cache = software.check_kernels(Machine())
+    assert cache.found.startswith("/somewhere/bamquery/kernels can")
+
+
 def test_kernels_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(software.toolchain, "nvrtc_version", lambda: "13.0")
     monkeypatch.setattr(software.toolchain, "cccl_version", lambda: "3005000")

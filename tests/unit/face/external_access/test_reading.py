@@ -258,6 +258,24 @@ def test_a_folder_that_is_replaced_after_the_check_is_not_followed(place: Path) 
             relation.fetchall()
 
 
+@pytest.mark.parametrize("pattern", ["l*/x", "l*/*", "l*/**", "**/x", "**/l*/x", "sub/l*/x"])
+@pytest.mark.parametrize("within", ["in", "in/sub"])
+def test_what_a_link_leads_to_cannot_be_told_from_a_pattern(place: Path, pattern: str, within: str) -> None:
+    """A folder, a file, nothing, itself, or what may not be looked at."""
+    said = set()
+    for name in ("folder", "loop"):
+        (place / "in" / name).unlink()
+    (place / "in" / "link.csv").unlink()
+    for target in ("out", "out/s.csv", "out/none", "out/s.csv/under a file"):
+        link = place / within / "l"
+        link.symlink_to(place / target)
+        with restricted(place) as con, pytest.raises(SqlError) as caught:
+            con.sql(f"FROM '{place}/in/{pattern}'")
+        said.add(str(caught.value))
+        link.unlink()
+    assert len(said) == 1, said
+
+
 def test_allowed_paths_are_single_files(place: Path) -> None:
     paths = [str(place / "out" / "s.csv"), str(place / "out" / "new.csv"), str(place / "out" / "none.csv")]
     with bamquery.connect(enable_external_access=False, allowed_paths=paths) as con:

@@ -20,6 +20,7 @@ from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.memory import reported
+from bamquery.engine.cuda.portions import row_width
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.sorting import sort_frame
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _MOST_ROWS: Final = 2**31 - 1
-_OFFSET: Final = 8
 _MOST_LENGTH: Final = 2**32 - 1
 
 
@@ -131,10 +131,7 @@ class CudaDevice:
 
     def row_width(self, frame: CudaFrame) -> int:
         """Bytes of values and offsets; libcudf's are of 8 bytes where strings are many."""
-        return sum(
-            _OFFSET if c.type().id() == TypeId.STRING else -(-column_bytes(c) // max(frame.rows, 1))
-            for c in frame.columns
-        )
+        return row_width(frame.columns)
 
     def longest_text(self, frame: CudaFrame) -> int:
         """Those of each column's longest, found on the GPU."""

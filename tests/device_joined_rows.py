@@ -14,7 +14,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
 from bamquery.engine.operators import framing, join
 from bamquery.engine.operators.join import Join
-from bamquery.engine.operators.join_device import JoiningTable
+from bamquery.engine.operators.join_device import DeviceJoin, JoiningTable
 from bamquery.engine.operators.join_pairs import JoinCondition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
@@ -28,6 +28,8 @@ _DENSE = [0, 1, 2, 3, 7]
 _MANY = 10**6
 _LEFT = 3
 """Columns of the left one of `_sides`."""
+_LONGEST = 300
+"""Bytes of texts."""
 
 
 def check_kinds(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> None:
@@ -110,6 +112,42 @@ def check_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None
             for kind, residual in product(KINDS, (None, _residuals()[0])):
                 condition = _condition(left, right, residual, equal=True)
                 _check(device, left, right, kind, condition, in_order=many == _MANY)
+
+
+def check_texts_in_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch, most: int = 600) -> None:
+    """Rows with texts of many lengths come by portions of few bytes, and are the same rows."""
+    table = device.join_table(device.empty([Field("k", pa.int64())]), [False])
+    home = sys.modules[type(table).__module__].__name__.rpartition(".")[0]
+    monkeypatch.setattr(sys.modules[f"{home}.portions"], "_MOST", most)
+    for values in (_DENSE, range(40)):
+        left, right = (
+            side.append_column("t", pa.array(_texts(side.num_rows, seed), pa.large_string()))
+            for seed, side in enumerate(_sides(50, 40, values))
+        )
+        joined = _texts_differ()
+        for kind, residual in product(KINDS, (None, _residuals()[0], joined)):
+            condition = _condition(left, right, residual, equal=True)
+            _check(device, left, right, kind, condition)
+        sizes = _portions(device, left, right)
+        assert len(sizes) > sum(sizes) // most
+        assert max(sizes) < most + 2 * _LONGEST + 100
+
+
+def _texts(rows: int, seed: int) -> list[str | None]:
+    return [None if i % 7 == 3 else "xy" * ((i * 37 + seed) % (_LONGEST // 2)) for i in range(rows)]
+
+
+def _texts_differ() -> Expression:
+    mine, theirs = (ColumnRef(i, "t", pa.large_string()) for i in (_LEFT, 2 * _LEFT))
+    return Call("not_equal", (mine, theirs), pa.bool_())
+
+
+def _portions(device: Device[Any], left: pa.Table, right: pa.Table) -> list[int]:
+    """Bytes of the frames that an inner join gives."""
+    mine, theirs = (device.from_arrow(table.to_batches()[0]) for table in (left, right))
+    table: Any = device.join_table(device.select(theirs, [0]), [True])
+    rows = table.joining(DeviceJoin("inner", theirs, None))
+    return [device.nbytes(frame) for frame in rows.of(mine, device.select(mine, [0]))]
 
 
 def check_nothing_is_downloaded(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:

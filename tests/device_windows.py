@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -20,7 +21,7 @@ from tests.conformance.harness import random_column
 from tests.device_frames import assert_equal
 from tests.strategies import ALL_TYPES
 
-INT, DOUBLE = pa.int64(), pa.float64()
+INT, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.large_string()
 KEY, ORDER, VALUE, NUMBER, SMALL = (
     ColumnRef(0, "k", pa.int32()),
     ColumnRef(1, "o", INT),
@@ -69,6 +70,73 @@ def check_types(
             _check(device, batch, partition, order, calls)
 
 
+def check_texts_in_portions(
+    device: Device[Any], monkeypatch: pytest.MonkeyPatch, rows: int = 40, most: int = 900
+) -> None:
+    """Texts of many lengths come by portions of few bytes, and are the same texts."""
+    home = type(device).__module__.rpartition(".")[0]
+    monkeypatch.setattr(sys.modules[f"{home}.portions"], "_MOST", most)
+    cpu = CpuDevice()
+    longest = 300
+    texts: Any = [None if i % 5 == 2 else "ab" * (i * 37 % (longest // 2)) for i in range(rows)]
+    few: Any = [None if i % 6 == 1 else "cde"[: i * 7 % 4] for i in range(rows)]
+    batch = _batch(rows, pa.array(texts, TEXT))
+    batch = batch.append_column("w", pa.array(few, TEXT))
+    calls = _of_texts(Literal(pa.scalar("-" * longest, TEXT)))
+    for partition, order in (((KEY,), (SortKey(ORDER),)), ((), (SortKey(SMALL),)), ((), ())):
+        keys = [*(SortKey(key) for key in partition), *order]
+        whole = cpu.sort(batch, keys) if keys else batch
+        for call in calls:
+            window = Window(SingleRow(), partition, order, (call,), ("c",))
+            expected = cpu.window(window, whole)
+            fields = [Field("c", call.type)]
+            for first, count in ((0, rows), (3, rows - 7)):
+                frames = list(device.window_portions(window, device.from_arrow(whole), None, first, count))
+                given = device.to_arrow(device.concatenate(frames), fields)
+                theirs = pa.RecordBatch.from_arrays([expected.column(0).slice(first, count)], [f"{call}"])
+                assert_equal(given.rename_columns([f"{call}"]), theirs)
+                sizes = [device.string_bytes(frame) for frame in frames]
+                largest = max(
+                    [len(text) for text in theirs.column(0).to_pylist() if isinstance(text, str)] + [0]
+                )
+                assert max(sizes) <= most + largest, call
+                assert len(sizes) >= sum(sizes) // (most + largest), call
+
+
+def _of_texts(default: Expression) -> list[WindowCall]:
+    """Calls that give texts of rows, and those that join them."""
+    value, short = ColumnRef(2, "x", TEXT), ColumnRef(5, "w", TEXT)
+    frames = (
+        WindowFrame(),
+        WindowFrame("rows", START, END),
+        WindowFrame("rows", Bound("preceding", TWO), Bound("following", SMALL), "current row"),
+    )
+    found = [
+        WindowCall(AggregateCall(name, (value, offset, other), TEXT), ignore_nulls=nulls_out)
+        for name, offset, other, nulls_out in (
+            ("lag", ONE, default, False),
+            ("lead", NUMBER, short, False),
+            ("lag", SMALL, default, True),
+        )
+    ]
+    kept = Call("greater", (NUMBER, ONE), pa.bool_())
+    comma = Literal(pa.scalar(", ", TEXT))
+    calls = [AggregateCall(name, (value,), TEXT) for name in ("first_value", "last_value", "min", "max")]
+    calls += [
+        AggregateCall(name, (value,), TEXT, filter=kept) for name in ("any_value", "last", "mode", "max")
+    ]
+    calls += [
+        AggregateCall("nth_value", (value, TWO), TEXT),
+        AggregateCall("arg_min", (value, short), TEXT),
+        AggregateCall("arg_max", (ORDER, value), INT),
+        AggregateCall("first", (value,), TEXT, order=(SortKey(short), SortKey(ORDER))),
+        AggregateCall("string_agg", (value,), TEXT, parameter=comma, order=(SortKey(NUMBER),), filter=kept),
+        AggregateCall("string_agg", (short,), TEXT, parameter=comma, order=(SortKey(value),)),
+        AggregateCall("count", (value,), INT, distinct=True),
+    ]
+    return found + [WindowCall(call, frame) for call in calls for frame in frames]
+
+
 def check_errors(device: Device[Any]) -> None:
     """Offsets that are null or below zero."""
     frame = device.from_arrow(_batch(10))
@@ -90,12 +158,14 @@ def check_parts_of_a_partition(
 ) -> None:
     """Some of a partition's rows with the states of all others: what all of them together give."""
     cpu = CpuDevice()
+    texts = random_column(TEXT, rows, 7, ["", "a", "b", "ba", "c" * 40])
     for descending, key in ((False, ORDER), (True, SMALL)):
         order = (SortKey(key, descending=descending, nulls_first=descending),)
-        whole = cpu.sort(_batch(rows), order)
+        whole = cpu.sort(_batch(rows).append_column("w", texts), order)
         calls = [call for call in _ranked() if call.call.function not in ("lag", "lead")]
         for frame in _open_frames():
             calls += [call for call in _framed(frame) if _has_a_state(call.call)]
+            calls += [WindowCall(call, frame) for call in _with_text_states()]
         window = Window(SingleRow(), (), order, tuple(calls), tuple(f"c{i}" for i in range(len(calls))))
         fields = [Field(name, call.type) for name, call in zip(window.names, calls, strict=True)]
         expected = cpu.window(window, whole)
@@ -108,6 +178,13 @@ def check_parts_of_a_partition(
                 pair = (given.column(i), expected.column(i).slice(start, end - start))
                 mine, other = (pa.RecordBatch.from_arrays([column], [f"{call}"]) for column in pair)
                 assert_equal(mine, other, 1e-9)
+
+
+def _with_text_states() -> list[AggregateCall]:
+    text = ColumnRef(5, "w", TEXT)
+    calls = [AggregateCall(name, (text,), TEXT) for name in ("min", "max", "first", "last", "any_value")]
+    calls += [AggregateCall("arg_min", (text, ORDER), TEXT), AggregateCall("arg_max", (ORDER, text), INT)]
+    return [*calls, AggregateCall("first", (text,), TEXT, order=(SortKey(text, descending=True),))]
 
 
 def _rest(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import pylibcudf as plc
 from numpy.typing import NDArray
 from pylibcudf.types import TypeId
 
+from bamquery.cancellation import check_cancelled
 from bamquery.engine.cuda import refusals, transfer
 from bamquery.engine.cuda.aggregation import CudaAggregation
 from bamquery.engine.cuda.column_reader import CudaColumnReader
@@ -20,11 +22,13 @@ from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.memory import reported
+from bamquery.engine.cuda.portions import row_width
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
 from bamquery.engine.cuda.sorting import sort_frame
 from bamquery.engine.cuda.upload import upload
-from bamquery.engine.cuda.windows.compute import window_columns
+from bamquery.engine.cuda.windows.answers import portion_ends
+from bamquery.engine.cuda.windows.compute import window_answers, window_columns
 from bamquery.engine.device import RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
@@ -39,7 +43,6 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _MOST_ROWS: Final = 2**31 - 1
-_OFFSET: Final = 8
 _MOST_LENGTH: Final = 2**32 - 1
 
 
@@ -131,10 +134,7 @@ class CudaDevice:
 
     def row_width(self, frame: CudaFrame) -> int:
         """Bytes of values and offsets; libcudf's are of 8 bytes where strings are many."""
-        return sum(
-            _OFFSET if c.type().id() == TypeId.STRING else -(-column_bytes(c) // max(frame.rows, 1))
-            for c in frame.columns
-        )
+        return row_width(frame.columns)
 
     def longest_text(self, frame: CudaFrame) -> int:
         """Those of each column's longest, found on the GPU."""
@@ -238,10 +238,13 @@ class CudaDevice:
         rest: RestOfPartition | None = None,
     ) -> CudaFrame:
         """The values of a window's calls."""
-        return self._on_gpu(
-            "a window",
-            lambda: make_frame(window_columns(self.kernels, window, frame, rest), frame.rows),
-        )
+        kernels = self.kernels
+
+        def computed() -> CudaFrame:
+            answers = window_answers(kernels, window, frame, rest)
+            return make_frame(window_columns(window, answers, 0, frame.rows), frame.rows)
+
+        return self._on_gpu("a window", computed)
 
     def window_portions(
         self,
@@ -251,9 +254,17 @@ class CudaDevice:
         first: int = 0,
         count: int | None = None,
     ) -> Iterator[CudaFrame]:
-        """The values of a window's calls for some rows, all at once: the pool refuses what is too much."""
-        values = self.window(window, frame, rest)
-        yield self.slice(values, first, frame.rows - first if count is None else count)
+        """The values of a window's calls for some rows, by as many as are copied at once."""
+        kernels, stop = self.kernels, frame.rows if count is None else first + count
+        answers = self._on_gpu("a window", lambda: window_answers(kernels, window, frame, rest))
+
+        def portion(start: int, end: int) -> CudaFrame:
+            return make_frame(window_columns(window, answers, start, end), end - start)
+
+        ends = self._on_gpu("a window", lambda: portion_ends(kernels, answers, first, stop))
+        for start, end in zip([first, *ends], ends, strict=False):
+            check_cancelled()
+            yield self._on_gpu("a window", partial(portion, start, end))
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
         """The fragment's columns, read by the host and copied."""

@@ -19,6 +19,7 @@ from bamquery.engine.cuda import transfer
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.joined_rows import CudaJoinedRows, in_order
 from bamquery.engine.cuda.kernels import INT64, Kernels, viewed
+from bamquery.engine.cuda.portions import portion_bytes
 from bamquery.engine.operators.join_device import DeviceJoin
 from bamquery.plan.nodes import Field
 
@@ -28,7 +29,9 @@ Answer = TypeVar("Answer")
 _PORTION: Final = 1 << 20
 """Rows looked up at once at least, if they have no more pairs than `_LARGEST`."""
 _LARGEST: Final = 1 << 26
-"""Rows looked up at once at most, and about as many pairs."""
+"""Rows looked up at once at most, and about as many pairs; fewer under a small `gpu_memory_limit`."""
+_PAIR_BYTES: Final = 16
+"""Of a pair while pairs are put in order."""
 _BITS: Final = {TypeId.FLOAT32: plc.DataType(TypeId.INT32), TypeId.FLOAT64: INT64}
 _PAIR: Final = (Field("position", pa.int32()), Field("found", pa.int32()))
 _COUNT: Final = (Field("pairs", pa.int64()),)
@@ -103,16 +106,17 @@ class CudaJoinTable:
         """Runs of rows, each to be looked up at once; at least one, maybe without rows.
 
         A run is as long as the table, since either it or the table is hashed anew for each, and the other
-        read. But it has no more than about `_LARGEST` pairs, or is one row.
+        read. But it has no more than about `_largest` pairs, or is one row.
         """
-        step = min(self._held.rows, keys.rows, _LARGEST)
+        largest = self._largest
+        step = min(self._held.rows, keys.rows, largest)
         if step > _PORTION:
-            step = min(step, _LARGEST // self._most_equal)
+            step = min(step, largest // self._most_equal)
         step = max(step, _PORTION)
         for start in range(0, max(keys.rows, 1), step):
             stop = min(start + step, keys.rows)
             most = (stop - start) * self._held.rows
-            if most > _LARGEST and (stop - start) * self._most_equal > _LARGEST:
+            if most > largest and (stop - start) * self._most_equal > largest:
                 yield from self._counted(keys, start, stop)
             else:
                 yield start, stop
@@ -126,6 +130,10 @@ class CudaJoinTable:
             return nothing, nothing
         left, right = _equal_rows(kernels, asked.columns, self._held.columns)
         return asked.original(kernels, left), self._held.original(kernels, right)
+
+    @property
+    def _largest(self) -> int:
+        return min(_LARGEST, portion_bytes(self._kernels) // _PAIR_BYTES)
 
     @functools.cached_property
     def _most_equal(self) -> int:
@@ -167,7 +175,7 @@ class CudaJoinTable:
             return transfer.to_arrow(kernels.session, make_frame([spread], wanted.rows), _COUNT)
 
         ends = np.cumsum(np.asarray(self._on_gpu("a join", pairs_of_rows).column(0)))
-        cuts = np.searchsorted(ends, np.arange(_LARGEST, ends[-1], _LARGEST), side="right")
+        cuts = np.searchsorted(ends, np.arange(self._largest, ends[-1], self._largest), side="right")
         inner = [start + cut for cut in np.unique(cuts).tolist() if cut]
         yield from pairwise([start, *inner, stop])
 

@@ -19,7 +19,9 @@ from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.asof_runs import AsofRuns
 from bamquery.engine.operators.framing import FRAME_ROWS, drained, gathered
 from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.portions import CopiedRows, fitting
 from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.text_bounds import text_bounds
 from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field, SortKey
@@ -103,6 +105,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         device = context.device
         values = [device.evaluate(v, f) for v, f in zip(self._values, (left, right), strict=True)]
         nearest = self._nearest(device, values)
+        copies = CopiedRows(device, left), CopiedRows(device, right)
         self.profile.details["peak_memory"] = memory.peak
         for start in range(0, len(nearest), FRAME_ROWS):
             context.check_cancelled()
@@ -110,7 +113,11 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
             found = self._with_equal_keys(device, values, positions, nearest[positions])
             if not self._keeps_left:
                 positions, found = positions[found >= 0], found[found >= 0]
-            yield device.join_columns([device.take(left, positions), device.take_or_null(right, found)])
+            for some in fitting(list(zip(copies, (positions, found), strict=True)), context.texts.piece):
+                context.check_cancelled()
+                yield device.join_columns(
+                    [device.take(left, positions[some]), device.take_or_null(right, found[some])]
+                )
 
     def _collected(
         self,
@@ -183,15 +190,20 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         if width == 1:
             return found
         some = np.flatnonzero(found >= 0)
-        pairs = device.join_columns(
-            [device.take(values[0], positions[some]), device.take(values[1], found[some])]
-        )
         names = ["is_not_distinct_from" if equal else "equal" for equal in self._nulls_equal[:-1]]
-        sides = zip(names, self._columns(0), self._columns(width), strict=False)
-        equal = conjunction([Call(name, (one, other), pa.bool_()) for name, one, other in sides])
-        kept = some[device.matching(equal, pairs)]
+        keys = zip(names, self._columns(0), self._columns(width), strict=False)
+        equal = conjunction([Call(name, (one, other), pa.bool_()) for name, one, other in keys])
         answer = np.full(len(found), -1, np.int64)
-        answer[kept] = found[kept]
+        sides = [CopiedRows(device, frame) for frame in values]
+        for part in fitting(
+            list(zip(sides, (positions[some], found[some]), strict=True)), text_bounds().piece
+        ):
+            own = some[part]
+            pairs = device.join_columns(
+                [device.take(values[0], positions[own]), device.take(values[1], found[own])]
+            )
+            kept = own[device.matching(equal, pairs)]
+            answer[kept] = found[kept]
         return answer
 
     def _columns(self, start: int) -> list[Expression]:

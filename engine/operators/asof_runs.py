@@ -15,6 +15,7 @@ from bamquery.engine.device import Frame
 from bamquery.engine.memory import Reservation
 from bamquery.engine.operators.framing import gathered
 from bamquery.engine.operators.join_pairs import columns_of_nulls
+from bamquery.engine.operators.portions import CopiedRows, fitting
 from bamquery.engine.operators.sorted_rows import sorted_rows
 from bamquery.engine.profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, Literal
@@ -86,8 +87,12 @@ class AsofRuns(Generic[Frame]):
         ):
             for frame in ordered:
                 context.check_cancelled()
-                answer, carried = self._answer(frame, carried)
-                yield answer
+                rows, positions, found, last = self._pairs(frame, carried)
+                with closing(self._side_by_side(rows, positions, found)) as answers:
+                    yield from answers
+                if last >= 0:
+                    carried = context.device.take(rows, np.array([last], np.int64))
+                del rows
 
     def _both(self, left: Iterable[Frame], right: Iterable[Frame]) -> Generator[Frame, None, None]:
         device = self._context.device
@@ -104,14 +109,15 @@ class AsofRuns(Generic[Frame]):
                     rows = device.filter(rows, ColumnRef(self._width + 1, "usable", pa.bool_()))
                 yield rows
 
-    def _answer(self, frame: Frame, carried: Frame | None) -> tuple[Frame, Frame]:
-        """The left rows among some, and the last right row up to there."""
+    def _pairs(self, frame: Frame, carried: Frame | None) -> tuple[Frame, Positions, Positions, int]:
+        """Left rows and their partners among the right row so far and some rows, and the last right one.
+
+        Partners are -1 for rows without one, the last right row where there is none.
+        """
         device, width = self._context.device, self._width
+        known = carried is not None
         if carried is None:
             carried = device.take_or_null(frame, np.full(1, -1, np.int64))
-            known = False
-        else:
-            known = True
         rows = device.concatenate([carried, frame])
         batch: Any = device.to_arrow(device.select(rows, [width, width + 1]), _MARKS)
         of_right = batch.column(0).to_numpy(zero_copy_only=False) == self._right_mark
@@ -124,13 +130,20 @@ class AsofRuns(Generic[Frame]):
         found = self._nearest((keys, keys), positions, found)
         if not self._keeps_left:
             positions, found = positions[found >= 0], found[found >= 0]
-        first = width + len(_MARKS)
+        return rows, positions, found, int(before[-1])
+
+    def _side_by_side(
+        self, rows: Frame, positions: Positions, found: Positions
+    ) -> Generator[Frame, None, None]:
+        """Left rows beside right ones, by as many at once as fit."""
+        device = self._context.device
+        first = self._width + len(_MARKS)
         middle, end = first + len(self._sides[0]), len(self._fields)
-        answer = device.join_columns(
-            [
-                device.take(device.select(rows, range(first, middle)), positions),
-                device.take_or_null(device.select(rows, range(middle, end)), found),
-            ]
+        left, right = (
+            CopiedRows(device, device.select(rows, range(*ends))) for ends in ((first, middle), (middle, end))
         )
-        last = int(before[-1])
-        return answer, device.take_or_null(rows, np.array([last], np.int64)) if last >= 0 else carried
+        for some in fitting([(left, positions), (right, found)], self._context.texts.piece):
+            self._context.check_cancelled()
+            yield device.join_columns(
+                [device.take(left.frame, positions[some]), device.take_or_null(right.frame, found[some])]
+            )

@@ -100,6 +100,14 @@ CASES: Final = (
     ),
     *_queries(
         "joins",
+        ("few",),
+        asof_join_of_long_texts=(
+            "SELECT a.i, s FROM few a ASOF JOIN (SELECT 1000 * n AS n, repeat('x', 300000) AS s "
+            "FROM range(20) r(n)) b ON a.i >= b.n"
+        ),
+    ),
+    *_queries(
+        "joins",
         ("pairs",),
         cross_join_of_texts="SELECT max(x), max(y) FROM a, b",
         cross_join_as_it_is="SELECT x, y FROM a, b",

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +34,9 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--cases", nargs="+", metavar="CASE", help="their names")
     parser.add_argument("--json", type=Path, help="also write the results there")
     parser.add_argument("--markdown", type=Path, help="also write the table there")
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out cases whose results are in the file of --json"
+    )
     parser.add_argument("--run", nargs=2, metavar=("DB", "CASE"), help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     limit = parse_bytes(options.memory_limit)
@@ -49,28 +52,44 @@ def main(argv: Sequence[str]) -> int:
         if (not options.rooms or case.room in options.rooms)
         and (not options.cases or case.name in options.cases)
     ]
-    found: list[Measured] = []
+    known = _known(options.json, {"rows": rows, **settings}) if options.resume and options.json else {}
+    found = {case.name: known[case.name] for case in cases if case.name in known}
+    cases = [case for case in cases if case.name not in found]
     with tempfile.TemporaryDirectory(prefix="bamquery-memory-", dir=options.folder) as name:
         folder = Path(name)
         _prepare(folder, cases, rows)
         for case in cases:
             arguments = ["bench", "memory", *argv]
             one = measure(case, folder / "db", folder, arguments, limit=limit, most_seconds=options.seconds)
-            found.append(one)
+            found[case.name] = _entry(one, limit)
             sys.stderr.write(f"{one.over(limit):6.2f}  {one.seconds:6.1f} s  {case.name}: {one.outcome}\n")
-    table = _table(found, limit)
+            if options.json:  # after each, as all of them take hours
+                report = {
+                    "machine": describe_machine(options.folder or Path(tempfile.gettempdir())),
+                    "rows": rows,
+                    **settings,
+                    "results": _in_order(found),
+                }
+                options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    table = _table(_in_order(found))
     sys.stdout.write(table)
-    if options.json:
-        report = {
-            "machine": describe_machine(options.folder or Path(tempfile.gettempdir())),
-            "rows": rows,
-            **settings,
-            "results": [_entry(one, limit) for one in found],
-        }
-        options.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(table, encoding="utf-8")
-    return int(any(one.over(limit) > _BOUND for one in found))
+    return int(any(one["over"] > _BOUND for one in found.values()))
+
+
+def _known(path: Path, asked: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Results by case of an earlier run that was cut off, if there was one; it asked for the same."""
+    if not path.exists():
+        return {}
+    report = json.loads(path.read_text(encoding="utf-8"))
+    if {key: report.get(key) for key in asked} != asked:
+        raise SystemExit(f"{path} has results of other sizes or settings: name another file")
+    return {one["case"]: one for one in report["results"]}
+
+
+def _in_order(found: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [found[case.name] for case in CASES if case.name in found]
 
 
 def _prepare(folder: Path, cases: Sequence[Case], rows: dict[str, int]) -> None:
@@ -94,12 +113,12 @@ def _entry(one: Measured, limit: int) -> dict[str, Any]:
     }
 
 
-def _table(found: Sequence[Measured], limit: int) -> str:
+def _table(found: Sequence[Mapping[str, Any]]) -> str:
     lines = ["| | case | memory | over the limit | seconds | |", "|---|---|---|---|---|---|"]
     for one in found:
-        outcome = "" if one.outcome == "done" else one.outcome
+        outcome = "" if one["outcome"] == "done" else one["outcome"]
         lines.append(
-            f"| {one.case.room} | {one.case.name} | {human_bytes(one.growth)} | {one.over(limit):.2f} | "
-            f"{one.seconds:.1f} | {outcome} |"
+            f"| {one['room']} | {one['case']} | {human_bytes(one['growth'])} | {one['over']:.2f} | "
+            f"{one['seconds']:.1f} | {outcome} |"
         )
     return "\n".join(lines) + "\n"

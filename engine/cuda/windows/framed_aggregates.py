@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 import pylibcudf as plc
 from pylibcudf.types import TypeId
@@ -13,16 +13,19 @@ from bamquery.cancellation import check_cancelled
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
 from bamquery.engine.cuda.aggregates.gathered import Gathered
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
-from bamquery.engine.cuda.aggregation import CudaGroups, rows_of
+from bamquery.engine.cuda.aggregation import rows_of
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.grouping import Codes, group_rows
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.portions import is_text, text_lengths
 from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.answers import Answer, Chosen, Known, OfFrames
 from bamquery.engine.cuda.windows.framed_values import among_kept
 from bamquery.engine.cuda.windows.frames import Ranges
 from bamquery.engine.cuda.windows.running import by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cuda.windows.state_tree import StateTree
+from bamquery.engine.cuda.windows.text_ranks import Outside, over_ranks
 from bamquery.plan.expressions import AggregateCall
 
 _FRAMES: Final = 1 << 18
@@ -30,8 +33,6 @@ _FRAMES: Final = 1 << 18
 _ROWS: Final = 1 << 23
 """Rows of frames that are looked at at once, where each frame is looked at as a whole."""
 _INT32 = plc.DataType(TypeId.INT32)
-Outside: TypeAlias = tuple["CudaGroups | None", "CudaGroups | None"]
-"""The states of what is before the rows and behind them."""
 
 
 def framed_aggregate(
@@ -41,7 +42,7 @@ def framed_aggregate(
     ranges: Sequence[Ranges],
     *,
     outside: Outside | None = None,
-) -> plc.Column:
+) -> Answer:
     """The aggregate of each row's frame.
 
     With `outside`, frames may begin before the rows and end behind them: there these states are.
@@ -49,6 +50,8 @@ def framed_aggregate(
     Raises:
         ExecutionError: an argument cannot be computed, or a value does not fit its type.
     """
+    of_ranks = over_ranks(kernels, call, frame, outside)
+    call, frame, outside = of_ranks.call, of_ranks.frame, of_ranks.outside
     accumulator = accumulator_of(replace(call, distinct=False))
     whole = call.distinct or isinstance(accumulator, Gathered)
     among_states = outside is not None and not whole
@@ -72,8 +75,15 @@ def framed_aggregate(
         found = by_running(kernels, accumulator, rows, ranges[0])
     elif whole or (edges is None and len(ranges) == 1 and _apart(ranges[0])):
         distinct = len(call.arguments) if call.distinct else 0
-        pieces = list(_by_rows(kernels, accumulator, rows, ranges, distinct=distinct))
-        found = kernels.joined(pieces)
+
+        def of_frames(first: int, last: int) -> plc.Column:
+            some = [one.cut(first, last) for one in ranges]
+            return kernels.joined(list(_by_rows(kernels, accumulator, rows, some, distinct=distinct)))
+
+        if is_text(rows[0]) and call.function == "string_agg":
+            most = _joined_bytes(kernels, call, rows[0], ranges)
+            return OfFrames(kernels, numbers, of_frames, most)
+        found = of_frames(0, len(ranges[0].start))
     else:
         tree = StateTree(kernels, accumulator, rows, edges)
         pieces = []
@@ -82,7 +92,26 @@ def framed_aggregate(
             check_cancelled()
             pieces.append(tree.answers([r.cut(start, min(start + _FRAMES, count)) for r in ranges]))
         found = kernels.joined(pieces)
-    return kernels.gather([found], numbers.column)[0]
+    if of_ranks.texts is None:
+        return Known(kernels, kernels.gather([found], numbers.column)[0])
+    chosen = Vector(kernels, found).filled(of_ranks.texts.size())
+    return Chosen(kernels, of_ranks.texts, chosen.at(numbers))
+
+
+def _joined_bytes(
+    kernels: Kernels, call: AggregateCall, texts: plc.Column, ranges: Sequence[Ranges]
+) -> Vector:
+    """Bytes of each frame's texts and of what is between them, at most."""
+    separator = None if call.parameter is None else call.parameter.value.as_py()
+    lengths = text_lengths(kernels, [texts])
+    frames = len(ranges[0].start)
+    if separator is None or lengths is None:
+        return Vector.repeated(kernels, 0, frames)
+    totals = (lengths + len(separator.encode())).totals()
+    found = Vector.repeated(kernels, 0, frames)
+    for one in ranges:
+        found += totals.at(one.end) - totals.at(one.start)
+    return found
 
 
 def _places(ranges: Ranges, rows: int) -> Ranges:

@@ -8,6 +8,7 @@ import pylibcudf as plc
 
 from bamquery.engine.cuda.kernels import INT64, Kernels
 from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.answers import Chosen
 from bamquery.engine.cuda.windows.frames import Ranges
 
 
@@ -19,7 +20,7 @@ def framed_value(
     frames: Sequence[Ranges],
     *,
     ignore_nulls: bool,
-) -> plc.Column:
+) -> Chosen:
     """The value on the first, last or given row of each frame; null where it has no such row."""
     if ignore_nulls and value.null_count():
         known = Mask.known(kernels, value)
@@ -44,7 +45,7 @@ def framed_value(
         places = inside.choose(frame.start + index, places)
         # Behind the range it is found in, an index is below zero.
         index = inside.choose(Vector.repeated(kernels, -1, count), index - size)
-    return kernels.gather([value], places.column, nullify=True)[0]
+    return Chosen(kernels, value, places)
 
 
 def among_kept(kept: Mask, frames: Sequence[Ranges]) -> list[Ranges]:

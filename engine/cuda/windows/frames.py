@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pylibcudf as plc
-from pylibcudf.types import NullOrder, Order
-
 from bamquery.engine.cuda.expressions import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
-from bamquery.engine.cuda.kernels import INT64, Kernels, Operand
+from bamquery.engine.cuda.kernels import INT64, Operand
 from bamquery.engine.cuda.vectors import Mask, Vector
-from bamquery.engine.cuda.windows.partitions import Partitions, changes
+from bamquery.engine.cuda.windows.partitions import Partitions
+from bamquery.engine.cuda.windows.ranks import ranked
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import SortKey
 from bamquery.plan.types import value_type
@@ -132,7 +130,8 @@ def _range_edge(
     assert bound.key is not None
     keys, targets = evaluate_columns(kernels, [bound.key, bound.offset], rows)
     kind = value_type(bound.key.type)
-    ranks, wanted = _ranks(kernels, Operand(kind, kernels.joined([keys, targets])), rows.rows)
+    numbers = ranked(kernels, Operand(kind, kernels.joined([keys, targets]))).numbers
+    ranks, wanted = numbers.cut(0, rows.rows), numbers.cut(rows.rows, 2 * rows.rows)
     if order.descending:
         ranks, wanted = -ranks, -wanted
     known = Mask.known(kernels, keys)
@@ -143,26 +142,6 @@ def _range_edge(
     low, high = _known_rows(partitions, known)
     found = _search(ranks, wanted, low, high, beyond=ends)
     return bounded.choose(found, partitions.peer_end if ends else partitions.peer_start)
-
-
-def _ranks(kernels: Kernels, both: Operand, rows: int) -> tuple[Vector, Vector]:
-    """Numbers that order the values of two columns of so many rows, joined; equal for equal ones."""
-    column = both.datum
-    assert isinstance(column, plc.Column)
-    order = plc.sorting.stable_sorted_order(
-        plc.Table([column]), [Order.ASCENDING], [NullOrder.AFTER], stream=kernels.stream, mr=kernels.memory
-    )
-    in_order = Operand(both.kind, kernels.gather([column], order)[0])
-    steps = changes(kernels, [in_order], 2 * rows).numbers().totals().cut(1, 2 * rows + 1)
-    ranks = plc.copying.scatter(
-        plc.Table([steps.column]),
-        order,
-        plc.Table([steps.column]),
-        stream=kernels.stream,
-        mr=kernels.memory,
-    )
-    found = Vector(kernels, ranks.columns()[0])
-    return found.cut(0, rows), found.cut(rows, 2 * rows)
 
 
 def _known_rows(partitions: Partitions, known: Mask) -> tuple[Vector, Vector]:

@@ -9,8 +9,9 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda.kernels import FLOAT64, INT64
+from bamquery.engine.cuda.kernels import FLOAT64, INT64, Side
 from bamquery.engine.cuda.vectors import Mask, Vector
+from bamquery.engine.cuda.windows.answers import Chosen, Neighbours
 from bamquery.engine.cuda.windows.partitions import Partitions
 from bamquery.errors import ExecutionError
 
@@ -35,16 +36,16 @@ def ntile(partitions: Partitions, counts: plc.Column) -> plc.Column:
     return kernels.where(known.column, (tile + 1).column, kernels.null(pa.int64()))
 
 
-def neighbour(
+def neighbours(
     partitions: Partitions,
     value: plc.Column,
     offsets: plc.Column,
-    default: plc.Column,
+    default: Side,
     kind: pa.DataType,
     *,
     forward: bool,
     ignore_nulls: bool,
-) -> plc.Column:
+) -> Neighbours:
     """Of lead (`forward`) or lag: the value `offset` rows away, or the default where no row is there."""
     kernels, rows = partitions.kernels, partitions.rows
     away = Vector(kernels, kernels.convert(offsets, INT64)).filled(0).clipped(-rows - 1, rows + 1)
@@ -55,11 +56,10 @@ def neighbour(
         places = partitions.own + away
         there = (places >= partitions.start) & (places < partitions.end)
         there = there & (places >= 0) & (places < rows)
-    found = kernels.gather([value], there.choose(places, rows).column, nullify=True)[0]
-    result = kernels.where(there.column, found, default)
-    if not offsets.null_count():
-        return result
-    return kernels.where(kernels.is_valid(offsets), result, kernels.null(kind))
+    given = kernels.is_valid(offsets) if offsets.null_count() else None
+    return Neighbours(
+        kernels, Chosen(kernels, value, there.choose(places, rows)), there, default, given, kind
+    )
 
 
 def _counted(partitions: Partitions, value: plc.Column, away: Vector) -> tuple[Vector, Mask]:

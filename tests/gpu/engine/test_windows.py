@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from bamquery.engine.device import Device
 from tests import device_windows
 
@@ -18,6 +20,10 @@ def test_frames(device: Device[Any]) -> None:
 
 def test_types(device: Device[Any]) -> None:
     device_windows.check_types(device)
+
+
+def test_texts_in_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    device_windows.check_texts_in_portions(device, monkeypatch)
 
 
 def test_errors(device: Device[Any]) -> None:

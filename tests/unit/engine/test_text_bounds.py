@@ -163,6 +163,33 @@ def test_what_holds_texts_under_a_small_limit(tmp_path: Path, query: str, answer
         assert con.sql(query).fetchall() == [(answer,)]
 
 
+@pytest.mark.parametrize("before", [0, 2_000_000], ids=["in memory", "in files"])
+def test_asof_joins_copy_long_texts_by_portions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """A few long texts are the partners of many rows; rows before them make a join go to files."""
+    taken: list[int] = []
+    plain = CpuDevice.take_or_null
+
+    def noted(device: CpuDevice, frame: pa.RecordBatch, positions: Any) -> pa.RecordBatch:
+        found = plain(device, frame, positions)
+        taken.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(CpuDevice, "take_or_null", noted)
+    with connection(tmp_path) as con:
+        con.execute(f"CREATE TABLE many AS SELECT i FROM range(-{before}, {ROWS}) r(i)")
+        con.execute("CREATE TABLE long AS SELECT i * 400 AS i, repeat(s, 30000) AS s FROM t WHERE i < 3")
+        query = "SELECT length(s) FROM many ASOF JOIN long ON many.i >= long.i"
+        assert con.sql(f"SELECT count(*), sum(length) FROM ({query}) q(length)").fetchall() == [
+            (ROWS, 90_000 * ROWS)
+        ]
+        taken.clear()
+        rows = con.sql("SELECT many.i, s FROM many ASOF JOIN long ON many.i >= long.i")
+        assert sum(batch.num_rows for batch in rows.to_batches()) == ROWS
+    assert 0 < max(taken) < 8 << 20
+
+
 def test_rows_keep_their_order_by_pieces(tmp_path: Path) -> None:
     with connection(tmp_path) as con:
         rows = con.sql("SELECT i, repeat(s, 30000) AS r FROM t").to_arrow()

@@ -58,6 +58,7 @@ from tests.unit.engine.cuda.fake_functions import (
 from tests.unit.engine.cuda.fake_groups import GroupBy, GroupByRequest, count, reduce, scan
 from tests.unit.engine.cuda.fake_strings import (
     _boolean_texts,
+    _byte_counts,
     _concatenated,
     _digits,
     _joined_lists,
@@ -145,9 +146,7 @@ def modules() -> dict[str, ModuleType]:
         "pylibcudf.strings.combine": vars(combine),
         "pylibcudf.strings.side_type": {"SideType": SideType},
         "pylibcudf.strings": {
-            "attributes": space(
-                count_bytes=_texts(lambda v: len(v.encode()), INT32), count_characters=_texts(len, INT32)
-            ),
+            "attributes": space(count_bytes=_byte_counts, count_characters=_texts(len, INT32)),
             "case": space(to_lower=_texts(str.lower)),
             "combine": combine,
             "contains": space(like=_texts(_like, BOOL)),

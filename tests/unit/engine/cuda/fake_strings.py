@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from tests.unit.engine.cuda.fake_columns import (
+    INT32,
     UNITS,
     WIDE,
     Column,
@@ -28,6 +29,10 @@ def _texts(function, out=None):
         return Column.of(encoded, out or DataType(TypeId.STRING))
 
     return apply
+
+
+def _byte_counts(column, stream=None, mr=None):
+    return Column.of([None if v is None else len(v) for v in column.values()], INT32)
 
 
 def _like(text: str, pattern: str) -> bool:

@@ -44,6 +44,10 @@ def test_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     checks.check_portions(device, monkeypatch)
 
 
+def test_texts_in_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    checks.check_texts_in_portions(device, monkeypatch)
+
+
 def test_nothing_is_downloaded(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     checks.check_nothing_is_downloaded(device, monkeypatch)
 

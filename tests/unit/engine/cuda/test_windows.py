@@ -35,6 +35,10 @@ def test_types(device: Device[Any]) -> None:
     device_windows.check_types(device, 12, ALL_TYPES[::3])
 
 
+def test_texts_in_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    device_windows.check_texts_in_portions(device, monkeypatch, 24)
+
+
 def test_errors(device: Device[Any]) -> None:
     device_windows.check_errors(device)
 

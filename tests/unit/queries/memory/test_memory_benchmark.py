@@ -55,3 +55,18 @@ def test_a_case_that_takes_too_long_is_stopped(tmp_path: Path, capsys: pytest.Ca
     options = ["--memory-limit", "64MB", "--scale", "1", "--folder", str(tmp_path), "--seconds", "0.3"]
     main([*options, "--cases", "string agg so far"])
     assert "stopped after 0 s" in capsys.readouterr().out
+
+
+def test_a_run_that_was_cut_off_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "memory.json"
+    options = ["--memory-limit", "64MB", "--scale", "0.01", "--seconds", "0.3", "--folder", str(tmp_path)]
+    options += ["--json", str(report), "--cases"]
+    main([*options, "series"])
+    kept = json.loads(report.read_text())["results"]
+    main([*options, "with twice", "series", "--resume"])
+    results = json.loads(report.read_text())["results"]
+    assert [one["case"] for one in results] == ["with twice", "series"]
+    assert results[1:] == kept
+    with pytest.raises(SystemExit, match="other sizes or settings"):
+        main([*options, "series", "--resume", "--scale", "0.02"])
+    capsys.readouterr()

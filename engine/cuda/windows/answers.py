@@ -1,0 +1,156 @@
+"""Values of a call over a window for some rows at a time: texts of all of them may be too large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.engine.cuda.kernels import Kernels, Side
+from bamquery.engine.cuda.portions import fitting_ends, lengths_at, portion_bytes, text_lengths
+from bamquery.engine.cuda.vectors import Mask, Vector
+
+
+class Answer(Protocol):
+    """The values of one call."""
+
+    def lengths(self) -> Vector | None:
+        """Bytes of the texts that are copied for each row, at most; None: none are."""
+        ...
+
+    def of(self, start: int, stop: int) -> plc.Column:
+        """The values of the rows from `start` to before `stop`, of which there is one at least.
+
+        Raises:
+            ExecutionError: a value cannot be computed.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Known:
+    """Values that are there."""
+
+    kernels: Kernels
+    column: plc.Column
+
+    def lengths(self) -> None:
+        """They are not copied."""
+        return
+
+    def of(self, start: int, stop: int) -> plc.Column:
+        """Some of them, without a copy."""
+        return self.kernels.cut(self.column, start, stop)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """For each row a value of another row, or null.
+
+    Attributes:
+        values: of all rows.
+        places: which; null where one is out of bounds.
+    """
+
+    kernels: Kernels
+    values: plc.Column
+    places: Vector
+
+    def lengths(self) -> Vector | None:
+        """Those of the values' texts."""
+        lengths = text_lengths(self.kernels, [self.values])
+        return None if lengths is None else lengths_at(self.kernels, lengths, self.places.column)
+
+    def of(self, start: int, stop: int) -> plc.Column:
+        """The values at the places."""
+        places = self.places.cut(start, stop).column
+        return self.kernels.gather([self.values], places, nullify=True)[0]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Of lead or lag: the value some rows away, or the default where no row is there.
+
+    Attributes:
+        found: those values.
+        there: whether a row is there.
+        default: one for all rows, or one for each.
+        given: whether it is known how many rows away; None: for all rows.
+        kind: of the values.
+    """
+
+    kernels: Kernels
+    found: Chosen
+    there: Mask
+    default: Side
+    given: plc.Column | None
+    kind: pa.DataType
+
+    def lengths(self) -> Vector | None:
+        """Those of the values', or of the default's."""
+        found = self.found.lengths()
+        if isinstance(self.default, plc.Column):
+            default = text_lengths(self.kernels, [self.default])
+        else:
+            default = text_lengths(self.kernels, [self.kernels.repeated(self.default, 1)])
+            default = (
+                None
+                if default is None
+                else Vector.repeated(self.kernels, default.total(), len(self.found.places))
+            )
+        if found is None or default is None:
+            return found or default
+        return self.there.choose(found, default)
+
+    def of(self, start: int, stop: int) -> plc.Column:
+        """See `Answer`."""
+        kernels, default = self.kernels, self.default
+        if isinstance(default, plc.Column):
+            default = kernels.cut(default, start, stop)
+        there = kernels.cut(self.there.column, start, stop)
+        result = kernels.where(there, self.found.of(start, stop), default)
+        if self.given is None:
+            return result
+        return kernels.where(kernels.cut(self.given, start, stop), result, kernels.null(self.kind))
+
+
+@dataclass(frozen=True)
+class OfFrames:
+    """For each row the value of its frame, which neighbours may share.
+
+    Attributes:
+        numbers: each row's frame, ascending.
+        values: of frames from one number to before another.
+        most: bytes of the text of each frame at most.
+    """
+
+    kernels: Kernels
+    numbers: Vector
+    values: Callable[[int, int], plc.Column]
+    most: Vector
+
+    def lengths(self) -> Vector:
+        """Those of the rows' frames."""
+        return self.most.at(self.numbers)
+
+    def of(self, start: int, stop: int) -> plc.Column:
+        """Those of the rows' frames."""
+        first, last = self.numbers.item(start), self.numbers.item(stop - 1)
+        own = self.numbers.cut(start, stop) - first
+        return self.kernels.gather([self.values(first, last + 1)], own.column)[0]
+
+
+def portion_ends(kernels: Kernels, answers: Sequence[Answer], start: int, stop: int) -> list[int]:
+    """Where portions of the rows from `start` to before `stop` end whose texts can be made at once."""
+    lengths: Vector | None = None
+    for answer in answers:
+        own = answer.lengths()
+        if own is not None:
+            lengths = own if lengths is None else lengths + own
+    if lengths is None or stop - start < 2:
+        return [stop]
+    ends = fitting_ends(kernels, lengths.cut(start, stop), portion_bytes(kernels))
+    return [start + end for end in ends]

@@ -31,19 +31,19 @@ test-torch: $(VENV)/.installed-test ## tensors; torch is large, so it is no part
 N ?= 100000
 SEED ?= 1000
 random-queries: $(VENV)/.installed-test ## as many as N says, answered by DuckDB too
-	$(BIN)/python -m tests.sql.random_run --queries $(N) --seed $(SEED) --jobs $$(nproc)
+	$(BIN)/python -m tests.sql.randomized.run --queries $(N) --seed $(SEED) --jobs $$(nproc)
 
 fuzz: $(VENV)/.installed-test ## N/20 damaged files, N/40 databases, N/10 statements, N/600 kills
 	$(BIN)/python -m tests.fuzz.run --databases $$(($(N) / 40)) --files $$(($(N) / 20)) --statements $$(($(N) / 10)) --kills $$(($(N) / 600)) --seed $(SEED) --jobs $$(nproc)
 
 random-casts: $(VENV)/.installed-test ## casts and operators over extreme values, answered by DuckDB too
-	$(BIN)/python -m tests.sql.random_casts.run --casts $(N) --seed $(SEED) --jobs $$(nproc)
+	$(BIN)/python -m tests.sql.randomized.casts.run --casts $(N) --seed $(SEED) --jobs $$(nproc)
 
 random-calls: $(VENV)/.installed-test ## calls of every function with arguments at the ends of types, answered by DuckDB too
-	$(BIN)/python -m tests.sql.random_casts.calls --calls $(N) --seed $(SEED)
+	$(BIN)/python -m tests.sql.randomized.casts.calls --calls $(N) --seed $(SEED)
 
 random-files: $(VENV)/.installed-test ## CSV and JSON files, as many as N says, looked at by DuckDB too
-	$(BIN)/python -m tests.sql.random_files.compare --files $(N) --seed $(SEED)
+	$(BIN)/python -m tests.sql.randomized.files.compare --files $(N) --seed $(SEED)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .

@@ -9,37 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bamquery.connection import Connection, connect
-    from bamquery.engine.profile import QueryProfile
-    from bamquery.engine.settings import Settings
-    from bamquery.errors import (
-        BamQueryError,
-        CancelledError,
-        CatalogError,
-        ConflictError,
-        ConstraintError,
-        CorruptionError,
-        ExecutionError,
-        GpuError,
-        IngestError,
-        InternalError,
-        KernelError,
-        MemoryLimitError,
-        NvmeError,
-        SettingError,
-        SqlError,
-        StorageError,
-        UnsupportedError,
-    )
-    from bamquery.expressions.expression import (
-        Expression,
-        col,
-        expr,
-        lit,
-        when,
-    )
-    from bamquery.expressions.function_names import fn
-    from bamquery.module_functions import (
+    from bamquery.connection.connection import Connection, connect
+    from bamquery.connection.module_functions import (
         default_connection,
         execute,
         from_arrow,
@@ -61,9 +32,38 @@ if TYPE_CHECKING:
         unregister,
         values,
     )
-    from bamquery.query_progress import QueryProgress
+    from bamquery.engine.profiling.query_profile import QueryProfile
+    from bamquery.engine.settings import Settings
+    from bamquery.errors import (
+        BamQueryError,
+        CancelledError,
+        CatalogError,
+        ConflictError,
+        ConstraintError,
+        CorruptionError,
+        ExecutionError,
+        GpuError,
+        IngestError,
+        InternalError,
+        KernelError,
+        MemoryLimitError,
+        NvmeError,
+        SettingError,
+        SqlError,
+        StorageError,
+        UnsupportedError,
+    )
+    from bamquery.relations.expressions.expression import (
+        Expression,
+        col,
+        expr,
+        lit,
+        when,
+    )
+    from bamquery.relations.expressions.function_names import fn
     from bamquery.relations.relation import Relation
-    from bamquery.result import Result
+    from bamquery.session.query_progress import QueryProgress
+    from bamquery.session.result import Result
 
 __all__ = [
     "BamQueryError",
@@ -120,39 +120,39 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Connection": "bamquery.connection",
-    "connect": "bamquery.connection",
-    "default_connection": "bamquery.module_functions",
-    "execute": "bamquery.module_functions",
-    "from_arrow": "bamquery.module_functions",
-    "from_df": "bamquery.module_functions",
-    "from_dict": "bamquery.module_functions",
-    "from_dicts": "bamquery.module_functions",
-    "from_pandas": "bamquery.module_functions",
-    "from_polars": "bamquery.module_functions",
-    "load": "bamquery.module_functions",
-    "query": "bamquery.module_functions",
-    "read_arrow": "bamquery.module_functions",
-    "read_csv": "bamquery.module_functions",
-    "read_json": "bamquery.module_functions",
-    "read_parquet": "bamquery.module_functions",
-    "register": "bamquery.module_functions",
-    "set_default_connection": "bamquery.module_functions",
-    "sql": "bamquery.module_functions",
-    "table": "bamquery.module_functions",
-    "unregister": "bamquery.module_functions",
-    "values": "bamquery.module_functions",
-    "QueryProfile": "bamquery.engine.profile",
+    "Connection": "bamquery.connection.connection",
+    "connect": "bamquery.connection.connection",
+    "default_connection": "bamquery.connection.module_functions",
+    "execute": "bamquery.connection.module_functions",
+    "from_arrow": "bamquery.connection.module_functions",
+    "from_df": "bamquery.connection.module_functions",
+    "from_dict": "bamquery.connection.module_functions",
+    "from_dicts": "bamquery.connection.module_functions",
+    "from_pandas": "bamquery.connection.module_functions",
+    "from_polars": "bamquery.connection.module_functions",
+    "load": "bamquery.connection.module_functions",
+    "query": "bamquery.connection.module_functions",
+    "read_arrow": "bamquery.connection.module_functions",
+    "read_csv": "bamquery.connection.module_functions",
+    "read_json": "bamquery.connection.module_functions",
+    "read_parquet": "bamquery.connection.module_functions",
+    "register": "bamquery.connection.module_functions",
+    "set_default_connection": "bamquery.connection.module_functions",
+    "sql": "bamquery.connection.module_functions",
+    "table": "bamquery.connection.module_functions",
+    "unregister": "bamquery.connection.module_functions",
+    "values": "bamquery.connection.module_functions",
+    "QueryProfile": "bamquery.engine.profiling.query_profile",
     "Settings": "bamquery.engine.settings",
-    "Expression": "bamquery.expressions.expression",
-    "col": "bamquery.expressions.expression",
-    "expr": "bamquery.expressions.expression",
-    "lit": "bamquery.expressions.expression",
-    "when": "bamquery.expressions.expression",
-    "fn": "bamquery.expressions.function_names",
-    "QueryProgress": "bamquery.query_progress",
+    "Expression": "bamquery.relations.expressions.expression",
+    "col": "bamquery.relations.expressions.expression",
+    "expr": "bamquery.relations.expressions.expression",
+    "lit": "bamquery.relations.expressions.expression",
+    "when": "bamquery.relations.expressions.expression",
+    "fn": "bamquery.relations.expressions.function_names",
+    "QueryProgress": "bamquery.session.query_progress",
     "Relation": "bamquery.relations.relation",
-    "Result": "bamquery.result",
+    "Result": "bamquery.session.result",
 }
 
 

@@ -8,7 +8,7 @@ def main() -> None:
     # Imports make many objects and next to no garbage: to look for it meanwhile takes a tenth of the start.
     # `collect_garbage` of the command line ends this.
     gc.disable()
-    from bamquery.command_line import run  # noqa: PLC0415 (an error in it should not hide in an import)
+    from bamquery.command_line.main import run  # noqa: PLC0415 (an error in it should not hide in an import)
 
     run()
 

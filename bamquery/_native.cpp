@@ -1,7 +1,7 @@
 // The one extension module: each room binds its own part.
 #include <pybind11/pybind11.h>
 
-#include "bindings.hpp"
+#include "driver/native/bindings/bindings.hpp"
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "Native parts of storage: block reads, checksums, statistics and gathers.";

@@ -173,7 +173,7 @@ def draw_blocks(
     """The first `count` blocks that a benchmark's client asks for: `sequential`, `random` or `zipf`."""
 
 def access_pattern(pattern: str, *, blocks: int, clients: int, seed: int, theta: float) -> bytes:
-    """An AccessPattern (driver/core/access_pattern.hpp), for kernels: which blocks clients ask for."""
+    """An AccessPattern (driver/core/bench/access_pattern.hpp), for kernels: which blocks clients ask for."""
 
 class BenchBacking:
     """What a benchmark reads and writes; the buffer protocol shows its bytes.
@@ -436,7 +436,7 @@ def gpu_block_job(
     lanes: int,
     batch: int,
 ) -> bytes:
-    """A GpuBlockJob (driver/core/bench_gpu_job.hpp), for the kernels of driver/kernels/bench_block.cu."""
+    """A GpuBlockJob (driver/core/bench/gpu_job.hpp), for the kernels of driver/kernels/bench_block.cu."""
 
 class CpuPageCache:
     """See bamquery.driver.array.PageCache, which says what the members do."""

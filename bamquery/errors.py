@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from bamquery.statement_text import DEFAULT_WIDTH, Place
-from bamquery.terminal_text import visible_lines
+from bamquery.text.statement_text import DEFAULT_WIDTH, Place
+from bamquery.text.terminal import visible_lines
 
 _MOST_REASONS: Final = 10
 """Reasons that an error's text has; its attribute has all."""

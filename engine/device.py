@@ -23,8 +23,8 @@ from bamquery.plan.nodes import Field, SortKey, Window
 from bamquery.plan.windows import WindowCall
 
 if TYPE_CHECKING:
-    from bamquery.storage.block_reader import ReadCounters
-    from bamquery.storage.fragment_reader import FragmentReader
+    from bamquery.storage.fragments.reader import FragmentReader
+    from bamquery.storage.readers.block_reader import ReadCounters
 
 Frame = TypeVar("Frame")
 Frame_co = TypeVar("Frame_co", covariant=True)

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from bamquery.cancellation import check_cancelled
-from bamquery.engine.operators.operator import Operator
+from bamquery.data_types.type_groups import is_interval
+from bamquery.data_types.unreadable import unreadable
+from bamquery.engine.common_subplans import SharedPlans
+from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.single_row import SingleRow
-from bamquery.engine.shared_plans import SharedPlans
-from bamquery.engine.sources import reads_row_number
+from bamquery.engine.sources.scan_sources import reads_row_number
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import guessing_once
@@ -20,8 +21,7 @@ from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.interning import Interning
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import nodes_of
-from bamquery.plan.types import is_interval
-from bamquery.unreadable import unreadable
+from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
     from bamquery.engine.device import Device, Frame
@@ -75,7 +75,7 @@ def _refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
 
 
 def _scans_itself(device: Device[Any]) -> bool:
-    from bamquery.engine.operators.scan_device import ScanningDevice
+    from bamquery.engine.operators.scan.device_scan import ScanningDevice
 
     return isinstance(device, ScanningDevice)
 
@@ -113,7 +113,7 @@ def _lower(plan: Plan, settings: Settings, shared: SharedPlans) -> Operator[Any]
 def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     match plan:
         case nodes.Scan():
-            from bamquery.engine.operators.scan import make_scan
+            from bamquery.engine.operators.scan.stored_scan import make_scan
 
             return make_scan(plan, settings)
         case nodes.SingleRow():
@@ -129,7 +129,7 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
         case nodes.Project(child=child, expressions=expressions):
             return Project(lower(child), expressions, plan.fields)
         case nodes.Aggregate():
-            from bamquery.engine.grouping_lowering import lower_grouping
+            from bamquery.engine.operators.aggregate.lowering import lower_grouping
 
             return lower_grouping(plan, lower)
         case nodes.Sort():
@@ -139,11 +139,11 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
 
             return Limit(lower(child), count, offset)
         case nodes.Join():
-            from bamquery.engine.join_lowering import lower_join
+            from bamquery.engine.operators.join.lowering import lower_join
 
             return lower_join(plan, lower, dynamic_filters=settings.dynamic_filters)
         case nodes.Recursion():
-            from bamquery.engine.recursion_lowering import lower_recursion
+            from bamquery.engine.operators.recursion.lowering import lower_recursion
 
             def repeated(part: Plan) -> Operator[Any]:
                 with guessing_once():
@@ -159,14 +159,14 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
 
             return Repeat(lower(child), repeats)
         case nodes.Window(child=child, partition=partition, order=order):
-            from bamquery.engine.operators.sort import Sort
-            from bamquery.engine.operators.window import Window
+            from bamquery.engine.operators.sort.sort import Sort
+            from bamquery.engine.operators.window.window import Window
 
             rows = lower(child)
             sorting = (*(nodes.SortKey(key) for key in partition), *order)
             return Window(Sort(rows, sorting) if sorting else rows, plan)
         case nodes.Sample(child=child):
-            from bamquery.engine.operators.sample import Sample
+            from bamquery.engine.operators.sample.sample import Sample
 
             return Sample(lower(child), plan)
         case _:
@@ -175,13 +175,13 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
 
 def _sort(plan: nodes.Sort, settings: Settings, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     if plan.limit is not None:
-        from bamquery.engine.operators.top_rows import TopRows
+        from bamquery.engine.operators.sort.top_n import TopRows
 
         top: TopRows[Any] = TopRows(lower(plan.child), plan.keys, plan.limit, plan.offset)
         if settings.dynamic_filters:
             top.filter_child()
         return top
-    from bamquery.engine.operators.sort import Sort
+    from bamquery.engine.operators.sort.sort import Sort
 
     rows: Sort[Any] = Sort(lower(plan.child), plan.keys)
     if not plan.offset:

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, TypedDict
 
 from bamquery.driver.control_groups import usable_memory
 from bamquery.errors import SettingError
-from bamquery.naming import fold, suggestion
-from bamquery.statement_limits import StatementLimits
-from bamquery.storage.file_access import FileAccess
+from bamquery.statement_context.limits import StatementLimits
+from bamquery.storage.database.file_access import FileAccess
+from bamquery.text.identifiers import fold, suggestion
 
 _UNITS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -249,7 +249,7 @@ def _parse_paths(value: object) -> tuple[str, ...]:
 
 
 def _real_path(text: str) -> str:
-    from bamquery.storage.ingest.paths import is_url  # noqa: PLC0415 (few connections name one)
+    from bamquery.storage.ingest.sources.paths import is_url  # noqa: PLC0415 (few connections name one)
 
     if not text or "\0" in text or is_url(text):
         raise ValueError(f"{text!r} is not a path of this machine")

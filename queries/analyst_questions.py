@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 from bamquery.errors import CatalogError
-from bamquery.naming import suggestion
+from bamquery.text.identifiers import suggestion
 
 
 @dataclass(frozen=True)

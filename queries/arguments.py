@@ -7,9 +7,9 @@ import math
 import os
 from typing import Final
 
-from bamquery.naming import suggestion
 from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.generator.years import YEARS
+from bamquery.text.identifiers import suggestion
 
 _LARGEST: Final = 10**12
 

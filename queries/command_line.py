@@ -72,8 +72,8 @@ def _load(options: argparse.Namespace) -> int:
     from bamquery.queries.loader import FileReport, load  # noqa: PLC0415
     from bamquery.queries.sample import trip_files  # noqa: PLC0415
     from bamquery.queries.zones import load_zones  # noqa: PLC0415
-    from bamquery.storage.database import Database  # noqa: PLC0415
-    from bamquery.storage.ingest.paths import expand  # noqa: PLC0415
+    from bamquery.storage.database.database import Database  # noqa: PLC0415
+    from bamquery.storage.ingest.sources.paths import expand  # noqa: PLC0415
 
     console = Console(highlight=False)
 
@@ -153,7 +153,7 @@ def _generate(options: argparse.Namespace) -> int:
     from rich.console import Console  # noqa: PLC0415
 
     from bamquery.queries.generator.generate import generate  # noqa: PLC0415
-    from bamquery.storage.database import Database  # noqa: PLC0415
+    from bamquery.storage.database.database import Database  # noqa: PLC0415
 
     first, last = options.years
     recipe = Recipe(

@@ -22,7 +22,7 @@ from bamquery.queries.report import json_of, table_of
 from bamquery.queries.runner import Plan, RunResult, run
 from bamquery.queries.sample import trip_files
 from bamquery.queries.zones import load_zones
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 GENERATED_ROWS: Final = 10_000_000
 # The share of long trips in the paper that asked these questions first.

@@ -24,7 +24,7 @@ from bamquery.errors import StorageError
 from bamquery.queries.arrow import arrow
 from bamquery.queries.parquet_files import parquet_files
 from bamquery.storage.ingest import Progress
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 
 # DuckDB's own choice for a row group; pieces of this size, one a thread, are all that is in memory.
 ROW_GROUP: Final = 122_880

@@ -17,13 +17,13 @@ from bamquery.errors import CatalogError, StorageError
 from bamquery.queries.convert import tidy
 from bamquery.queries.csv_blocks import CsvFile
 from bamquery.queries.schema import TRIPS, NameMap, map_names
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress, open_source
-from bamquery.storage.ingest.formats import detect_format
-from bamquery.storage.ingest.options import FileOptions, PathOptions
-from bamquery.storage.ingest.paths import expand
-from bamquery.storage.ingest.read_ahead import ReadAhead
-from bamquery.storage.table_writer import TableWriter
+from bamquery.storage.ingest.sources.formats import detect_format
+from bamquery.storage.ingest.sources.options import FileOptions, PathOptions
+from bamquery.storage.ingest.sources.paths import expand
+from bamquery.storage.ingest.sources.read_ahead import ReadAhead
+from bamquery.storage.tables.writer import TableWriter
 
 EXAMPLES: Final = 3
 

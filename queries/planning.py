@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bamquery.connection import connect
+from bamquery.connection.connection import connect
 from bamquery.queries.arguments import positive
 from bamquery.queries.machine import describe_machine
 

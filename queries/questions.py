@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Final
 
 from bamquery.errors import CatalogError
-from bamquery.naming import fold
+from bamquery.text.identifiers import fold
 
 LONG_MILES: Final = 30.0
 AMOUNTS: Final = ("total_amount", "extra", "improvement_surcharge", "tolls_amount", "mta_tax")

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bamquery.connection import connect
+from bamquery.connection.connection import connect
 from bamquery.queries.arguments import positive
 from bamquery.queries.machine import describe_machine
 

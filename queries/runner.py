@@ -17,7 +17,7 @@ from bamquery.queries.export import export, export_path, require_copy
 from bamquery.queries.footprint import footprint
 from bamquery.queries.questions import COLUMNS, NAMES, Question, questions
 from bamquery.queries.systems import Answer, BamQuerySystem, Io, System, baseline
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress
 
 # Sums of the same numbers in another order differ in the last bits.

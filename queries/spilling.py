@@ -21,8 +21,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.connection import Connection, connect
-from bamquery.engine.units import human_bytes
+from bamquery.connection.connection import Connection, connect
+from bamquery.engine.human_units import human_bytes
 from bamquery.queries.machine import describe_machine
 
 _ROWS: Final = 100_000_000

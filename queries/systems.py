@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from bamquery.connection import Connection, connect
-from bamquery.engine.profile import QueryProfile
+from bamquery.connection.connection import Connection, connect
+from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.errors import BamQueryError
-from bamquery.naming import suggestion
 from bamquery.queries.baselines import BASELINES
 from bamquery.queries.questions import LONG_MILES, Question
+from bamquery.text.identifiers import suggestion
 
 
 @dataclass(frozen=True)

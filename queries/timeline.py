@@ -14,7 +14,7 @@ from bamquery.queries.plot import pictures, save
 from bamquery.queries.questions import NAMES, question
 
 if TYPE_CHECKING:
-    from bamquery.driver.gpu_trace import Span
+    from bamquery.driver.gpu.trace import Span
 
 _WARM: Final = 3
 """Answers before the one that is traced: kernels are compiled then, and files pinned."""
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     import bamquery  # noqa: PLC0415
-    from bamquery.driver.gpu_trace import traced  # noqa: PLC0415
+    from bamquery.driver.gpu.trace import traced  # noqa: PLC0415
 
     kind, _, ordinal = options.device.partition(":")
     if kind != "cuda":

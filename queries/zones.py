@@ -12,7 +12,7 @@ from bamquery.errors import IngestError
 from bamquery.queries.arrow import arrow
 from bamquery.queries.sample import ZONE_LOOKUP
 from bamquery.queries.schema import fold_header
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 ZONES: Final[pa.Schema] = arrow.schema(
     {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from bamquery.storage.device_profile import ASSUMED, DeviceProfile
+from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile
 
 # No test asserts on a clock, and every run draws the same examples.
 settings.register_profile(

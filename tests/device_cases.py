@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bamquery.data_types.names import type_name
+from bamquery.data_types.type_groups import INTERVAL, value_type
 from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
-from bamquery.plan.types import INTERVAL, value_type
-from bamquery.type_names import type_name
 from tests.strategies import (
     ALL_TYPES,
     DECIMALS,

@@ -9,11 +9,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, SortKey
-from bamquery.plan.types import value_type
 from tests.conformance.harness import random_column
 from tests.strategies import ALL_TYPES, CHUNK_SIZES, scaled
 from tests.values import plain, same

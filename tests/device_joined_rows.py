@@ -12,10 +12,11 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, join
-from bamquery.engine.operators.join import Join
-from bamquery.engine.operators.join_device import DeviceJoin, JoiningTable
-from bamquery.engine.operators.join_pairs import JoinCondition
+from bamquery.engine.operators.base import frame_sizing as framing
+from bamquery.engine.operators.join import join
+from bamquery.engine.operators.join.device_join import DeviceJoin, JoiningTable
+from bamquery.engine.operators.join.join import Join
+from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, JoinKind

@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bamquery.data_types.type_groups import HUGEINT
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device, RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, SingleRow, SortKey, Window
-from bamquery.plan.types import HUGEINT
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
 from tests.conformance.harness import random_column
 from tests.device_frames import assert_equal

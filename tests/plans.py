@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from bamquery.errors import CatalogError, SettingError
-from bamquery.naming import fold
+from bamquery.plan.bound_statements import CreateTableAs, Insert, Query, Statement
 from bamquery.plan.nodes import Plan
-from bamquery.plan.statements import CreateTableAs, Insert, Query, Statement
-from bamquery.sql_frontend.statements import bind
-from bamquery.storage.evolution import ColumnRule
-from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions
+from bamquery.sql_frontend.statement_binder import bind
+from bamquery.storage.fragments.schema_evolution import ColumnRule
+from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
+from bamquery.text.identifiers import fold
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
-from bamquery.engine.operators import scan_chunks
-from bamquery.engine.profile import ScanProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.scan import chunks as scan_chunks
+from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.stored import scan_of
 
 SELECTIVITIES = (0.0, 0.0003, 0.05, 1.0)

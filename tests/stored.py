@@ -13,20 +13,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.operators.scan import make_scan
-from bamquery.engine.profile import ScanProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.scan.stored_scan import make_scan
+from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.engine.settings import Settings
-from bamquery.engine.sources import StoredTable
+from bamquery.engine.sources.scan_sources import StoredTable
 from bamquery.errors import StorageError
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Scan
-from bamquery.storage.database import Database
-from bamquery.storage.queue_reader import QueueReader
-from bamquery.storage.snapshot import Snapshot
-from bamquery.storage.types import normalize_schema
+from bamquery.storage.database.database import Database
+from bamquery.storage.format.storable_types import normalize_schema
+from bamquery.storage.readers.queue_reader import QueueReader
+from bamquery.storage.tables.snapshot import Snapshot
 
 
 def store(database: Database, name: str, table: pa.Table, cuts: Sequence[int] = ()) -> None:

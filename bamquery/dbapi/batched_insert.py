@@ -9,15 +9,15 @@ from typing import Any, Final
 import pyarrow as pa
 from sqlglot import exp
 
+from bamquery.data_types.names import type_name
 from bamquery.dbapi.errors import NotSupportedError, ProgrammingError
 from bamquery.dbapi.value_columns import value_columns
-from bamquery.naming import fold
+from bamquery.plan.bound_statements import Insert
 from bamquery.plan.nodes import Field
-from bamquery.plan.statements import Insert
-from bamquery.session import Session
+from bamquery.session.session import Session
 from bamquery.sql_frontend.parameters import Parameters
-from bamquery.sql_frontend.parser import parse
-from bamquery.type_names import type_name
+from bamquery.sql_frontend.parser.parser import parse
+from bamquery.text.identifiers import fold
 
 _ROWS: Final = "rows_of_values"
 _ROWS_OF: Final = frozenset({tuple, list, dict})

@@ -7,15 +7,15 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from bamquery.connection import Connection as NativeConnection
-from bamquery.connection import open_connection
+from bamquery.connection.connection import Connection as NativeConnection
+from bamquery.connection.connection import open_connection
+from bamquery.connection.python_tables import python_source
 from bamquery.dbapi import errors
 from bamquery.dbapi.errors import InterfaceError, NotSupportedError, pep_errors
 from bamquery.errors import SqlError
-from bamquery.python_tables import python_source
 from bamquery.relations.relation import Relation
 from bamquery.sql_frontend.parameters import Parameters
-from bamquery.sql_frontend.text import sql_text
+from bamquery.sql_frontend.sql_text import sql_text
 
 if TYPE_CHECKING:
     from bamquery.dbapi.cursor import Cursor

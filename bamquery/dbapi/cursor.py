@@ -14,7 +14,7 @@ from bamquery.dbapi.connection import Connection
 from bamquery.dbapi.errors import InterfaceError, ProgrammingError, pep_errors
 from bamquery.dbapi.named_parameters import with_dollars
 from bamquery.dbapi.type_objects import precision_and_scale
-from bamquery.python_values import python_rows, whole_number
+from bamquery.relations.frames.python_values import python_rows, whole_number
 from bamquery.relations.relation import Relation
 from bamquery.sql_frontend.parameters import Parameters
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from bamquery.naming import fold
-from bamquery.sql_frontend.dialect import BamQueryDialect
+from bamquery.sql_frontend.parser.dialect import BamQueryDialect
+from bamquery.text.identifiers import fold
 
 _BEFORE: Final = frozenset(" \t\r\n(,=<>!+-*/%|&^~[")
 """What stands before a parameter; after anything else a colon is a slice, `x[1:n]`, or an alias, `a:b`."""

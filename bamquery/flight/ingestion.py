@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyarrow import flight
 
 from bamquery.errors import CatalogError
-from bamquery.flight.catalogue import SCHEMA_NAME, catalog_name
-from bamquery.flight.statements import Statements
+from bamquery.flight.metadata import SCHEMA_NAME, catalog_name
+from bamquery.flight.statement_runner import Statements
 
 _FAIL_IF_MISSING: Final = 2
 _APPEND: Final = 2

@@ -16,16 +16,16 @@ from pyarrow import flight
 
 from bamquery.flight import messages
 from bamquery.flight.authentication import OpenHandshake, TokenMiddleware
-from bamquery.flight.catalogue import is_metadata, metadata, metadata_schema
-from bamquery.flight.failures import as_flight_errors
+from bamquery.flight.flight_errors import as_flight_errors
 from bamquery.flight.handles import Handles
 from bamquery.flight.ingestion import Upload, ingestion_mode
 from bamquery.flight.log import Log
+from bamquery.flight.metadata import is_metadata, metadata, metadata_schema
 from bamquery.flight.options import ServerOptions
-from bamquery.flight.prepared import Prepared
-from bamquery.flight.running import Running, RunningStatements
-from bamquery.flight.statements import Answer, Statements, batches, changed_rows
-from bamquery.storage.database import Database
+from bamquery.flight.prepared_statements import Prepared
+from bamquery.flight.running_statements import Running, RunningStatements
+from bamquery.flight.statement_runner import Answer, Statements, batches, changed_rows
+from bamquery.storage.database.database import Database
 
 _CANCEL: Final = "CancelFlightInfo"
 _CANCEL_QUERY: Final = "CancelQuery"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bamquery.errors import BamQueryError
-from bamquery.naming import suggestion
+from bamquery.text.identifiers import suggestion
 
 _OPTION: Final = re.compile(
     r"\s*(?P<flag>--?[A-Za-z][\w-]*)(?:(?:\s+|=)(?P<value>\"[^\"]*\"|'[^']*'|[^\s-]\S*))?"

@@ -10,15 +10,15 @@ from typing import Any, Final
 from IPython.core.magic import Magics, line_cell_magic, magics_class
 from sqlglot import exp
 
-from bamquery.connection import Connection, connect
+from bamquery.connection.connection import Connection, connect
+from bamquery.connection.module_functions import default_connection
 from bamquery.errors import BamQueryError
-from bamquery.markup import safe
-from bamquery.module_functions import default_connection
-from bamquery.naming import fold, suggestion
 from bamquery.notebook.cell_options import parse_options
 from bamquery.relations.relation import Relation
-from bamquery.sql_frontend.parser import parse
-from bamquery.sql_frontend.syntax import SetVariable
+from bamquery.sql_frontend.parser.parser import parse
+from bamquery.sql_frontend.syntax.ast_nodes import SetVariable
+from bamquery.text.html_elements import safe
+from bamquery.text.identifiers import fold, suggestion
 
 _PATH: Final = re.compile(r"[/\\.~:]")
 """What names of variables never have, and paths most often do."""

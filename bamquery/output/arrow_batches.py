@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError
-from bamquery.naming import unique_names
+from bamquery.text.identifiers import unique_names
 
 _MOST_ROWS: Final = 8192
 

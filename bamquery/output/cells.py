@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.time_units import units_per_day
+from bamquery.engine.formulas.time_units import units_per_day
 
 
 def texts(column: pa.Array[Any]) -> pa.Array[Any]:

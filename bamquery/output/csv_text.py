@@ -9,9 +9,9 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.naming import unique_names
 from bamquery.output.cells import texts
 from bamquery.output.display_options import DisplayOptions
+from bamquery.text.identifiers import unique_names
 
 _SPECIAL: Final = "\n\r#"
 """Besides what options name: characters for which a value is quoted; # begins comments elsewhere."""

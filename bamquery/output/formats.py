@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from bamquery.output.csv_text import write_csv, write_tsv
 from bamquery.output.display_options import DisplayOptions
+from bamquery.output.document_tables import write_html, write_latex, write_markdown
 from bamquery.output.inserts import write_inserts
 from bamquery.output.json_text import write_json, write_json_lines
-from bamquery.output.markup import write_html, write_latex, write_markdown
 from bamquery.output.value_lines import write_lines
 
 Writer: TypeAlias = Callable[[Iterable[pa.RecordBatch], pa.Schema, BinaryIO, DisplayOptions], int]

@@ -7,9 +7,9 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from bamquery.naming import unique_names
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.literals import identifier, literals
+from bamquery.text.identifiers import unique_names
 
 _MOST_ROWS: Final = 1000
 """Of a statement; each one is a commit to who reads it."""

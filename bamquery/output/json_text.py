@@ -10,10 +10,10 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.naming import unique_names
 from bamquery.output.arrow_batches import plain_column
 from bamquery.output.cells import is_number, texts
 from bamquery.output.display_options import DisplayOptions
+from bamquery.text.identifiers import unique_names
 
 _LEAST_PLAIN: Final = 1e-6
 _FIRST_WITH_EXPONENT: Final = 1e21

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from bamquery.data_types.names import type_name
 from bamquery.output.arrow_batches import plain_column
 from bamquery.output.cells import texts
-from bamquery.type_names import type_name
 
 _NOUGHT: Final = "' || chr(0) || '"
 """Some readers of SQL end at a character of code 0."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any, BinaryIO
 
-from bamquery.terminal_text import visible
+from bamquery.text.terminal import visible
 
 
 class TerminalStream(io.RawIOBase, BinaryIO):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bamquery.output.cells import texts
 from bamquery.output.display_options import DisplayOptions
-from bamquery.terminal_text import cell_width, visible
+from bamquery.text.terminal import cell_width, visible
 
 
 def write_lines(

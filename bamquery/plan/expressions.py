@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from bamquery.cancellation import check_cancelled
-from bamquery.statement_text import Place
+from bamquery.statement_context.cancellation import check_cancelled
+from bamquery.text.statement_text import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Call(_Remembered):
 class Cast(_Remembered):
     """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`.
 
-    Values convert as in DuckDB (`bamquery.plan.constants` does so for literals). From a dictionary type the
+    Values convert as in DuckDB (`bamquery.plan.literals.conversion` does so for literals). From a dictionary type the
     values are looked up, to one they are encoded. `place` is where the statement has it, for errors; casts
     that differ in nothing else are equal.
     """

@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.plan import interval_text
+from bamquery.data_types.names import type_name
+from bamquery.data_types.type_groups import is_interval
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Expression, Literal, Members
+from bamquery.plan.literals import interval_strings as interval_text
 from bamquery.plan.nodes import (
     Aggregate,
     Filter,
@@ -29,9 +31,7 @@ from bamquery.plan.nodes import (
     Window,
 )
 from bamquery.plan.rewriting import children
-from bamquery.plan.types import is_interval
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
-from bamquery.type_names import type_name
 
 _INFIX: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -12,9 +12,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.plan import more_functions
+from bamquery.data_types.type_groups import value_type
+from bamquery.plan import functions_by_theme as more_functions
 from bamquery.plan.expressions import AggregateCall
-from bamquery.plan.types import value_type
 
 SCALAR_FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.expressions import SortKey as SortKey  # noqa: PLC0414 - plans speak of it, too
-from bamquery.plan.recursion import WorkingTable
 from bamquery.plan.windows import WindowCall
+from bamquery.plan.working_table import WorkingTable
 
 
 class Source(Protocol):
@@ -178,7 +178,7 @@ class Join:
     - mark: the rows of `left` and a boolean: true where the condition is true for some row of `right`, else
       null where it is null for some, else false.
     - single: as left; fails where a row has several partners.
-    - asof, asof_left: of a row's partners the nearest only, see `bamquery.plan.asof`; with asof_left also
+    - asof, asof_left: of a row's partners the nearest only, see `bamquery.plan.asof_condition`; with asof_left also
       the rows of `left` without one.
     """
 

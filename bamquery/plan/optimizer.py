@@ -11,12 +11,12 @@ from bamquery.plan.rules.compare_intervals import compare_intervals
 from bamquery.plan.rules.factor_conditions import factor_conditions
 from bamquery.plan.rules.fold_constants import fold_constants
 from bamquery.plan.rules.imply_conditions import imply_conditions
-from bamquery.plan.rules.make_texts_below import make_texts_below
 from bamquery.plan.rules.measure_durations import measure_durations
 from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.merge_projects import merge_projects
 from bamquery.plan.rules.narrow_comparisons import narrow_comparisons
 from bamquery.plan.rules.order_joins import order_joins
+from bamquery.plan.rules.project_strings_below import make_texts_below
 from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.plan.rules.push_down_limits import push_down_limits
 from bamquery.plan.rules.push_down_predicates import push_down_predicates

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from bamquery.cancellation import check_cancelled
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, SortKey, transform
 from bamquery.plan.nodes import (
     Aggregate,
@@ -30,6 +29,7 @@ from bamquery.plan.nodes import (
     Window,
 )
 from bamquery.plan.windows import map_call
+from bamquery.statement_context.cancellation import check_cancelled
 
 Rewrite = Callable[[Expression], Expression]
 

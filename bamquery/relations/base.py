@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from bamquery.engine.profile import QueryProfile
+from bamquery.catalog.views import View, inline
+from bamquery.data_types.names import type_name
+from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.errors import CatalogError, SqlError, foreign_errors, within_depth
-from bamquery.expressions.statement_builder import StatementBuilder, told_once
-from bamquery.naming import fold, suggestion, unique_names
+from bamquery.plan.bound_statements import Query, Statement
 from bamquery.plan.nodes import Plan
-from bamquery.plan.statements import Query, Statement
-from bamquery.query_progress import RunningQuery
 from bamquery.relations.definition import OTHER, SELF, Definition
-from bamquery.result import Result
-from bamquery.session import Session
-from bamquery.sql_frontend.statements import bind
-from bamquery.type_names import type_name
-from bamquery.views import View, inline
+from bamquery.relations.expressions.statement_builder import StatementBuilder, told_once
+from bamquery.session.query_progress import RunningQuery
+from bamquery.session.result import Result
+from bamquery.session.session import Session
+from bamquery.sql_frontend.statement_binder import bind
+from bamquery.text.identifiers import fold, suggestion, unique_names
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation

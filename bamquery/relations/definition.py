@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from bamquery.sql_frontend.parser import without_end
+from bamquery.sql_frontend.parser.parser import without_end
 
 SELF: Final = "self"
 OTHER: Final = "other"

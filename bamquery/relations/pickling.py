@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from bamquery.engine.sources import FileSource, StoredTable
+from bamquery.engine.sources.scan_sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, within_depth
 from bamquery.plan.nodes import Plan, Scan, Source
 from bamquery.plan.rewriting import transform_plan
 from bamquery.relations.base import RelationBase
 from bamquery.relations.definition import Definition
-from bamquery.session import Session
+from bamquery.session.session import Session
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
-    from bamquery.storage.snapshot import Snapshot
+    from bamquery.storage.tables.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from bamquery.deep_recursion import with_deep_recursion
-from bamquery.engine.profile import QueryProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.errors import BamQueryError, within_depth
-from bamquery.relations.combining import RelationPairs
+from bamquery.relations.display.explanation import Explanation
+from bamquery.relations.display.notebook import RelationNotebookDisplay
 from bamquery.relations.duckdb_api.aggregates import RelationAggregates
 from bamquery.relations.duckdb_api.names import RelationDuckdbNames
-from bamquery.relations.explanation import Explanation
-from bamquery.relations.frames import RelationFrames
-from bamquery.relations.looking import RelationLooks
-from bamquery.relations.notebook_display import RelationNotebookDisplay
+from bamquery.relations.frames.frames import RelationFrames
+from bamquery.relations.frames.rows import RelationRows
 from bamquery.relations.pickling import RelationPickling
-from bamquery.relations.rows import RelationRows
-from bamquery.relations.verbs import RelationVerbs
-from bamquery.relations.writing import RelationWrites
+from bamquery.relations.verbs.combining import RelationPairs
+from bamquery.relations.verbs.inspection import RelationLooks
+from bamquery.relations.verbs.transformation import RelationVerbs
+from bamquery.relations.verbs.writing import RelationWrites
+from bamquery.statement_context.deep_recursion import with_deep_recursion
 
 
 class Relation(
@@ -59,7 +59,7 @@ class Relation(
 
         A text, which notebooks show as a tree that folds.
         """
-        from bamquery.engine.explain import explain_plan, explain_profile  # noqa: PLC0415 (rarely asked for)
+        from bamquery.engine.explain.text_tree import explain_plan, explain_profile  # noqa: PLC0415 (rarely asked for)
 
         if not analyze:
             result = self._session.run(self._plan, self._optimized)

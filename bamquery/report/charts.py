@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from bamquery.markup import element
+from bamquery.text.html_elements import element
 
 
 @dataclass(frozen=True)

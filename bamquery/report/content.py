@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from bamquery import __version__
-from bamquery.engine.profile import QueryProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.engine.settings import Settings
-from bamquery.output.row_table import ShownColumn, shown_columns
+from bamquery.output.html_table import ShownColumn, shown_columns
 from bamquery.relations.relation import Relation
 
 ROWS: int = 20

@@ -6,9 +6,9 @@ from importlib.resources import files
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from bamquery.markup import element, page
 from bamquery.report import sections
 from bamquery.report.content import ReportContent
+from bamquery.text.html_elements import element, page
 
 Theme = Literal["auto", "light", "dark"]
 

@@ -9,15 +9,15 @@ from xml.etree import ElementTree as ET
 import pygments
 from pygments.lexers import SqlLexer
 
-from bamquery.engine.explain_html import operator_title, plan_tree
-from bamquery.engine.profile import ColumnProfile, QueryProfile, ScanProfile
-from bamquery.engine.units import human_bytes, human_count, human_rate, human_seconds, plural
-from bamquery.engine.vector_map import VectorMap
-from bamquery.markup import append, element
-from bamquery.output.row_table import row_table
+from bamquery.engine.explain.html_tree import operator_title, plan_tree
+from bamquery.engine.human_units import human_bytes, human_count, human_rate, human_seconds, plural
+from bamquery.engine.profiling.query_profile import ColumnProfile, QueryProfile, ScanProfile
+from bamquery.engine.profiling.vector_map import VectorMap
+from bamquery.output.html_table import row_table
 from bamquery.report.charts import Bar, bars
 from bamquery.report.content import ReportContent
 from bamquery.report.vector_strip import CELLS, LABELS, css_class, spoken, strip
+from bamquery.text.html_elements import append, element
 
 _UNKNOWN: Final = "–"
 _KINDS: Final = {"Keyword": "k", "Literal.String": "s", "Literal.Number": "n", "Comment": "c"}

@@ -9,9 +9,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.units import plural
-from bamquery.engine.vector_map import FragmentVectors, VectorState
-from bamquery.markup import element
+from bamquery.engine.human_units import plural
+from bamquery.engine.profiling.vector_map import FragmentVectors, VectorState
+from bamquery.text.html_elements import element
 
 CELLS: Final = 480
 """Most cells of a strip."""

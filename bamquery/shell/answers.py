@@ -11,10 +11,10 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Final
 
-from bamquery.engine.profile import QueryProfile
+from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.errors import BamQueryError
 from bamquery.output.display_options import BINARY_FORMATS, PAGED_FORMATS
-from bamquery.output.outputs import Batches, Output, open_output, output_to
+from bamquery.output.writers import Batches, Output, open_output, output_to
 from bamquery.relations.relation import Relation
 from bamquery.shell.console import Console
 from bamquery.shell.options import ShellOptions

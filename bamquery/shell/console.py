@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from bamquery.shell.themes import Theme
-from bamquery.terminal_text import visible_lines
+from bamquery.text.terminal import visible_lines
 
 
 class Console:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from bamquery.errors import BamQueryError
 from bamquery.shell.console import Console
-from bamquery.shell.leaving import left_tidily
 from bamquery.shell.options import PAGER_CHOICES
-from bamquery.terminal_text import cell_width
+from bamquery.shell.terminal_state import left_tidily
+from bamquery.text.terminal import cell_width
 
 if TYPE_CHECKING:
     from prompt_toolkit.application import Application

@@ -19,11 +19,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from bamquery.shell.completion.completer import ShellCompleter
+from bamquery.shell.database_opening import Opening
 from bamquery.shell.highlighting import SqlHighlighter
 from bamquery.shell.input_text import is_complete
-from bamquery.shell.leaving import left_tidily
-from bamquery.shell.opening import Opening
-from bamquery.shell.prompt_texts import CONTINUATION, PROMPT
+from bamquery.shell.prompt_strings import CONTINUATION, PROMPT
+from bamquery.shell.terminal_state import left_tidily
 
 if TYPE_CHECKING:
     from prompt_toolkit.input import Input

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from bamquery.errors import BamQueryError
 from bamquery.shell.commands.registry import call_command
 from bamquery.shell.console import Console
+from bamquery.shell.database_opening import Opening
 from bamquery.shell.history import ShellHistory
 from bamquery.shell.input_text import Unit, units
-from bamquery.shell.opening import Opening
 from bamquery.shell.options import ShellOptions
 from bamquery.shell.pager import Page, folded, is_paged, page
-from bamquery.statement_text import StatementText
-from bamquery.terminal_text import visible_lines
+from bamquery.text.statement_text import StatementText
+from bamquery.text.terminal import visible_lines
 
 if TYPE_CHECKING:
-    from bamquery.connection import Connection
+    from bamquery.connection.connection import Connection
     from bamquery.shell.answers import Answers
 
 
@@ -159,7 +159,7 @@ class Shell:
 
     def _run(self, unit: Unit) -> bool:
         if not unit.is_command:
-            from bamquery.shell.running import run_statements  # noqa: PLC0415 (it imports the engine)
+            from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (it imports the engine)
 
             text: str = unit.text
             if self._reading:  # so that places in it are those of the file

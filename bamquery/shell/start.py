@@ -14,11 +14,11 @@ from bamquery.errors import BamQueryError
 from bamquery.output.display_options import DisplayOptions
 from bamquery.shell.commands.registry import call_command, find, split_name
 from bamquery.shell.console import Console
+from bamquery.shell.database_opening import Opening
 from bamquery.shell.editor import prefers_vi
 from bamquery.shell.history import ShellHistory, history_path
-from bamquery.shell.opening import Opening
 from bamquery.shell.options import ShellOptions
-from bamquery.shell.plain import PlainPrompt
+from bamquery.shell.plain_input import PlainPrompt
 from bamquery.shell.shell import Shell
 from bamquery.shell.themes import theme_for
 

@@ -12,7 +12,7 @@ from prompt_toolkit.styles import BaseStyle, DummyStyle, Style, merge_styles
 from prompt_toolkit.styles.pygments import style_from_pygments_cls
 
 from bamquery.errors import BamQueryError
-from bamquery.naming import suggestion
+from bamquery.text.identifiers import suggestion
 
 PLAIN: Final = "plain"
 _PYGMENTS: Final[Mapping[str, str]] = MappingProxyType({"dark": "monokai", "light": "friendly"})

@@ -14,12 +14,12 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from bamquery.errors import SqlError
-from bamquery.naming import fold
-from bamquery.plan import interval_text
-from bamquery.sql_frontend import syntax
-from bamquery.sql_frontend.failures import each, placed
-from bamquery.sql_frontend.parser import parse
-from bamquery.sql_frontend.text import require_whole
+from bamquery.plan.literals import interval_strings as interval_text
+from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.parser.parser import parse
+from bamquery.sql_frontend.sql_text import require_whole
+from bamquery.sql_frontend.syntax import ast_nodes as syntax
+from bamquery.text.identifiers import fold
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from bamquery import _native
 from bamquery.driver.bench.cache import element_bytes
 from bamquery.driver.bench.gpu_pages import NAP_NS, GpuPages, gpu_pages
 from bamquery.driver.bench.workload import ArrayWorkload, Figures, Interrupted, Pattern, Progress
-from bamquery.driver.gpu_arguments import Argument
+from bamquery.driver.gpu.arguments import Argument
 
 _WARP = 32
 

@@ -15,8 +15,8 @@ from bamquery import _native
 from bamquery.driver.bench.backing import prepared
 from bamquery.driver.bench.workload import DRIVES, SECTOR_BYTES, Access, Setup
 from bamquery.driver.controller import SoftwareController
-from bamquery.driver.gpu import Gpu
-from bamquery.driver.gpu_memory import PinnedMemory
+from bamquery.driver.gpu.device import Gpu
+from bamquery.driver.gpu.memory import PinnedMemory
 
 _PIECE_BYTES = 64 << 20
 

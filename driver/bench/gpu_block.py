@@ -21,10 +21,10 @@ from bamquery.driver.bench.workload import (
     PathName,
     Progress,
 )
-from bamquery.driver.gpu import Gpu
-from bamquery.driver.gpu_launch import Launch
-from bamquery.driver.gpu_memory import GpuMemory
-from bamquery.driver.gpu_queues import GpuQueues
+from bamquery.driver.gpu.device import Gpu
+from bamquery.driver.gpu.launch import Launch
+from bamquery.driver.gpu.memory import GpuMemory
+from bamquery.driver.gpu.queues import GpuQueues
 from bamquery.errors import NvmeError
 
 _KERNELS = "bench_block"

@@ -6,7 +6,7 @@ import struct
 
 from bamquery.driver.bench.gpu_pages import NAP_NS, GpuPages, gpu_pages
 from bamquery.driver.bench.workload import CacheWorkload, Figures, Interrupted, Progress
-from bamquery.driver.gpu_arguments import Argument
+from bamquery.driver.gpu.arguments import Argument
 
 _FILL_SECONDS = 120.0
 

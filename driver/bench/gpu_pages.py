@@ -15,10 +15,10 @@ from bamquery import _native
 from bamquery.driver.bench.gpu_backing import GpuBacking, gpu_backing
 from bamquery.driver.bench.measure import with_hit_ratio
 from bamquery.driver.bench.workload import ArrayWorkload, CacheWorkload, Figures, Interrupted, Progress
-from bamquery.driver.gpu import Gpu, GpuKernel
-from bamquery.driver.gpu_arguments import Argument
-from bamquery.driver.gpu_memory import GpuMemory
-from bamquery.driver.gpu_queues import GpuQueues
+from bamquery.driver.gpu.arguments import Argument
+from bamquery.driver.gpu.device import Gpu, GpuKernel
+from bamquery.driver.gpu.memory import GpuMemory
+from bamquery.driver.gpu.queues import GpuQueues
 from bamquery.errors import NvmeError
 
 NAP_NS: Final = 200

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 SECTOR_BYTES = 512
-"""Unit of the content that is verified (driver/core/bench_content.hpp), whatever the block size."""
+"""Unit of the content that is verified (driver/core/bench/content.hpp), whatever the block size."""
 
 
 DRIVES = {

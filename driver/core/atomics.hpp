@@ -1,7 +1,7 @@
 // Words that several threads change, or that a thread shares with a controller.
 #pragma once
 
-#include "platform.hpp"
+#include "driver/core/platform.hpp"
 
 #if defined(__CUDACC__)
 #include <cuda/atomic>

@@ -1,8 +1,8 @@
 // The first failure of a kernel, for its host to raise.
 #pragma once
 
-#include "atomics.hpp"
-#include "nvme.hpp"
+#include "driver/core/atomics.hpp"
+#include "driver/core/nvme.hpp"
 
 namespace bamquery {
 

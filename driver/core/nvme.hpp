@@ -2,8 +2,8 @@
 // Specification 1.0 lay them out.
 #pragma once
 
-#include "platform.hpp"
-#include "status.hpp"
+#include "driver/core/platform.hpp"
+#include "driver/core/status.hpp"
 
 namespace bamquery {
 

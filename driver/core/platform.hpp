@@ -50,7 +50,7 @@ using std::uint8_t;
 #endif
 
 #if defined(BAMQUERY_EXPLORE)
-/// The explorer decides who goes on; tests/native/explore.hpp has it.
+/// The explorer decides who goes on; tests/native/explore/explore.hpp has it.
 namespace explore {
 void access(const void* address, bool writes);
 void pause();

@@ -1,7 +1,7 @@
 // How a command ended.
 #pragma once
 
-#include "platform.hpp"
+#include "driver/core/platform.hpp"
 
 namespace bamquery {
 

@@ -10,9 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from bamquery.driver import toolchain
+from bamquery.driver.compile import toolchain
+from bamquery.driver.compile.kernel_cache import default_folder
 from bamquery.driver.doctor.machine import Finding, Level, Machine
-from bamquery.driver.kernel_cache import default_folder
 from bamquery.errors import GpuError
 
 _NEEDED: Final = ("bamquery", "flatbuffers", "numpy", "pyarrow", "rich", "sqlglot")

@@ -2,7 +2,7 @@
 //
 // Any launch shape, any subset of a warp's lanes. A negative index counts from the end. A read that fails
 // gives 0, and each failure goes to the array's error record.
-#include "shared_array.hpp"
+#include "driver/core/array/shared_array.hpp"
 
 using namespace bamquery;
 

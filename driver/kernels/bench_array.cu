@@ -7,9 +7,9 @@
 //   job     GpuArrayJob
 //   tally   GpuArrayTally, zeros at first; one for all launches of a run
 // Failures go to the view's error record.
-#include "access_pattern.hpp"
-#include "bench_content.hpp"
-#include "shared_array.hpp"
+#include "driver/core/array/shared_array.hpp"
+#include "driver/core/bench/access_pattern.hpp"
+#include "driver/core/bench/content.hpp"
 
 namespace bamquery {
 

@@ -2,11 +2,11 @@
 //
 // Each kernel works for `run_ns` rather than through a fixed number of blocks: with a fixed share for each
 // thread block the slowest controller thread would set the time of all.
-#include "access_pattern.hpp"
-#include "bench_content.hpp"
-#include "bench_gpu_job.hpp"
-#include "error_record.hpp"
-#include "queue_pool.hpp"
+#include "driver/core/bench/access_pattern.hpp"
+#include "driver/core/bench/content.hpp"
+#include "driver/core/bench/gpu_job.hpp"
+#include "driver/core/error_record.hpp"
+#include "driver/core/queues/queue_pool.hpp"
 
 namespace bamquery {
 

@@ -7,10 +7,10 @@
 //   job     GpuCacheJob
 //   tally   GpuCacheTally, zeros at first; one for all launches of a run
 //   errors  ErrorRecord, zeros at first
-#include "access_pattern.hpp"
-#include "bench_content.hpp"
-#include "page_guard.hpp"
-#include "queue_pool.hpp"
+#include "driver/core/bench/access_pattern.hpp"
+#include "driver/core/bench/content.hpp"
+#include "driver/core/page_cache/page_guard.hpp"
+#include "driver/core/queues/queue_pool.hpp"
 
 namespace bamquery {
 

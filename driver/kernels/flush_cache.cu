@@ -1,6 +1,6 @@
 // Writes back what is dirty in a page cache in the GPU's memory.
-#include "page_cache.hpp"
-#include "queue_pool.hpp"
+#include "driver/core/page_cache/page_cache.hpp"
+#include "driver/core/queues/queue_pool.hpp"
 
 namespace bamquery {
 

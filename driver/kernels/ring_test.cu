@@ -1,8 +1,8 @@
 // Reads and writes through queue pairs by many threads at once, every byte compared: what tests/gpu runs.
-#include "access_pattern.hpp"
-#include "bench_content.hpp"
-#include "error_record.hpp"
-#include "queue_pool.hpp"
+#include "driver/core/bench/access_pattern.hpp"
+#include "driver/core/bench/content.hpp"
+#include "driver/core/error_record.hpp"
+#include "driver/core/queues/queue_pool.hpp"
 
 namespace bamquery {
 

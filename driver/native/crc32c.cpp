@@ -1,4 +1,4 @@
-#include "crc32c.hpp"
+#include "driver/native/crc32c.hpp"
 
 #include <array>
 #include <bit>

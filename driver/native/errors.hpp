@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "status.hpp"
+#include "driver/core/status.hpp"
 
 namespace bamquery {
 

@@ -1,4 +1,4 @@
-#include "status_text.hpp"
+#include "driver/native/status_text.hpp"
 
 #include <cstdio>
 

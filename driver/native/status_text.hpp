@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "status.hpp"
+#include "driver/core/status.hpp"
 
 namespace bamquery {
 

@@ -1,4 +1,4 @@
-"""The calendar (`bamquery.engine.calendar`) over numpy arrays.
+"""The calendar (`bamquery.engine.formulas.calendar`) over numpy arrays.
 
 Arrow's own kernels stop at the year 32767; numpy's calendar does not.
 """
@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.calendar import Calendar
 from bamquery.engine.cpu.kernels import Column, values_of
-from bamquery.engine.time_units import units_per_day
+from bamquery.engine.formulas.calendar import Calendar
+from bamquery.engine.formulas.time_units import units_per_day
 from bamquery.errors import ExecutionError
 
 Integers = NDArray[np.int64]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.frames import make_batch
 
 if TYPE_CHECKING:
-    from bamquery.storage.block_reader import ReadCounters
-    from bamquery.storage.fragment_reader import FragmentReader
+    from bamquery.storage.fragments.reader import FragmentReader
+    from bamquery.storage.readers.block_reader import ReadCounters
 
 
 class CpuColumnReader:

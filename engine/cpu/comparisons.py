@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cpu.interval_columns import comparable
+from bamquery.data_types.type_groups import INTERVAL
 from bamquery.engine.cpu.kernels import (
     Column,
     Constant,
@@ -23,8 +23,8 @@ from bamquery.engine.cpu.kernels import (
     nulls,
     where,
 )
-from bamquery.engine.cpu.small_comparisons import compared
-from bamquery.plan.types import INTERVAL
+from bamquery.engine.cpu.numeric.small_comparisons import compared
+from bamquery.engine.cpu.temporal.interval_columns import comparable
 
 _MANY = 64
 """Literals from which it matters how IN looks them up."""

@@ -26,17 +26,17 @@ from bamquery.engine.cpu.frames import (
     value_width,
 )
 from bamquery.engine.cpu.kernels import booleans_of, kept, nulls
-from bamquery.engine.text_bounds import LargeTextError
+from bamquery.engine.execution.string_limits import LargeTextError
 
 if TYPE_CHECKING:
-    from bamquery.engine.cpu.aggregation import CpuAggregation
+    from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
     from bamquery.engine.cpu.column_reader import CpuColumnReader
-    from bamquery.engine.cpu.join_table import CpuJoinTable
+    from bamquery.engine.cpu.keys.join_table import CpuJoinTable
     from bamquery.engine.device import RestOfPartition
     from bamquery.plan.expressions import AggregateCall, Expression
     from bamquery.plan.nodes import Field, SortKey, Window
     from bamquery.plan.windows import WindowCall
-    from bamquery.storage.fragment_reader import FragmentReader
+    from bamquery.storage.fragments.reader import FragmentReader
 
 
 class CpuDevice:
@@ -131,7 +131,7 @@ class CpuDevice:
 
     def evaluate(self, expressions: Sequence[Expression], frame: pa.RecordBatch) -> pa.RecordBatch:
         """One column per expression."""
-        from bamquery.engine.cpu.expressions import evaluate_columns
+        from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
         return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
 
@@ -141,7 +141,7 @@ class CpuDevice:
 
     def filter(self, frame: pa.RecordBatch, predicate: Expression) -> pa.RecordBatch:
         """Rows for which the predicate is true."""
-        from bamquery.engine.cpu.expressions import evaluate, evaluate_columns
+        from bamquery.engine.cpu.expressions.evaluation import evaluate, evaluate_columns
 
         if not frame.num_rows:
             return frame
@@ -157,7 +157,7 @@ class CpuDevice:
 
     def matching(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:
         """Positions of the rows for which the predicate is true."""
-        from bamquery.engine.cpu.expressions import evaluate_columns
+        from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
         (mask,) = evaluate_columns([predicate], frame)
         return np.flatnonzero(booleans_of(mask)).astype(np.int64, copy=False)
@@ -166,19 +166,19 @@ class CpuDevice:
         self, frame: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None = None
     ) -> pa.RecordBatch:
         """The rows, or the first `limit` of them, in stable order."""
-        from bamquery.engine.cpu.sorting import sort_batch
+        from bamquery.engine.cpu.keys.sorting import sort_batch
 
         return sort_batch(frame, keys, limit)
 
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CpuAggregation:
         """Keys and aggregates, prepared."""
-        from bamquery.engine.cpu.aggregation import CpuAggregation
+        from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
 
         return CpuAggregation(keys, aggregates)
 
     def join_table(self, keys: pa.RecordBatch, nulls_equal: Sequence[bool]) -> CpuJoinTable:
         """Rows prepared to be found by their keys."""
-        from bamquery.engine.cpu.join_table import CpuJoinTable
+        from bamquery.engine.cpu.keys.join_table import CpuJoinTable
 
         return CpuJoinTable(keys, nulls_equal)
 
@@ -186,7 +186,7 @@ class CpuDevice:
         self, frame: pa.RecordBatch, keys: pa.RecordBatch, count: int, level: int
     ) -> list[pa.RecordBatch]:
         """The rows by bits of their keys' hashes: a byte for each level, the lowest ones left to joins."""
-        from bamquery.engine.cpu.hashing import hash_rows
+        from bamquery.engine.cpu.keys.hashing import hash_rows
 
         hashes = hash_rows(keys.columns, keys.num_rows)
         places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)

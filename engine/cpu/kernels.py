@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.cancellation import interruptible
-from bamquery.engine.text_bounds import require_room, text_bounds
+from bamquery.engine.execution.string_limits import require_room, text_bounds
+from bamquery.statement_context.cancellation import interruptible
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

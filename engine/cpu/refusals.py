@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from bamquery.data_types.names import type_name
+from bamquery.data_types.type_groups import is_interval
 from bamquery.engine.cpu.casts.families import family
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, walk
-from bamquery.plan.types import is_interval
-from bamquery.type_names import type_name
 
 if TYPE_CHECKING:
     from bamquery.plan.windows import WindowCall
@@ -50,8 +50,8 @@ def expression_refusals(expression: Expression) -> list[str]:
 
 
 def _is_function(name: str) -> bool:
-    from bamquery.engine.cpu.conditions import FORMS
-    from bamquery.engine.cpu.functions import FUNCTIONS
+    from bamquery.engine.cpu.expressions.conditions import FORMS
+    from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
 
     return name in FUNCTIONS or name in FORMS
 

@@ -1,4 +1,4 @@
-"""The calendar (`bamquery.engine.calendar`) over columns of a GPU.
+"""The calendar (`bamquery.engine.formulas.calendar`) over columns of a GPU.
 
 libcudf's own functions of dates stop at years of 16 bits. The arithmetic is Howard Hinnant's
 (https://howardhinnant.github.io/date_algorithms.html): years begin in March, eras have 400 years.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.engine.calendar import Calendar
 from bamquery.engine.cuda.integers import Integers
+from bamquery.engine.formulas.calendar import Calendar
 
 _DAYS_OF_ERA: Final = 146_097
 _FIRST_MARCH: Final = 719_468

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.engine.cuda.device_memory import reported
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
-from bamquery.engine.cuda.memory import reported
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.engine.cuda.upload import upload
+from bamquery.engine.cuda.transfer.upload import upload
 
 if TYPE_CHECKING:
-    from bamquery.storage.block_reader import ReadCounters
-    from bamquery.storage.fragment_reader import FragmentReader
+    from bamquery.storage.fragments.reader import FragmentReader
+    from bamquery.storage.readers.block_reader import ReadCounters
 
 
 class CudaColumnReader:

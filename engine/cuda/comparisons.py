@@ -12,7 +12,7 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, rows_of
-from bamquery.engine.cuda.upload import upload
+from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.plan.expressions import Members
 
 Test: TypeAlias = Callable[[Kernels, Operand, Operand], plc.Column]

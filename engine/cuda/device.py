@@ -13,32 +13,33 @@ import pylibcudf as plc
 from numpy.typing import NDArray
 from pylibcudf.types import TypeId
 
-from bamquery.cancellation import check_cancelled
-from bamquery.engine.cuda import refusals, transfer
-from bamquery.engine.cuda.aggregation import CudaAggregation
+from bamquery.data_types.type_groups import value_type
+from bamquery.engine.cuda import refusals
+from bamquery.engine.cuda.aggregates.aggregation import CudaAggregation
 from bamquery.engine.cuda.column_reader import CudaColumnReader
-from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.engine.cuda.device_memory import reported
+from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
-from bamquery.engine.cuda.join_table import CudaJoinTable, comparable
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.memory import reported
-from bamquery.engine.cuda.portions import row_width
+from bamquery.engine.cuda.keys.join_table import CudaJoinTable, comparable
+from bamquery.engine.cuda.keys.portions import row_width
+from bamquery.engine.cuda.keys.sorting import sort_frame
 from bamquery.engine.cuda.scan.scan import scan_on_gpu
 from bamquery.engine.cuda.session import CudaSession, open_session
-from bamquery.engine.cuda.sorting import sort_frame
-from bamquery.engine.cuda.upload import upload
+from bamquery.engine.cuda.transfer import record_batches as transfer
+from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.windows.answers import portion_ends
 from bamquery.engine.cuda.windows.compute import window_answers, window_columns
 from bamquery.engine.device import RestOfPartition
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.nodes import Field, SortKey, Window
-from bamquery.plan.types import value_type
 from bamquery.plan.windows import WindowCall
+from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
-    from bamquery.engine.operators.scan_device import ScanWork
-    from bamquery.storage.fragment_reader import FragmentReader
+    from bamquery.engine.operators.scan.device_scan import ScanWork
+    from bamquery.storage.fragments.reader import FragmentReader
 
 Answer = TypeVar("Answer")
 
@@ -95,7 +96,7 @@ class CudaDevice:
         return refusals.type_refusals(kind)
 
     def scan(self, work: ScanWork[CudaFrame]) -> Generator[CudaFrame, None, None]:
-        """Read a stored table's chunks itself: see `bamquery.engine.operators.scan_device`."""
+        """Read a stored table's chunks itself: see `bamquery.engine.operators.scan.device_scan`."""
         return scan_on_gpu(self.session, self, work)
 
     def from_arrow(self, batch: pa.RecordBatch) -> CudaFrame:

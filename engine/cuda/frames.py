@@ -10,7 +10,7 @@ import pylibcudf as plc
 from pylibcudf.span import Span
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.libcudf_types import device_type
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from pylibcudf.types import TypeId
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.engine.cuda.types import device_type
-from bamquery.engine.cuda.upload import upload
+from bamquery.engine.cuda.transfer.upload import upload
 
 Constant: TypeAlias = "pa.Scalar[Any]"
 Datum: TypeAlias = "plc.Column | pa.Scalar[Any]"

@@ -8,15 +8,15 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.data_types.names import type_name
+from bamquery.data_types.type_groups import is_interval, value_type
 from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.casts.families import family
-from bamquery.engine.cuda import absent
+from bamquery.engine.cuda import unsupported_functions as absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
 from bamquery.plan.functions import WINDOW_FUNCTIONS, adds_in_order
-from bamquery.plan.types import is_interval, value_type
 from bamquery.plan.windows import WindowCall
-from bamquery.type_names import type_name
 
 _TEXTS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
 _CASTS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(

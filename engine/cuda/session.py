@@ -10,11 +10,11 @@ from typing import Any, Final
 import rmm
 from rmm.pylibrmm.stream import Stream
 
-from bamquery.cancellation import check_cancelled
-from bamquery.driver import gpu_wait
-from bamquery.driver.gpu import Gpu
-from bamquery.engine.cuda.memory import device_pool, memory_limit_error
+from bamquery.driver.gpu import wait as gpu_wait
+from bamquery.driver.gpu.device import Gpu
+from bamquery.engine.cuda.device_memory import device_pool, memory_limit_error
 from bamquery.errors import GpuError
+from bamquery.statement_context.cancellation import check_cancelled
 
 _STUCK_DEADLINE_S: Final = 1.0
 """Where a wait before this one was given up: the GPU may still be as it was then."""

@@ -1,5 +1,5 @@
 // Which distinct blocks hold a selection's rows.
-#include "scan_layout.hpp"
+#include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 

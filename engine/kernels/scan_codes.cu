@@ -1,5 +1,5 @@
 // A dictionary column's codes become places in the dictionaries of all of a chunk's fragments, end to end.
-#include "scan_layout.hpp"
+#include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 

@@ -1,6 +1,6 @@
 // Compares vectors in this GPU's memory with their checksums: one warp a vector, a piece of it each lane.
-#include "scan_crc.hpp"
-#include "scan_layout.hpp"
+#include "engine/kernels/scan_crc.hpp"
+#include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 

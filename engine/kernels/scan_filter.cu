@@ -1,6 +1,6 @@
 // Compares a streamed column and says which rows pass: one warp a vector.
-#include "scan_layout.hpp"
-#include "scan_predicate.hpp"
+#include "engine/kernels/scan_layout.hpp"
+#include "engine/kernels/scan_predicate.hpp"
 
 #if !defined(BAMQUERY_SCAN_TYPE)
 #define BAMQUERY_SCAN_TYPE double

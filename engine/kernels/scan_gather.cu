@@ -1,5 +1,5 @@
 // Values at positions, out of vectors that lie in this GPU's memory.
-#include "scan_layout.hpp"
+#include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 

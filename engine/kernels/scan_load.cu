@@ -1,5 +1,5 @@
 // Moves runs of bytes into this GPU's memory: from pinned host memory, or from files by NVMe commands.
-#include "scan_fetch.hpp"
+#include "engine/kernels/scan_fetch.hpp"
 
 namespace bamquery {
 

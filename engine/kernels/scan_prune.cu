@@ -1,6 +1,6 @@
 // Which vectors a scan has to read, by the zone map that lies in this GPU's memory.
-#include "scan_layout.hpp"
-#include "scan_zones.hpp"
+#include "engine/kernels/scan_layout.hpp"
+#include "engine/kernels/scan_zones.hpp"
 
 namespace bamquery {
 

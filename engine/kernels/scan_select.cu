@@ -1,5 +1,5 @@
 // From bits to positions: prefix sums, and what is picked by them.
-#include "scan_layout.hpp"
+#include "engine/kernels/scan_layout.hpp"
 
 namespace bamquery {
 

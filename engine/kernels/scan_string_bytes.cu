@@ -1,5 +1,5 @@
 // The bytes of a selection's strings, end to end, out of vectors or blocks that lie in this GPU's memory.
-#include "scan_strings.hpp"
+#include "engine/kernels/scan_strings.hpp"
 
 namespace bamquery {
 

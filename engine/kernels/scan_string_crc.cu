@@ -3,8 +3,8 @@
 // Zeros in front change no CRC that begins with zero. So a vector of any length is 32 pieces of a length that
 // is a power of two, of which the first ones may be missing, and remainders are moved on by such lengths
 // only.
-#include "scan_crc.hpp"
-#include "scan_strings.hpp"
+#include "engine/kernels/scan_crc.hpp"
+#include "engine/kernels/scan_strings.hpp"
 
 namespace bamquery {
 

@@ -2,7 +2,7 @@
 //
 // Sums have 64 bits: the strings of few rows can be many bytes. They are made in three steps: tiles of 1,024
 // rows are added up, then what comes before each tile, then what comes before each row.
-#include "scan_strings.hpp"
+#include "engine/kernels/scan_strings.hpp"
 
 namespace bamquery {
 

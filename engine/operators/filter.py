@@ -6,12 +6,12 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.late_filter import LateFilter
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.parallel import ordered_map
-from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.operators.base.dynamic_filter import LateFilter
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression, SortKey
 from bamquery.plan.format import format_expression
 

@@ -6,11 +6,11 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.operators.framing import limited
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.frame_sizing import limited
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import OperatorProfile
 
 
 class Limit(Operator[Frame], Generic[Frame]):

@@ -6,12 +6,12 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.late_filter import LateCondition, LateFilter
-from bamquery.engine.operators.in_parts import map_in_parts
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.base.out_of_memory_split import map_in_parts
+from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field

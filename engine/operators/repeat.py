@@ -9,11 +9,11 @@ from typing import Final, Generic
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.operators.framing import block_bytes
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.frame_sizing import block_bytes
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Field

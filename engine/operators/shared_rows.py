@@ -6,12 +6,12 @@ from collections.abc import Generator
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.memory import Reservation
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.profile import OperatorProfile
-from bamquery.engine.spill import SpillFile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.memory_budget import Reservation
+from bamquery.engine.execution.spill_files import SpillFile
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import OperatorProfile
 
 
 class SharedRows(Generic[Frame]):

@@ -6,11 +6,11 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Generic
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.late_filter import LateFilter
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.dynamic_filter import LateFilter
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
 

@@ -7,10 +7,10 @@ from typing import Generic
 
 import pyarrow as pa
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Frame
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.profile import OperatorProfile
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
 

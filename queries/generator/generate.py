@@ -17,7 +17,7 @@ from bamquery.queries.generator.model import Model
 from bamquery.queries.generator.permutation import Permutation
 from bamquery.queries.generator.recipe import COLUMNS, Recipe
 from bamquery.queries.schema import TRIPS
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress
 
 # Small enough that a chunk's arrays stay in a core's cache.

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from bamquery.connection import connect
+from bamquery.connection.connection import connect
+from bamquery.engine.human_units import human_bytes
 from bamquery.engine.settings import parse_bytes
-from bamquery.engine.units import human_bytes
 from bamquery.queries.machine import describe_machine
 from bamquery.queries.memory.cases import CASES, Case
 from bamquery.queries.memory.measuring import Measured, measure, run_case

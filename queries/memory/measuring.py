@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bamquery.connection import Connection, connect
-from bamquery.engine.memory import release_unused
+from bamquery.connection.connection import Connection, connect
+from bamquery.engine.execution.memory_budget import release_unused
 from bamquery.errors import BamQueryError
 from bamquery.queries.memory.cases import LONG, Case
 from bamquery.queries.memory.tables import text_batches

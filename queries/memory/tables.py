@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.connection import Connection
+from bamquery.connection.connection import Connection
 
 _SOURCES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

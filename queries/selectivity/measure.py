@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from bamquery.connection import Connection, connect
-from bamquery.engine.profile import QueryProfile
+from bamquery.connection.connection import Connection, connect
+from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.queries.export import export, export_path
 from bamquery.queries.questions import AMOUNTS, COLUMNS
 from bamquery.queries.runner import agree, require_columns
 from bamquery.queries.selectivity.reference import Reference, reference
 from bamquery.queries.selectivity.thresholds import thresholds
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress
 
 STRATEGIES: Final = ("stream", "vectors", "blocks", "auto")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.queries.arrow import arrow
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 
 _SAMPLE_ROWS: Final = 20_000_000
 EVERY_TRIP: Final = -1e9

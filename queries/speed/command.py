@@ -67,7 +67,7 @@ def _scale(text: str) -> float:
 def _run(options: argparse.Namespace, folder: Path, command: str, queries: Sequence[SpeedQuery]) -> int:
     from rich.console import Console  # noqa: PLC0415
 
-    from bamquery.engine.devices import open_device  # noqa: PLC0415
+    from bamquery.engine.device_factory import open_device  # noqa: PLC0415
     from bamquery.queries.machine import device_line  # noqa: PLC0415
     from bamquery.queries.speed.data import tpch_data, trips_data  # noqa: PLC0415
     from bamquery.queries.speed.measure import Timing, measure  # noqa: PLC0415

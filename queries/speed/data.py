@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from bamquery.connection import connect
+from bamquery.connection.connection import connect
 from bamquery.errors import BamQueryError
 from bamquery.queries.arguments import cores
 from bamquery.queries.export import export
@@ -18,7 +18,7 @@ from bamquery.queries.generator.recipe import COLUMNS, Recipe
 from bamquery.queries.parquet_files import parquet_files
 from bamquery.queries.speed.suites import TPCH_TABLES
 from bamquery.queries.zones import load_zones
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 Tell = Callable[[str], None]
 _GENERATOR: Final = "tpchgen-cli"

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.connection import Connection, connect
+from bamquery.connection.connection import Connection, connect
 from bamquery.errors import BamQueryError, UnsupportedError
 from bamquery.queries.speed.data import Data, open_duckdb
 from bamquery.queries.speed.suites import SpeedQuery

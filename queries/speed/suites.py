@@ -7,9 +7,9 @@ from importlib import resources
 from typing import Final
 
 from bamquery.errors import CatalogError
-from bamquery.naming import suggestion
 from bamquery.queries.analyst_questions import analyst_questions
 from bamquery.queries.questions import questions
+from bamquery.text.identifiers import suggestion
 
 SUITES: Final = ("tpch", "taxi", "analyst")
 TPCH_TABLES: Final = (

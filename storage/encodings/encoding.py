@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.storage.block_reader import BlockReader, ReadCounters
+from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.layout import VECTOR_ROWS, Extent
+from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 
 _REMEMBERED: Final = 3
 """Rows, their vectors, and the candidates: what a chunk's columns are counted for, one after another."""

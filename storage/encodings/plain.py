@@ -13,12 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.errors import CorruptionError
-from bamquery.storage.block_reader import BlockReader, RangeMismatchError, ReadCounters
-from bamquery.storage.buffers import view
 from bamquery.storage.encodings.encoding import Footprint, VectorChecksums
 from bamquery.storage.encodings.fixed_width import fixed_footprint, vector_ranges, whole_footprint
-from bamquery.storage.layout import VECTOR_ROWS, ColumnLayout
-from bamquery.storage.types import value_bits
+from bamquery.storage.files.buffers import view
+from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout
+from bamquery.storage.format.storable_types import value_bits
+from bamquery.storage.readers.block_reader import BlockReader, RangeMismatchError, ReadCounters
 
 _BITMAP_BYTES = VECTOR_ROWS // 8
 

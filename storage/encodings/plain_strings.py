@@ -9,12 +9,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery import _native
-from bamquery.storage.block_reader import BlockReader, ReadCounters
-from bamquery.storage.buffers import view
 from bamquery.storage.encodings.encoding import Footprint
 from bamquery.storage.encodings.fixed_width import scattered
 from bamquery.storage.encodings.plain import ColumnPlace, Validity
-from bamquery.storage.layout import VECTOR_ROWS
+from bamquery.storage.files.buffers import view
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
 
 _OFFSET_BYTES: Final = 8
 

@@ -8,6 +8,6 @@ or straight into a query.
 from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.progress import Progress
-from bamquery.storage.ingest.source import IngestSource
+from bamquery.storage.ingest.sources.source import IngestSource
 
 __all__ = ["IngestSource", "Progress", "ingest", "open_source"]

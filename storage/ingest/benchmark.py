@@ -24,10 +24,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
-from bamquery.storage.ingest.source import BATCH_ROWS
+from bamquery.storage.ingest.sources.source import BATCH_ROWS
 
 _ROW_GROUP_ROWS: Final = 1 << 20  # as in TLC's own files
 _AMOUNTS: Final = (

@@ -9,9 +9,9 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from bamquery.errors import CancelledError, IngestError
-from bamquery.naming import fold, suggestion
 from bamquery.storage.ingest.progress import Progress
-from bamquery.storage.ingest.source import IngestSource
+from bamquery.storage.ingest.sources.source import IngestSource
+from bamquery.text.identifiers import fold, suggestion
 
 _READ_AHEAD: Final = 16
 """Part of a memory limit for batches that are read before they are wanted."""
@@ -61,8 +61,8 @@ def ingest(
         KeyboardInterrupt: within a second of Ctrl-C.
     """
     # Not before rows are loaded: a program that only asks would pay for it.
-    from bamquery.storage.ingest.convert import convert_batch  # noqa: PLC0415
-    from bamquery.storage.ingest.read_ahead import READ_AHEAD_BYTES, ReadAhead  # noqa: PLC0415
+    from bamquery.storage.ingest.arrow.convert import convert_batch  # noqa: PLC0415
+    from bamquery.storage.ingest.sources.read_ahead import READ_AHEAD_BYTES, ReadAhead  # noqa: PLC0415
 
     names = _names_in_source(writer.schema, source)
     wanted = [name for name in names if name is not None]

@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.errors import IngestError
-from bamquery.storage.file_access import FileAccess
-from bamquery.storage.ingest.failures import unreadable
-from bamquery.storage.ingest.formats import Format, check_compression, check_format, detect_format
-from bamquery.storage.ingest.options import NO_OPTIONS, FileOptions, PathOptions
-from bamquery.storage.ingest.paths import EVERYTHING, expand
+from bamquery.storage.database.file_access import FileAccess
 from bamquery.storage.ingest.progress import Progress
-from bamquery.storage.ingest.source import IngestSource, Part
+from bamquery.storage.ingest.sources.failures import unreadable
+from bamquery.storage.ingest.sources.formats import Format, check_compression, check_format, detect_format
+from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions, PathOptions
+from bamquery.storage.ingest.sources.paths import EVERYTHING, expand
+from bamquery.storage.ingest.sources.source import IngestSource, Part
 
 if TYPE_CHECKING:
-    from bamquery.storage.ingest.csv import CsvPart
-    from bamquery.storage.ingest.csv_alike import AlikeFiles
-    from bamquery.storage.ingest.date_formats import DateFormat
+    from bamquery.storage.ingest.csv.same_header import AlikeFiles
+    from bamquery.storage.ingest.csv.source import CsvPart
+    from bamquery.storage.ingest.text.date_formats import DateFormat
 
 _GEOJSON: Final = ".geojson"
 _LARGE_CSV: Final = 64 << 20
@@ -73,7 +73,7 @@ def open_source(
             together; names the file and the column.
         AccessError: a file that is not to be read.
     """
-    from bamquery.storage.ingest.many import UnifiedSource
+    from bamquery.storage.ingest.many_files.union import UnifiedSource
 
     if isinstance(columns, str) or isinstance(exclude, str):
         raise IngestError("columns and exclude are lists of names, not a single name")
@@ -81,7 +81,7 @@ def open_source(
     if not _is_paths(what):
         if format is not None:
             raise IngestError("format is for files only")
-        from bamquery.storage.ingest.stream import open_object
+        from bamquery.storage.ingest.arrow.stream import open_object
 
         part = open_object(what)
         return UnifiedSource(part.name, [part], columns=columns, exclude=exclude, by_need=by_need)
@@ -94,24 +94,24 @@ def open_source(
     paths = options.paths
     partitions = []
     if paths.partitioned is not False and any("=" in str(file) for file in files):
-        from bamquery.storage.ingest.partitions import partition_columns
+        from bamquery.storage.ingest.many_files.hive_partitions import partition_columns
 
         partitions = partition_columns(files, paths)
     if options.union_by_name or (options.union_by_name is None and not partitions) or len(files) == 1:
         parts = opener.open_all(files, check)
     else:
-        from bamquery.storage.ingest.fitted_part import open_alike
+        from bamquery.storage.ingest.many_files.deferred_part import open_alike
 
         parts = open_alike(files, opener, check)
     if not any(len(part.schema) for part in parts):
-        from bamquery.storage.ingest.json import JsonPart
+        from bamquery.storage.ingest.json.source import JsonPart
 
         if isinstance(parts[0], JsonPart):
             parts[0].name_nothing()
     made: Sequence[str] = ()
     hidden: Sequence[str] = ()
     if partitions or paths != PathOptions():
-        from bamquery.storage.ingest.made_columns import made_parts
+        from bamquery.storage.ingest.many_files.virtual_columns import made_parts
 
         formats = {known_format or detect_format(file) for file in files}
         parts, made, hidden = made_parts(parts, partitions, paths, formats)
@@ -148,8 +148,8 @@ class _Opener:
             parts.append(part)
             if len(files) < _MANY or type(part).__name__ != "CsvPart":
                 continue
-            from bamquery.storage.ingest.csv import CsvPart
-            from bamquery.storage.ingest.csv_alike import AlikeFiles
+            from bamquery.storage.ingest.csv.same_header import AlikeFiles
+            from bamquery.storage.ingest.csv.source import CsvPart
 
             assert isinstance(part, CsvPart)
             alike = alike or AlikeFiles()
@@ -169,15 +169,15 @@ def _open_file(
     name = str(path)
     match format_ or detect_format(path):
         case "parquet":
-            from bamquery.storage.ingest.parquet import ParquetPart
+            from bamquery.storage.ingest.parquet.source import ParquetPart
 
             return ParquetPart(path, name)
         case "arrow":
-            from bamquery.storage.ingest.arrow_file import ArrowFilePart
+            from bamquery.storage.ingest.arrow.file import ArrowFilePart
 
             return ArrowFilePart(path, name)
         case "json":
-            from bamquery.storage.ingest.json import JsonPart
+            from bamquery.storage.ingest.json.source import JsonPart
 
             check_compression(path, options.compression)
             if _GEOJSON in (suffix.lower() for suffix in path.suffixes):
@@ -200,7 +200,7 @@ def _open_csv(
     options: FileOptions,
     dates: tuple[DateFormat, ...],
 ) -> CsvPart:
-    from bamquery.storage.ingest.csv import CsvPart
+    from bamquery.storage.ingest.csv.source import CsvPart
 
     try:
         size = path.stat().st_size

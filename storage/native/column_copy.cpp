@@ -1,4 +1,4 @@
-#include "column_copy.hpp"
+#include "storage/native/column_copy.hpp"
 
 #include <cstring>
 

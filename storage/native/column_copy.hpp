@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "bitmap.hpp"
+#include "storage/native/bitmap.hpp"
 
 namespace bamquery {
 

@@ -1,4 +1,4 @@
-#include "statistics.hpp"
+#include "storage/native/statistics.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "crc32c.hpp"
-#include "utf8.hpp"
+#include "driver/native/crc32c.hpp"
+#include "storage/native/utf8.hpp"
 
 namespace bamquery {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <span>
 
-#include "bitmap.hpp"
+#include "storage/native/bitmap.hpp"
 
 namespace bamquery {
 
-inline constexpr std::int64_t kVectorRows = 1024;  // bamquery.storage.layout.VECTOR_ROWS
+inline constexpr std::int64_t kVectorRows = 1024;  // bamquery.storage.format.layout.VECTOR_ROWS
 
 /// How the bytes of a value compare.
 enum class ValueKind : std::uint8_t {

@@ -1,10 +1,10 @@
 #include <optional>
 #include <string>
 
-#include "bindings.hpp"
-#include "buffers.hpp"
-#include "column_copy.hpp"
-#include "statistics.hpp"
+#include "driver/native/bindings/bindings.hpp"
+#include "driver/native/bindings/buffers.hpp"
+#include "storage/native/column_copy.hpp"
+#include "storage/native/statistics.hpp"
 
 namespace py = pybind11;
 

@@ -1,4 +1,4 @@
-#include "utf8.hpp"
+#include "storage/native/utf8.hpp"
 
 #include <cstdint>
 #include <cstring>

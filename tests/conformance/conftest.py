@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from bamquery.engine.device import Device
-from bamquery.engine.devices import open_device
+from bamquery.engine.device_factory import open_device
 from tests.oracle import connect
 
 

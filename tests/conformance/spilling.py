@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
-from bamquery.engine.operators.operator import Operator
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.settings import Settings
 
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, group_states
-from bamquery.engine.operators.aggregate import Aggregate
-from bamquery.engine.operators.distinct_aggregate import DistinctAggregate
-from bamquery.engine.operators.operator import Operator
+from bamquery.engine.operators.aggregate import group_states
+from bamquery.engine.operators.aggregate.aggregate import Aggregate
+from bamquery.engine.operators.aggregate.distinct_aggregate import DistinctAggregate
+from bamquery.engine.operators.base import frame_sizing as framing
+from bamquery.engine.operators.base.operator import Operator
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal
 from bamquery.plan.nodes import Field

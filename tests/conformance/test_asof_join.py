@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing
-from bamquery.engine.operators.asof_join import AsofJoin
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base import frame_sizing as framing
+from bamquery.engine.operators.join.asof_join import AsofJoin
 from bamquery.engine.settings import Settings
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import ColumnRef, Expression

@@ -11,9 +11,9 @@ import pytest
 
 from bamquery.engine.device import Device
 from bamquery.engine.lowering import lower
-from bamquery.engine.operators.first_rows import FirstRows
-from bamquery.engine.operators.operator import Operator
-from bamquery.engine.operators.sort import Sort
+from bamquery.engine.operators.aggregate.distinct_on import FirstRows
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.sort.sort import Sort
 from bamquery.engine.settings import Settings
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, SortKey

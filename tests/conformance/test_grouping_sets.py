@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.device import Device
-from bamquery.engine.operators.aggregate import Aggregate
-from bamquery.engine.operators.collect_sets import CollectSets
-from bamquery.engine.operators.distinct_aggregate import DistinctAggregate
-from bamquery.engine.operators.expand_sets import SET_NUMBER, ExpandSets
-from bamquery.engine.operators.roll_up import RollUp, can_roll_up
+from bamquery.engine.operators.aggregate.aggregate import Aggregate
+from bamquery.engine.operators.aggregate.distinct_aggregate import DistinctAggregate
+from bamquery.engine.operators.aggregate.grouping_sets_collect import CollectSets
+from bamquery.engine.operators.aggregate.grouping_sets_expand import SET_NUMBER, ExpandSets
+from bamquery.engine.operators.aggregate.rollup import RollUp, can_roll_up
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Literal
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Rows, assert_same, random_table, reference, run

@@ -12,11 +12,13 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.connection import Connection
+from bamquery.connection.connection import Connection
+from bamquery.data_types.names import type_name
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, gathered_values, scan_chunks
+from bamquery.engine.operators.aggregate import counted_values as gathered_values
+from bamquery.engine.operators.base import frame_sizing as framing
+from bamquery.engine.operators.scan import chunks as scan_chunks
 from bamquery.errors import UnsupportedError
-from bamquery.type_names import type_name
 from tests.values import plain, same
 
 ROWS = 24_000

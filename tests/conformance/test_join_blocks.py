@@ -9,11 +9,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, join_pairs
-from bamquery.engine.operators.join import Join
-from bamquery.engine.operators.join_pairs import JoinCondition
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base import frame_sizing as framing
+from bamquery.engine.operators.join import pairs as join_pairs
+from bamquery.engine.operators.join.join import Join
+from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, ExecutionError
 from bamquery.plan.expressions import Call, ColumnRef, Expression

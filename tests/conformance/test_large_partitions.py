@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.connection import Connection
+from bamquery.connection.connection import Connection
 from bamquery.engine.device import Device
-from bamquery.engine.operators import large_partition, scan_chunks
+from bamquery.engine.operators.scan import chunks as scan_chunks
+from bamquery.engine.operators.window import large_partition
 from bamquery.errors import ExecutionError, MemoryLimitError, UnsupportedError
 from tests.values import plain, same
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.connection import Connection
-from bamquery.engine import spill
-from bamquery.engine.operators import reservoir, scan_chunks
+from bamquery.connection.connection import Connection
+from bamquery.engine.execution import spill_files as spill
+from bamquery.engine.operators.sample import reservoir
+from bamquery.engine.operators.scan import chunks as scan_chunks
 from bamquery.errors import CancelledError, StorageError
 
 ROWS = 20_000

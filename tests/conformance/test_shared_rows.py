@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
+from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.shared_rows import SharedRows
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError

@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.compute
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, sort_runs, sorted_rows
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base import frame_sizing as framing
 from bamquery.engine.operators.limit import Limit
-from bamquery.engine.operators.sort import Sort
-from bamquery.engine.operators.top_rows import TopRows
+from bamquery.engine.operators.sort import external_sort as sorted_rows
+from bamquery.engine.operators.sort import sorted_runs as sort_runs
+from bamquery.engine.operators.sort.sort import Sort
+from bamquery.engine.operators.sort.top_n import TopRows
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.expressions import Call

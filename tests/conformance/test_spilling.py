@@ -18,11 +18,14 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.connection import Connection
-from bamquery.engine import spill
+from bamquery.connection.connection import Connection
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, group_states, scan_chunks, state_parts
-from bamquery.engine.operators.join_pairs import PairFinder
+from bamquery.engine.execution import spill_files as spill
+from bamquery.engine.operators.aggregate import group_states
+from bamquery.engine.operators.aggregate import state_partitions as state_parts
+from bamquery.engine.operators.base import frame_sizing as framing
+from bamquery.engine.operators.join.pairs import PairFinder
+from bamquery.engine.operators.scan import chunks as scan_chunks
 from bamquery.errors import CancelledError, MemoryLimitError, StorageError, UnsupportedError
 from tests.values import plain, same
 

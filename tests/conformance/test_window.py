@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.device import Device
-from bamquery.engine.operators import window as window_module
-from bamquery.engine.operators.window import Window
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.window import window as window_module
+from bamquery.engine.operators.window.window import Window
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan import nodes

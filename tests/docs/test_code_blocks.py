@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import bamquery
-from bamquery.command_line import main
+from bamquery.command_line.main import main
 from tests.docs.blocks import REPOSITORY, RUN, SHOWN, Block, blocks, pages
 
 _SHELL = "__shell__"

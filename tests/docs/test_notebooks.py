@@ -10,7 +10,7 @@ import nbclient
 import nbformat
 import pytest
 
-from bamquery.command_line import main
+from bamquery.command_line.main import main
 from tests.docs.blocks import REPOSITORY
 
 NOTEBOOKS = sorted((REPOSITORY / "docs").rglob("*.ipynb"))

@@ -11,12 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc
 
-from bamquery.storage.database import Database
-from bamquery.storage.evolution import ColumnRule
-from bamquery.storage.fragment import Fragment
-from bamquery.storage.manifest import RECORDS, parse_commit_name
-from bamquery.storage.snapshot import Snapshot
-from bamquery.storage.stored_view import StoredView
+from bamquery.storage.database.database import Database
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.schema_evolution import ColumnRule
+from bamquery.storage.tables.manifest import RECORDS, parse_commit_name
+from bamquery.storage.tables.snapshot import Snapshot
+from bamquery.storage.tables.stored_view import StoredView
 from tests.faults.recording import RecordingFileSystem
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string())])

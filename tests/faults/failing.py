@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from bamquery.storage.filesystem import POSIX, Buffer, WritableFile, storage_error
+from bamquery.storage.files.filesystem import POSIX, Buffer, WritableFile, storage_error
 
 
 class FailingFile:

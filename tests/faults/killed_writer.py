@@ -16,9 +16,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from bamquery.errors import CatalogError, ConflictError
-from bamquery.storage import optimize, table_writer
-from bamquery.storage.database import Database
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.database.database import Database
+from bamquery.storage.tables import optimize
+from bamquery.storage.tables import writer as table_writer
+from bamquery.storage.tables.snapshot import Snapshot
 
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.large_string())])
 MOST_ROWS = 20_000

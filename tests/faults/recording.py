@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from bamquery.storage.filesystem import POSIX, Buffer, FileSystem, WritableFile
+from bamquery.storage.files.filesystem import POSIX, Buffer, FileSystem, WritableFile
 
 PAGE = 4096
 

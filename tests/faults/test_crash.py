@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from bamquery.storage import table_writer
+from bamquery.storage.tables import writer as table_writer
 from tests.faults import crash_workload
 from tests.faults.crash_replay import DATABASE, record, replay, scratch
 from tests.faults.recording import Disk, KilledError, RecordingFileSystem, build

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from bamquery.errors import CorruptionError, StorageError
-from bamquery.storage import table_writer
-from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.database import Database
-from bamquery.storage.fragment_reader import FragmentReader
-from bamquery.storage.mapped_reader import MappedReader
-from tests.unit.storage.tables import OtherProcess
+from bamquery.storage.database.database import Database
+from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
+from bamquery.storage.tables import writer as table_writer
+from tests.unit.storage.sample_tables import OtherProcess
 
 ROWS = 5000
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from bamquery.errors import StorageError
-from bamquery.storage import table_writer
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
+from bamquery.storage.tables import writer as table_writer
 from tests.faults import crash_workload
 from tests.faults.crash_replay import DATABASE, scratch
 from tests.faults.crash_workload import rows
@@ -190,7 +190,7 @@ LIMITED = """
 import sys
 import pyarrow as pa
 from bamquery.errors import StorageError
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 with Database.open(sys.argv[1]) as database:
     table = database.table("a")
     with table.append() as writer:

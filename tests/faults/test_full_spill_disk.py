@@ -7,12 +7,12 @@ import tempfile
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.operators.aggregate import Aggregate
-from bamquery.engine.operators.join import Join
-from bamquery.engine.operators.join_pairs import JoinCondition
-from bamquery.engine.operators.sort import Sort
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.aggregate.aggregate import Aggregate
+from bamquery.engine.operators.join.join import Join
+from bamquery.engine.operators.join.pairs import JoinCondition
+from bamquery.engine.operators.sort.sort import Sort
 from bamquery.engine.settings import Settings
 from bamquery.errors import StorageError
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from tests.faults.killed_writer import digest, read_ids
 
 SCRIPT = Path(__file__).parent / "killed_writer.py"

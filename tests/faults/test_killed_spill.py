@@ -12,7 +12,7 @@ import bamquery
 CHILD = """
 import os, signal, sys
 import bamquery
-from bamquery.engine.spill import BatchFile
+from bamquery.engine.execution.spill_files import BatchFile
 
 written = BatchFile.write_batch
 batches = []

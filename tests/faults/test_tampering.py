@@ -7,14 +7,14 @@ import socket
 import pytest
 
 from bamquery.errors import CorruptionError, StorageError
-from bamquery.storage import database as database_module
-from bamquery.storage.database import Database
-from bamquery.storage.locks import LockFile
-from bamquery.storage.mapped_reader import MappedReader
-from bamquery.storage.queue_reader import QueueReader
-from bamquery.storage.stored_view import StoredView
-from bamquery.storage.table_folder import TableFolder
-from tests.unit.storage.tables import SCHEMA, append, batch, create, values_of
+from bamquery.storage.database import database as database_module
+from bamquery.storage.database.database import Database
+from bamquery.storage.files.locks import LockFile
+from bamquery.storage.readers.mapped_reader import MappedReader
+from bamquery.storage.readers.queue_reader import QueueReader
+from bamquery.storage.tables.folder import TableFolder
+from bamquery.storage.tables.stored_view import StoredView
+from tests.unit.storage.sample_tables import SCHEMA, append, batch, create, values_of
 
 
 @pytest.fixture
@@ -397,7 +397,7 @@ def test_locks_are_let_go_where_a_link_is_refused(database, linked, monkeypatch)
             super().__init__(*arguments, **options)
             opened.append(self)
 
-    monkeypatch.setattr("bamquery.storage.table_folder.LockFile", Counted)
+    monkeypatch.setattr("bamquery.storage.tables.folder.LockFile", Counted)
     monkeypatch.setattr(database_module, "LockFile", Counted)
     with pytest.raises(CorruptionError):
         append(database, "t", [3])

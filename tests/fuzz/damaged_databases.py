@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import bamquery
 from bamquery._native import crc32c
 from bamquery.errors import CorruptionError, SqlError
-from bamquery.storage import table_writer
+from bamquery.storage.tables import writer as table_writer
 from tests.fuzz.cases import MEMORY_LIMIT, FailureError, judged, mutated, temporary_folder
 from tests.fuzz.test_forged_manifests import forge
 

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from bamquery._native import crc32c
 from bamquery.errors import BamQueryError
-from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.filesystem import POSIX
-from bamquery.storage.fragment import Fragment
-from bamquery.storage.fragment_entry import FragmentEntry
-from bamquery.storage.fragment_reader import FragmentReader
-from bamquery.storage.fragment_writer import BatchRows, write_fragment
-from bamquery.storage.mapped_reader import MappedReader
-from bamquery.storage.predicate import RangePredicate
-from bamquery.storage.vector_statistics import VectorStatistics
+from bamquery.storage.files.filesystem import POSIX
+from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.fragments.writer import BatchRows, write_fragment
+from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
+from bamquery.storage.statistics.predicate import RangePredicate
+from bamquery.storage.statistics.vector_statistics import VectorStatistics
 
 ROWS = 3000
 

@@ -16,7 +16,8 @@ from typing import TypeAlias
 
 import bamquery
 from bamquery.errors import CatalogError, ConflictError, SqlError
-from bamquery.storage import optimize, table_writer
+from bamquery.storage.tables import optimize
+from bamquery.storage.tables import writer as table_writer
 
 SHARED = "shared"
 State: TypeAlias = dict[str, list[int]]

@@ -10,11 +10,11 @@ import pytest
 
 from bamquery._native import crc32c
 from bamquery.errors import BamQueryError
-from bamquery.storage import table_writer
-from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.database import Database
-from bamquery.storage.fragment_reader import FragmentReader
-from bamquery.storage.mapped_reader import MappedReader
+from bamquery.storage.database.database import Database
+from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
+from bamquery.storage.tables import writer as table_writer
 
 SCHEMA = pa.schema([("a", pa.int64()), ("s", pa.large_string())])
 ROWS = 3000

@@ -10,10 +10,10 @@ import pytest
 
 from bamquery._native import crc32c
 from bamquery.errors import CorruptionError
-from bamquery.storage.filesystem import POSIX
-from bamquery.storage.fragment_writer import BatchRows, write_fragment
-from bamquery.storage.vector_statistics import VectorStatistics
-from bamquery.storage.vectors_file import SECTIONS_KEY, described, sections, sections_text
+from bamquery.storage.files.filesystem import POSIX
+from bamquery.storage.fragments.writer import BatchRows, write_fragment
+from bamquery.storage.statistics.vector_statistics import VectorStatistics
+from bamquery.storage.statistics.vectors_file import SECTIONS_KEY, described, sections, sections_text
 from tests.fuzz.fragment_mutations import rows
 
 SCRIPT = Path(__file__).parent / "fragment_mutations.py"

@@ -69,7 +69,7 @@ def test_a_file_is_refused(con, name, tmp_path):
 
 def test_a_table_is_validated_once(con, monkeypatch):
     looked = []
-    monkeypatch.setattr("bamquery.storage.ingest.stream.validate", looked.append)
+    monkeypatch.setattr("bamquery.storage.ingest.arrow.stream.validate", looked.append)
     con.register("t", pa.table({"a": ["x"], "b": [1]}))
     for _ in range(3):
         assert con.sql("SELECT a FROM t").fetchall() == [("x",)]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bamquery.errors import IngestError
 from bamquery.storage.ingest.opening import open_source
-from bamquery.storage.ingest.options import FileOptions
+from bamquery.storage.ingest.sources.options import FileOptions
 import pyarrow as pa
 
 SCALARS = [

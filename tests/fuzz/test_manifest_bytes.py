@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from bamquery._native import crc32c
 from bamquery.errors import BamQueryError
-from bamquery.storage.fragment_entry import FragmentEntry
-from bamquery.storage.manifest import Manifest, fragment_id
+from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.tables.manifest import Manifest, fragment_id
 
 PATH = Path("/nowhere/tables/t/manifests/00000002.json")
 SCHEMA = pa.schema(

@@ -10,10 +10,11 @@ import pytest
 
 import bamquery
 from bamquery.errors import StorageError
-from bamquery.storage import optimize, table_writer
-from bamquery.storage.filesystem import PosixFileSystem
-from bamquery.storage.native_reader import NativeReader
-from bamquery.storage.table_folder import NO_VERSION, TableFolder
+from bamquery.storage.files.filesystem import PosixFileSystem
+from bamquery.storage.readers.native_reader import NativeReader
+from bamquery.storage.tables import optimize
+from bamquery.storage.tables import writer as table_writer
+from bamquery.storage.tables.folder import NO_VERSION, TableFolder
 from tests.fuzz.cases import FailureError
 from tests.fuzz.damaged_databases import DamagedDatabases
 from tests.fuzz.damaged_files import DamagedFiles
@@ -89,7 +90,7 @@ def test_a_checksum_that_is_not_compared_is_found(monkeypatch):
 
 
 def test_damage_that_check_does_not_see_is_found(monkeypatch):
-    monkeypatch.setattr("bamquery.storage.fragment.check_fragment", lambda fragment: [])
+    monkeypatch.setattr("bamquery.storage.fragments.fragment.check_fragment", lambda fragment: [])
     assert found(DamagedDatabases, "unseen")
 
 
@@ -99,7 +100,7 @@ def test_a_table_that_is_lost_without_a_word_is_found(monkeypatch):
 
 
 def test_an_error_of_another_class_is_found(monkeypatch):
-    monkeypatch.setattr("bamquery.storage.ingest.parquet.READ_ERRORS", ())
+    monkeypatch.setattr("bamquery.storage.ingest.parquet.source.READ_ERRORS", ())
     assert found(DamagedFiles, "internal")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import bamquery
 from bamquery.errors import SqlError
-from bamquery.sql_frontend.statements import bind
+from bamquery.sql_frontend.statement_binder import bind
 from tests.golden.cases import FOLDER, GoldenFile
 from tests.plans import catalog
 

@@ -6,10 +6,10 @@ import dataclasses
 
 import pytest
 
+from bamquery.data_types.names import type_name
 from bamquery.errors import SqlError
+from bamquery.plan.bound_statements import ColumnFigures
 from bamquery.plan.format import format_plan
-from bamquery.plan.statements import ColumnFigures
-from bamquery.type_names import type_name
 from tests.golden.cases import FOLDER, GoldenFile
 from tests.plans import plan_of, statement_of
 

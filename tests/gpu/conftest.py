@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.driver.gpu import Gpu
+from bamquery.driver.gpu.device import Gpu
 from bamquery.errors import GpuError
 
 FOLDER = Path(__file__).parent

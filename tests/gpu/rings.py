@@ -12,15 +12,15 @@ import numpy as np
 
 from bamquery._native import QueueMemory, fill_content
 from bamquery.driver.controller import SoftwareController
-from bamquery.driver.gpu import Gpu
-from bamquery.driver.gpu_launch import Launch
-from bamquery.driver.gpu_queues import GpuQueues
+from bamquery.driver.gpu.device import Gpu
+from bamquery.driver.gpu.launch import Launch
+from bamquery.driver.gpu.queues import GpuQueues
 
 SEED = 7
 
 
 def content(seed: int, size: int, first_sector: int = 0) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """What driver/core/bench_content.hpp has in `size` bytes from a sector on."""
+    """What driver/core/bench/content.hpp has in `size` bytes from a sector on."""
     target = np.empty(size, np.uint8)
     if size:
         fill_content(target, seed, first_sector)

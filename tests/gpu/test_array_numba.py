@@ -12,9 +12,9 @@ import pytest
 from bamquery._native import QueueMemory
 from bamquery.driver.controller import SoftwareController
 from bamquery.driver.faults import Fault
-from bamquery.driver.gpu import Gpu
-from bamquery.driver.gpu_array import GpuArray, GpuPageCache
-from bamquery.driver.gpu_queues import GpuQueues
+from bamquery.driver.gpu.array import GpuArray, GpuPageCache
+from bamquery.driver.gpu.device import Gpu
+from bamquery.driver.gpu.queues import GpuQueues
 from bamquery.errors import NvmeError
 
 cuda = pytest.importorskip("numba.cuda")

@@ -20,7 +20,7 @@ from bamquery.driver.bench.workload import (
     PathName,
     Pattern,
 )
-from bamquery.driver.gpu import Gpu
+from bamquery.driver.gpu.device import Gpu
 
 SECONDS = 0.2
 GPU = "cuda:0"

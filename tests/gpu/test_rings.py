@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bamquery.driver.faults import Fault, Opcode
-from bamquery.driver.gpu import Gpu
+from bamquery.driver.gpu.device import Gpu
 from bamquery.errors import GpuError, NvmeError, StorageError
 from tests.gpu.rings import SEED, Mode, Rings, content, make_rings
 

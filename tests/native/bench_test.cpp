@@ -7,11 +7,11 @@
 #include <thread>
 #include <vector>
 
-#include "bench_block.hpp"
-#include "bench_cache.hpp"
-#include "bench_controller.hpp"
-#include "check.hpp"
-#include "latency_histogram.hpp"
+#include "driver/native/bench/block.hpp"
+#include "driver/native/bench/cache.hpp"
+#include "driver/native/bench/controller.hpp"
+#include "driver/native/bench/latency_histogram.hpp"
+#include "tests/native/check.hpp"
 
 namespace {
 

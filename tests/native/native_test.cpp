@@ -16,15 +16,15 @@
 #include <thread>
 #include <vector>
 
-#include "bitmap.hpp"
-#include "block_ranges.hpp"
-#include "column_copy.hpp"
-#include "crc32c.hpp"
-#include "errors.hpp"
-#include "mapped_file.hpp"
-#include "queue_file.hpp"
-#include "statistics.hpp"
-#include "utf8.hpp"
+#include "driver/native/crc32c.hpp"
+#include "driver/native/errors.hpp"
+#include "driver/native/files/block_ranges.hpp"
+#include "driver/native/files/mapped_file.hpp"
+#include "driver/native/files/queue_file.hpp"
+#include "storage/native/bitmap.hpp"
+#include "storage/native/column_copy.hpp"
+#include "storage/native/statistics.hpp"
+#include "storage/native/utf8.hpp"
 
 namespace {
 

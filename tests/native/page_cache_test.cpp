@@ -1,6 +1,6 @@
 // The page cache on threads, over a drive in memory: small caches, many threads, failing reads and writes.
 
-#include "page_cache.hpp"
+#include "driver/core/page_cache/page_cache.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "array.hpp"
-#include "fake_drive.hpp"
-#include "page_guard.hpp"
+#include "driver/core/array/array.hpp"
+#include "driver/core/page_cache/page_guard.hpp"
+#include "tests/native/rings/fake_drive.hpp"
 
 namespace {
 

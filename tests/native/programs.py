@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-CORE = REPOSITORY / "driver" / "core"
+CORE = Path("driver", "core")
 NATIVE = REPOSITORY / "driver" / "native"
 TESTS = Path(__file__).parent
 FLAGS = ["-std=c++20", "-O1", "-g1", "-pthread"]
@@ -36,11 +36,28 @@ def sanitizer(kinds: str, tmp_path: Path) -> list[str]:
     return flags
 
 
-def build(program: Path, sources: Sequence[Path], *, flags: Sequence[str] = (), core: Path = CORE) -> Path:
-    """Compiles and links ``sources`` with the headers of the core into ``program``."""
-    includes = [f"-I{folder}" for folder in (core, NATIVE, TESTS)]
+def native(*names: str) -> list[Path]:
+    """Sources of driver/native: their paths there, without the suffix."""
+    return [NATIVE / f"{name}.cpp" for name in names]
+
+
+def build(
+    program: Path, sources: Sequence[Path], *, flags: Sequence[str] = (), headers: Path = REPOSITORY
+) -> Path:
+    """Compiles and links ``sources`` into ``program``; headers are those of ``headers`` where it has them."""
+    includes = [f"-iquote{folder}" for folder in (headers, REPOSITORY)]
     subprocess.run([compiler(), *FLAGS, *WARNINGS, *flags, *includes, *sources, "-o", program], check=True)
     return program
+
+
+def mutated(folder: Path, header: str, right: str, wrong: str) -> Path:
+    """A root for headers in ``folder``: the core, but that one of its headers says ``wrong`` for ``right``."""
+    shutil.copytree(REPOSITORY / CORE, folder / CORE)
+    path = folder / CORE / header
+    text = path.read_text()
+    assert text.count(right) == 1
+    path.write_text(text.replace(right, wrong))
+    return folder
 
 
 def run(program: Path, *arguments: str | Path, timeout: float = 280) -> subprocess.CompletedProcess[str]:

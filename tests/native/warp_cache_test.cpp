@@ -6,10 +6,10 @@
 #include <cstring>
 #include <vector>
 
-#include "array.hpp"
-#include "fake_drive.hpp"
-#include "page_guard.hpp"
-#include "warps.hpp"
+#include "driver/core/array/array.hpp"
+#include "driver/core/page_cache/page_guard.hpp"
+#include "tests/native/rings/fake_drive.hpp"
+#include "tests/native/warps.hpp"
 
 namespace bamquery {
 namespace {
@@ -57,8 +57,7 @@ class Round {
 
   void run(uint32_t seed) {
     warps::Block block;
-    block.run(
-        threads_, seed, [this](uint32_t thread) { live(thread); }, [] {});
+    block.run(threads_, seed, [this](uint32_t thread) { live(thread); }, [] {});
     check();
   }
 
@@ -142,8 +141,8 @@ class Round {
     // By one warp, all of it.
     warps::Block block;
     block.run(
-        32, seed_,
-        [&](uint32_t) { CHECK(cache.flush(Lanes::warp(), 0, 1, queue_, Deadline{kLong}).ok()); }, [] {});
+        32, seed_, [&](uint32_t) { CHECK(cache.flush(Lanes::warp(), 0, 1, queue_, Deadline{kLong}).ok()); },
+        [] {});
     for (uint64_t i = 0; i < kPages * kWords; ++i) {
       uint64_t value;
       std::memcpy(&value, &drive_.bytes[8 * i], 8);

@@ -1,8 +1,8 @@
 // One thread block of many warps on a CPU, whose lanes diverge and meet at random, the same for a seed.
 //
-// Compile with BAMQUERY_WARPS and BAMQUERY_EXPLORE defined. Lanes are fibers; at accesses to shared words a lane
-// lets others go on first, at times. That a lane waits for lanes of its warp which never come, or which do
-// something else, is found out.
+// Compile with BAMQUERY_WARPS and BAMQUERY_EXPLORE defined. Lanes are fibers; at accesses to shared words a
+// lane lets others go on first, at times. That a lane waits for lanes of its warp which never come, or which
+// do something else, is found out.
 #pragma once
 
 #if !defined(BAMQUERY_WARPS) || !defined(BAMQUERY_EXPLORE)
@@ -18,9 +18,9 @@
 #include <random>
 #include <vector>
 
-#include "check.hpp"
-#include "fiber.hpp"
-#include "platform.hpp"
+#include "driver/core/platform.hpp"
+#include "tests/native/check.hpp"
+#include "tests/native/explore/fiber.hpp"
 
 namespace bamquery::warps {
 

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bamquery.type_names import type_name
+from bamquery.data_types.names import type_name
 
 
 @dataclass

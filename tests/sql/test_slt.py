@@ -15,14 +15,14 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.connection import Connection
+from bamquery.connection.connection import Connection
 from bamquery.errors import BamQueryError, UnsupportedError
 from tests.oracle import connect
 from tests.sql import script
 from tests.sql.script import Record
 
 FOLDER = Path(__file__).parent
-FILES = sorted(FOLDER.glob("*.slt"))
+FILES = sorted(FOLDER.rglob("*.slt"))
 
 
 def _refusal(database: Connection, record: Record) -> str:
@@ -60,7 +60,7 @@ def _run(record: Record, run: Callable[[str], pa.Table | None], error: type[Exce
     return script.rendered(table) if record.kind == "query" and table is not None else []
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
 def test_bamquery(path: Path, device_name: str, record_property: Callable[[str, object], None]) -> None:
     records = script.read(path)
     if os.environ.get("BAMQUERY_UPDATE_SLT"):
@@ -84,7 +84,7 @@ def test_bamquery(path: Path, device_name: str, record_property: Callable[[str, 
                 assert script.same(given, record.expected, ordered=record.ordered), "\n".join([place, *given])
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
 def test_duckdb(path: Path) -> None:
     with connect() as oracle:
         for record in script.read(path):

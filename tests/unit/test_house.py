@@ -87,7 +87,7 @@ def test_the_wheel_holds_all_rooms_and_works_alone(tmp_path: Path, source: str) 
     names = zipfile.ZipFile(wheel).namelist()
     for needed in [
         "bamquery/engine/lowering.py",
-        "bamquery/storage/database.py",
+        "bamquery/storage/database/database.py",
         "bamquery/queries/sql/q1.sql",
         "bamquery/driver/core/platform.hpp",
         "bamquery/driver/kernels/ring_test.cu",

@@ -18,7 +18,7 @@ from ibis import util
 from ibis.backends import CanListDatabase, DirectExampleLoader, HasCurrentDatabase, UrlFromPath
 
 import bamquery
-import bamquery.connection
+import bamquery.connection.connection
 from bamquery import dbapi
 from bamquery.integrations.ibis.frames import conformed, pandas_frame
 from bamquery.integrations.ibis.tables import MAIN, Tables, described_schema
@@ -56,7 +56,7 @@ class Backend(Tables, CanListDatabase, HasCurrentDatabase, UrlFromPath, DirectEx
 
     @util.experimental
     @classmethod
-    def from_connection(cls, con: bamquery.connection.Connection | dbapi.Connection, /) -> Backend:
+    def from_connection(cls, con: bamquery.connection.connection.Connection | dbapi.Connection, /) -> Backend:
         """Over a connection that is open: BamQuery's own, or one of `bamquery.dbapi`."""
         backend = cls()
         backend._can_reconnect = False

@@ -8,7 +8,7 @@ import pyarrow as pa
 from ibis.formats.pandas import PandasData
 from ibis.formats.pyarrow import PyArrowData
 
-from bamquery.python_values import python_rows
+from bamquery.relations.frames.python_values import python_rows
 
 if TYPE_CHECKING:
     import ibis.expr.schema as sch

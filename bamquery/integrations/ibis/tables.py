@@ -17,7 +17,7 @@ from ibis.backends.sql import SQLBackend
 
 from bamquery import dbapi
 from bamquery.integrations.ibis.compiler import compiler
-from bamquery.naming import fold
+from bamquery.text.identifiers import fold
 
 MAIN = "main"
 """The one database there is, in Ibis's sense of the word."""

@@ -8,10 +8,10 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection, reflection
 from sqlalchemy.engine.default import DefaultDialect
 
-import bamquery.connection
+import bamquery.connection.connection
 from bamquery.dbapi import Error
 from bamquery.integrations.sqlalchemy.types import sqlalchemy_type
-from bamquery.naming import fold
+from bamquery.text.identifiers import fold
 
 SCHEMA: Final = "main"
 
@@ -113,9 +113,9 @@ class Reflection(DefaultDialect):
         return {"text": None}
 
 
-def _native(connection: Connection) -> bamquery.connection.Connection:
+def _native(connection: Connection) -> bamquery.connection.connection.Connection:
     driver: Any = connection.connection.driver_connection
-    native: bamquery.connection.Connection = driver.native_connection
+    native: bamquery.connection.connection.Connection = driver.native_connection
     return native
 
 

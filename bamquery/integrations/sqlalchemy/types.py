@@ -14,7 +14,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql import sqltypes, type_api
 from sqlalchemy.types import TypeEngine
 
-from bamquery.plan import interval_text
+from bamquery.plan.literals import interval_strings as interval_text
 
 
 class TINYINT(types.Integer):

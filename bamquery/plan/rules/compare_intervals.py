@@ -13,11 +13,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.plan import types
+from bamquery.data_types import type_groups as types
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal, transform
+from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Aggregate, Join, Plan, Project, Window
 from bamquery.plan.rewriting import map_key, transform_plan
-from bamquery.plan.scalars import scalar
 from bamquery.plan.windows import Bound, WindowCall
 
 _COMPARISONS: Final = frozenset(

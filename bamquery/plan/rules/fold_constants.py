@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bamquery.plan.evaluation import evaluate
+from bamquery.plan.literals.evaluation import evaluate
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bamquery.cancellation import check_cancelled
 from bamquery.plan.expressions import ColumnRef, Expression, walk
 from bamquery.plan.nodes import Aggregate, Filter, Plan, Project, Sort, Window
 from bamquery.plan.rewriting import children, conjunction, conjuncts, nodes_of, with_children
+from bamquery.statement_context.cancellation import check_cancelled
 
 _Columns = Mapping[int, ColumnRef | None]
 """What each column that rows pass with is below; None where it is the same there."""

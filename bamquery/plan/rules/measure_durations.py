@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.plan import types
+from bamquery.data_types import type_groups as types
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
-from bamquery.plan.scalars import scalar
 
 _COMPARISONS: Final = frozenset(
     {

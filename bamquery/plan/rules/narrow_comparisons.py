@@ -16,13 +16,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from bamquery.plan import types
-from bamquery.plan.constants import convert, count, from_count
-from bamquery.plan.evaluation import order_key
+from bamquery.data_types import type_groups as types
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.plan.literals.conversion import convert, count, from_count
+from bamquery.plan.literals.evaluation import order_key
+from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
-from bamquery.plan.scalars import scalar
 
 _BOOLEAN: Final = pa.bool_()
 _UNITS: Final[Mapping[str, int]] = MappingProxyType({"s": 0, "ms": 1, "us": 2, "ns": 3})

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from bamquery.cancellation import check_cancelled
 from bamquery.plan.cardinality import (
     Domain,
     domain_of,
@@ -28,6 +27,7 @@ from bamquery.plan.rewriting import (
     renumber,
     with_children,
 )
+from bamquery.statement_context.cancellation import check_cancelled
 
 _MOST_COMPARED: Final = 12
 """Of so many sources each step looks at all that are left. Of more it takes the next by what is known of each

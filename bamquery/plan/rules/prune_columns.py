@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
-from bamquery.cancellation import check_cancelled
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
 from bamquery.plan.nodes import (
     Aggregate,
@@ -27,6 +26,7 @@ from bamquery.plan.nodes import (
 )
 from bamquery.plan.rewriting import changed, columns_of, map_arguments, map_key, renumber
 from bamquery.plan.windows import map_call
+from bamquery.statement_context.cancellation import check_cancelled
 
 _MOST_VARIANTS: Final = 4
 """For so many different sets of columns a node that is read by several is pruned: then all that are left read

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from bamquery.cancellation import check_cancelled
 from bamquery.plan.expressions import (
     Call,
     Cast,
@@ -22,6 +21,7 @@ from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, So
 from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
 from bamquery.plan.rules.gather_conditions import gather_conditions
 from bamquery.plan.rules.merge_projects import merged
+from bamquery.statement_context.cancellation import check_cancelled
 
 _MOST_VARIANTS: Final = 4
 """So many different conditions go into a node that several others read; more stay above it."""

@@ -8,11 +8,11 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.plan.evaluation import fold
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, transform
+from bamquery.plan.literals.evaluation import fold
+from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Filter, Join, JoinKind, Plan, Project
 from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, transform_plan
-from bamquery.plan.scalars import scalar
 
 _NEVER_NULL: Final = frozenset({"is_distinct_from", "is_not_distinct_from", "is_null", "is_not_null"})
 

@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.plan.expressions import Call, Expression, Literal
+from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import rewrite_everywhere
-from bamquery.plan.scalars import scalar
 
 _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
-from bamquery.expressions.pieces import piece, select
-from bamquery.expressions.statement_builder import StatementBuilder
-from bamquery.expressions.written import quoted_value
 from bamquery.relations.base import RelationBase
+from bamquery.relations.expressions.pieces import piece, select
+from bamquery.relations.expressions.sql_literals import quoted_value
+from bamquery.relations.expressions.statement_builder import StatementBuilder
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from bamquery.engine.sources import FileSource
-from bamquery.expressions.pieces import piece
-from bamquery.expressions.statement_builder import StatementBuilder
-from bamquery.expressions.written import quoted_name
-from bamquery.naming import fold
+from bamquery.engine.sources.scan_sources import FileSource
 from bamquery.plan.nodes import Scan
-from bamquery.python_values import whole_number
 from bamquery.relations.base import RelationBase
-from bamquery.sql_frontend.text import sql_text
+from bamquery.relations.expressions.pieces import piece
+from bamquery.relations.expressions.sql_literals import quoted_name
+from bamquery.relations.expressions.statement_builder import StatementBuilder
+from bamquery.relations.frames.python_values import whole_number
+from bamquery.sql_frontend.sql_text import sql_text
+from bamquery.text.identifiers import fold
 
 if TYPE_CHECKING:
     import pandas

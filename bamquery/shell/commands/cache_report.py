@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bamquery.engine.profile import QueryProfile
-from bamquery.engine.units import human_bytes, plural
-from bamquery.storage.mapped_files import MAPPED_FILES
+from bamquery.engine.human_units import human_bytes, plural
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.storage.files.mapped_files import MAPPED_FILES
 
 
 def cache_lines(profile: QueryProfile | None) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bamquery.errors import BamQueryError
-from bamquery.naming import suggestion
+from bamquery.text.identifiers import suggestion
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell

@@ -35,7 +35,7 @@ def _import(shell: Shell, words: Words) -> None:
     if len(listed) != 2:
         raise UsageError(f"it takes {usage}")
     shell.opening.connection()
-    from bamquery.shell.commands.importing import import_file  # noqa: PLC0415 (it imports the engine)
+    from bamquery.shell.commands.file_import import import_file  # noqa: PLC0415 (it imports the engine)
 
     import_file(shell, str(expanded(listed[0])), listed[1], replace=replace)
     shell.changed()
@@ -44,7 +44,7 @@ def _import(shell: Shell, words: Words) -> None:
 def _dump(shell: Shell, words: Words) -> None:
     path = expanded(words.one("a file"))
     shell.opening.connection()
-    from bamquery.shell.commands.dumped import dump_to  # noqa: PLC0415 (it imports the engine)
+    from bamquery.shell.commands.dump import dump_to  # noqa: PLC0415 (it imports the engine)
 
     dump_to(shell.connection, path)
     shell.console.dim(f"wrote all tables and views to {path}: .read makes them again")

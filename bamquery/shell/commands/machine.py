@@ -25,7 +25,7 @@ def _device(shell: Shell, words: Words) -> None:
         connection.set("device", name)
         shell.opening.refresh_device()
     shell.console.out(shell.opening.device)
-    from bamquery.engine.devices import open_device  # noqa: PLC0415 (it imports pyarrow)
+    from bamquery.engine.device_factory import open_device  # noqa: PLC0415 (it imports pyarrow)
 
     settings = connection.settings
     for note in open_device(settings.device, settings.gpu_memory_limit)[1]:
@@ -34,7 +34,7 @@ def _device(shell: Shell, words: Words) -> None:
 
 def _settings(shell: Shell, words: Words) -> bool:
     words.none()
-    from bamquery.shell.running import run_statements  # noqa: PLC0415 (it imports the engine)
+    from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (it imports the engine)
 
     return run_statements(shell, "SHOW SETTINGS", by_command=True)
 
@@ -51,7 +51,7 @@ def _cache(shell: Shell, words: Words) -> None:
 def _check(shell: Shell, words: Words) -> bool:
     words.none()
     connection = shell.connection
-    from bamquery.engine.units import human_bytes, plural  # noqa: PLC0415 (with the engine)
+    from bamquery.engine.human_units import human_bytes, plural  # noqa: PLC0415 (with the engine)
 
     report = connection.check()
     for error in report.errors:

@@ -19,7 +19,7 @@ def _statement(shell: Shell, words: Words) -> str:
 
 
 def _explain(shell: Shell, words: Words) -> bool:
-    from bamquery.shell.running import run_statements  # noqa: PLC0415 (it imports the engine)
+    from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (it imports the engine)
 
     return run_statements(shell, f"EXPLAIN {_statement(shell, words)}", by_command=True)
 
@@ -27,13 +27,13 @@ def _explain(shell: Shell, words: Words) -> bool:
 def _analyze(shell: Shell, words: Words) -> bool | None:
     """The latest run's profile, or that of a statement that is run for it."""
     if words.raw:
-        from bamquery.shell.running import run_statements  # noqa: PLC0415 (as above)
+        from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (as above)
 
         return run_statements(shell, f"EXPLAIN ANALYZE {words.raw}", by_command=True)
     profile = shell.answers.profile
     if profile is None:
         raise BamQueryError("no query was run yet: .profile SELECT ... runs one and measures it")
-    from bamquery.engine.explain import explain_profile  # noqa: PLC0415 (as above)
+    from bamquery.engine.explain.text_tree import explain_profile  # noqa: PLC0415 (as above)
 
     shell.show(explain_profile(profile))
     return None

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from bamquery.naming import suggestion
-from bamquery.shell.commands.catalogue import CATALOGUE
+from bamquery.shell.commands.catalog import CATALOGUE
 from bamquery.shell.commands.command import Command, UsageError, Words, split_words
+from bamquery.shell.commands.display import SHOWING
 from bamquery.shell.commands.files import FILES
 from bamquery.shell.commands.machine import MACHINE
 from bamquery.shell.commands.queries import QUERIES
 from bamquery.shell.commands.session import SESSION
-from bamquery.shell.commands.showing import SHOWING
+from bamquery.text.identifiers import suggestion
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell

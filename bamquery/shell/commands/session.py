@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bamquery.errors import BamQueryError
-from bamquery.naming import suggestion
 from bamquery.shell.commands.command import SWITCH, Command, UsageError, Words, choice, switch
 from bamquery.shell.commands.help import command_help, function_help, overview
+from bamquery.text.identifiers import suggestion
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from bamquery.errors import BamQueryError
-from bamquery.naming import fold
+from bamquery.text.identifiers import fold
 
 if TYPE_CHECKING:
-    from bamquery.connection import Connection
-    from bamquery.shell.opening import Opening
+    from bamquery.connection.connection import Connection
+    from bamquery.shell.database_opening import Opening
 
 _FRESH: Final = 2.0
 """Seconds for which a table's columns are not looked at again."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from bamquery.naming import fold
 from bamquery.shell.keywords import KEYWORDS
 from bamquery.shell.scanner import Kind, Token, meaningful, scan
+from bamquery.text.identifiers import fold
 
 _SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _TABLE_FOLLOWS: Final = frozenset(

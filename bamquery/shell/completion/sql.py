@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from bamquery.naming import fold
 from bamquery.shell.completion.names import Catalogue, Column, Names
 from bamquery.shell.completion.paths import paths
 from bamquery.shell.completion.ranking import Candidate, ranked
 from bamquery.shell.completion.scope import Scope, TableReference, output_columns, plain_name, scope_at
 from bamquery.shell.keywords import BEGINNINGS, COMMON, CONSTANTS, KEYWORDS, TYPES
 from bamquery.shell.scanner import Kind, Token, meaningful, scan
+from bamquery.text.identifiers import fold
 
 _COLUMN, _ALIAS, _TABLE, _COMMON, _ELSEWHERE, _FUNCTION, _KEYWORD = range(7)
 """Kinds, in the order in which they are offered where they fit as well."""
@@ -157,7 +157,7 @@ class SqlCandidates:
         return [Candidate(_written(c.name), c.name, c.type, _COLUMN) for c in listed]
 
     def _read_functions(self) -> None:
-        from bamquery.sql_frontend.function_reference import functions  # noqa: PLC0415 (data of 350 functions)
+        from bamquery.sql_frontend.functions.reference.function_reference import functions  # noqa: PLC0415 (data of 350 functions)
 
         for record in functions():
             usage = record.usages[0]

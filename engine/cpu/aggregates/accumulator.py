@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.cancellation import check_cancelled
+from bamquery.engine.cpu.frame_memo import remembered
 from bamquery.engine.cpu.frames import concatenate_columns
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute
-from bamquery.engine.cpu.once import remembered
+from bamquery.statement_context.cancellation import check_cancelled
 
 Codes: TypeAlias = NDArray[Any]
 """Group number of each row (or of each state)."""

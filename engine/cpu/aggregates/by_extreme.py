@@ -20,7 +20,7 @@ from bamquery.engine.cpu.kernels import (
     take,
     values_of,
 )
-from bamquery.engine.cpu.sorting import sorted_positions
+from bamquery.engine.cpu.keys.sorting import sorted_positions
 from bamquery.plan.expressions import ColumnRef, SortKey
 
 

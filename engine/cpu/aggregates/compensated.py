@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
@@ -23,7 +22,8 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     without_nulls,
 )
 from bamquery.engine.cpu.kernels import Column, flags_of, from_values, values_of
-from bamquery.engine.cpu.stable_order import stable_order
+from bamquery.engine.cpu.keys.stable_order import stable_order
+from bamquery.statement_context.cancellation import check_cancelled
 
 Sums = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Rounded sums, and what they lack."""

@@ -7,9 +7,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import add_by_group
-from bamquery.engine.cpu.aggregates.gathered import Gathered, codes_of
-from bamquery.engine.cpu.grouping import group_rows
+from bamquery.engine.cpu.aggregates.value_lists import Gathered, codes_of
 from bamquery.engine.cpu.kernels import Column, flags_of, from_values, take, values_of
+from bamquery.engine.cpu.keys.grouping import group_rows
 
 
 class Mode(Gathered):

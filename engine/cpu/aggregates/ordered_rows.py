@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Codes, Parts, seen_by_group
-from bamquery.engine.cpu.aggregates.gathered import sorted_within
+from bamquery.engine.cpu.aggregates.value_lists import sorted_within
 from bamquery.engine.cpu.kernels import (
     Column,
     booleans_of,

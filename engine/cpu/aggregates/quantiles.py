@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu import decimals
-from bamquery.engine.cpu.aggregates.gathered import Gathered, codes_of
 from bamquery.engine.cpu.aggregates.ranks import values_at
-from bamquery.engine.cpu.interpolation import between
+from bamquery.engine.cpu.aggregates.value_lists import Gathered, codes_of
+from bamquery.engine.cpu.expressions.interpolation import between
 from bamquery.engine.cpu.kernels import (
     Column,
     array_of,
@@ -25,7 +24,8 @@ from bamquery.engine.cpu.kernels import (
     values_of,
     where,
 )
-from bamquery.engine.quantile_ranks import continuous_ranks, discrete_ranks
+from bamquery.engine.cpu.numeric import decimals
+from bamquery.engine.formulas.quantile_ranks import continuous_ranks, discrete_ranks
 
 _WORD_DIGITS: Final = 18
 _MOST_DIGITS: Final = 38

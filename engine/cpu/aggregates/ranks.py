@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.gathered import codes_of, sorted_within
+from bamquery.engine.cpu.aggregates.value_lists import codes_of, sorted_within
 from bamquery.engine.cpu.kernels import Column, from_values, nulls, take, values_of
-from bamquery.engine.cpu.small_decimals import from_small, small_values
+from bamquery.engine.cpu.numeric.small_decimals import from_small, small_values
 from bamquery.plan.expressions import ColumnRef, SortKey
 
 _LARGE: Final = 256

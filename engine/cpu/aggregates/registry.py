@@ -9,26 +9,26 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
 from bamquery.engine.cpu.aggregates.by_extreme import ByExtreme
 from bamquery.engine.cpu.aggregates.compensated import CompensatedSum
 from bamquery.engine.cpu.aggregates.counts import Count, CountRows
 from bamquery.engine.cpu.aggregates.extremes import BooleanExtreme, extreme
 from bamquery.engine.cpu.aggregates.frequencies import Entropy, Mode
-from bamquery.engine.cpu.aggregates.gathered import Ordered
 from bamquery.engine.cpu.aggregates.moments import Variance
 from bamquery.engine.cpu.aggregates.ordered_rows import OrderedRow
 from bamquery.engine.cpu.aggregates.pairs import ANSWERS, OfPairs
 from bamquery.engine.cpu.aggregates.products import bit_and, bit_or, bit_xor, product
 from bamquery.engine.cpu.aggregates.quantiles import ContinuousQuantile, DiscreteQuantile, MedianDistance
-from bamquery.engine.cpu.aggregates.rows import RowValue
+from bamquery.engine.cpu.aggregates.row_values import RowValue
 from bamquery.engine.cpu.aggregates.shapes import Shape
+from bamquery.engine.cpu.aggregates.string_agg import JoinedTexts
 from bamquery.engine.cpu.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum
-from bamquery.engine.cpu.aggregates.texts import JoinedTexts
+from bamquery.engine.cpu.aggregates.value_lists import Ordered
 from bamquery.engine.cpu.kernels import Constant
 from bamquery.plan.expressions import AggregateCall
 from bamquery.plan.functions import adds_in_order
-from bamquery.plan.types import value_type
 
 
 def _sum(argument: pa.DataType, result: pa.DataType) -> Accumulator:

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu import decimals
+from bamquery.data_types.names import type_name
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
@@ -29,9 +29,9 @@ from bamquery.engine.cpu.kernels import (
     from_values,
     values_of,
 )
-from bamquery.engine.cpu.small_decimals import small_values
+from bamquery.engine.cpu.numeric import decimals
+from bamquery.engine.cpu.numeric.small_decimals import small_values
 from bamquery.errors import ExecutionError
-from bamquery.type_names import type_name
 
 _LIMB = 0xFFFFFFFF
 _WORDS_OF_LIMIT = divmod(10**38, 2**64)

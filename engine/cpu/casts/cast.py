@@ -8,12 +8,14 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.casts import from_text, numeric, temporal, to_text
+from bamquery.data_types.names import type_name
+from bamquery.engine.cpu.casts import from_string as from_text
+from bamquery.engine.cpu.casts import numeric, temporal
+from bamquery.engine.cpu.casts import to_string as to_text
 from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cpu.casts.outcome import Conversion, Outcome
 from bamquery.engine.cpu.kernels import Column, Kind, compute, convert, first_true, nulls, spread, text
 from bamquery.errors import ExecutionError
-from bamquery.type_names import type_name
 
 _CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
     {

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from bamquery.plan.types import is_interval
+from bamquery.data_types.type_groups import is_interval
 
 _FAMILIES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = MappingProxyType(
     {

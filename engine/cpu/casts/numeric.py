@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu import decimals, small_decimals
-from bamquery.engine.cpu.arithmetic import integer_range
+from bamquery.data_types.type_groups import HUGEINT
 from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
 from bamquery.engine.cpu.kernels import (
     Column,
@@ -29,8 +28,9 @@ from bamquery.engine.cpu.kernels import (
     valid,
     values_of,
 )
-from bamquery.engine.cpu.rounding import half_away_from_zero, round_decimals
-from bamquery.plan.types import HUGEINT
+from bamquery.engine.cpu.numeric import decimals, small_decimals
+from bamquery.engine.cpu.numeric.arithmetic import integer_range
+from bamquery.engine.cpu.numeric.rounding import half_away_from_zero, round_decimals
 
 _NARROW_DIGITS = 18
 """Of decimals, those that 64 bits hold."""

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bamquery.data_types.limits import stored_limits
 from bamquery.engine.cpu.calendar import days_of
 from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
 from bamquery.engine.cpu.kernels import Column, Kind, from_values, valid, values_of
-from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
-from bamquery.type_limits import stored_limits
+from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 
 
 def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int64]:

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from bamquery.cancellation import check_cancelled
-from bamquery.engine.cpu.expressions import evaluate_columns
+from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.frames import as_type, decoded
 from bamquery.engine.cpu.kernels import Column, from_values, nulls
-from bamquery.engine.cpu.windows.answers import Answers, Known
+from bamquery.engine.cpu.windows.call_values import Answers, Known
 from bamquery.engine.cpu.windows.framed_aggregates import Outside, framed_aggregate
 from bamquery.engine.cpu.windows.framed_values import framed_value
 from bamquery.engine.cpu.windows.frames import Ranges, clipped, find_frames
 from bamquery.engine.cpu.windows.partitions import Partitions, find_partitions
 from bamquery.engine.cpu.windows.ranking import RANKINGS, neighbours, ntile
 from bamquery.engine.device import RestOfPartition
-from bamquery.engine.text_bounds import LargeTextError
+from bamquery.engine.execution.string_limits import LargeTextError
 from bamquery.plan.nodes import Window
 from bamquery.plan.windows import WindowCall, WindowFrame
+from bamquery.statement_context.cancellation import check_cancelled
 
 _IN_FRAME = ("first_value", "last_value", "nth_value")
 

@@ -9,25 +9,25 @@ from typing import Final, TypeAlias, cast
 import numpy as np
 import pyarrow as pa
 
-from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
-from bamquery.engine.cpu.aggregates.gathered import Gathered
+from bamquery.engine.cpu.aggregates.aggregation import CpuGroups, rows_of
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
-from bamquery.engine.cpu.aggregates.texts import JoinedTexts
-from bamquery.engine.cpu.aggregation import CpuGroups, rows_of
-from bamquery.engine.cpu.expressions import evaluate_columns
+from bamquery.engine.cpu.aggregates.string_agg import JoinedTexts
+from bamquery.engine.cpu.aggregates.value_lists import Gathered
+from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.frames import concatenate_columns, take_batch
-from bamquery.engine.cpu.grouping import group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, from_values, take
-from bamquery.engine.cpu.windows.answers import ByFrame, Known
+from bamquery.engine.cpu.keys.grouping import group_rows
+from bamquery.engine.cpu.windows.call_values import ByFrame, Known
 from bamquery.engine.cpu.windows.framed_values import without_rows
 from bamquery.engine.cpu.windows.frames import Ranges, clipped
 from bamquery.engine.cpu.windows.partitions import Positions
 from bamquery.engine.cpu.windows.running import Edges, by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cpu.windows.state_tree import StateTree
-from bamquery.engine.cpu.windows.text_frames import TextSizes
-from bamquery.engine.text_bounds import require_room, text_bounds
+from bamquery.engine.cpu.windows.string_sizes import TextSizes
+from bamquery.engine.execution.string_limits import require_room, text_bounds
 from bamquery.plan.expressions import AggregateCall
+from bamquery.statement_context.cancellation import check_cancelled
 
 Outside: TypeAlias = tuple["CpuGroups | None", "CpuGroups | None"]
 """The states of what is before the rows and behind them."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, values_of
-from bamquery.engine.cpu.windows.answers import Chosen
+from bamquery.engine.cpu.windows.call_values import Chosen
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
 

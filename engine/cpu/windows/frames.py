@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.expressions import evaluate_columns
+from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.frames import concatenate_columns, decoded, make_batch
-from bamquery.engine.cpu.grouping import group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, take, values_of
-from bamquery.engine.cpu.sorting import sorted_positions
+from bamquery.engine.cpu.keys.grouping import group_rows
+from bamquery.engine.cpu.keys.sorting import sorted_positions
 from bamquery.engine.cpu.windows.partitions import Partitions, Positions
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import ColumnRef, SortKey

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.cancellation import check_cancelled
-from bamquery.engine.cpu.grouping import canonical, group_rows
 from bamquery.engine.cpu.kernels import Column, booleans_of, compute, valid, values_of
+from bamquery.engine.cpu.keys.grouping import canonical, group_rows
 from bamquery.engine.device import RestOfPartition
+from bamquery.statement_context.cancellation import check_cancelled
 
 Positions = NDArray[np.int64]
 

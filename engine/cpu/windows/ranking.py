@@ -21,7 +21,7 @@ from bamquery.engine.cpu.kernels import (
     values_of,
     where,
 )
-from bamquery.engine.cpu.windows.answers import Chosen
+from bamquery.engine.cpu.windows.call_values import Chosen
 from bamquery.engine.cpu.windows.partitions import Partitions, Positions
 from bamquery.errors import ExecutionError
 

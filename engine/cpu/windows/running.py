@@ -8,11 +8,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.cancellation import check_cancelled
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts, concatenate_parts
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.statement_context.cancellation import check_cancelled
 
 Edges: TypeAlias = tuple[Parts, Parts]
 """One state of what comes before the rows, and one of what comes after; positions count from the first."""

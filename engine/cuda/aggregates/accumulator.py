@@ -10,9 +10,9 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.aggregation import Aggregation
 
-from bamquery.engine.cuda.grouping import Codes
+from bamquery.engine.cuda.aggregates.reductions import Reduction, by_codes
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.reductions import Reduction, by_codes
+from bamquery.engine.cuda.keys.grouping import Codes
 
 Parts: TypeAlias = tuple[plc.Column, ...]
 """An aggregate's state: a few columns with one value a group."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pylibcudf as plc
 
 from bamquery.engine.cuda.aggregates.accumulator import Parts, Reducing
+from bamquery.engine.cuda.aggregates.reductions import Reduction, added, counted
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.reductions import Reduction, added, counted
 
 
 class CountRows(Reducing):

@@ -9,9 +9,9 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, Reducing
+from bamquery.engine.cuda.aggregates.reductions import Reduction, added
 from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels
-from bamquery.engine.cuda.reductions import Reduction, added
-from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.libcudf_types import device_type
 
 
 def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:

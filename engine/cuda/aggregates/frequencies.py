@@ -9,9 +9,9 @@ from pylibcudf.types import Order
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.aggregates.accumulator import Parts
-from bamquery.engine.cuda.aggregates.gathered import Gathered, codes_of
-from bamquery.engine.cuda.grouping import Codes, ends_within, group_rows, order_within
+from bamquery.engine.cuda.aggregates.value_lists import Gathered, codes_of
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
+from bamquery.engine.cuda.keys.grouping import Codes, ends_within, group_rows, order_within
 from bamquery.engine.cuda.vectors import Vector
 
 

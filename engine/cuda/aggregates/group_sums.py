@@ -6,8 +6,8 @@ import pylibcudf as plc
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.aggregates.moments import some_value
-from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
+from bamquery.engine.cuda.keys.grouping import Codes
 from bamquery.engine.cuda.vectors import Vector
 
 

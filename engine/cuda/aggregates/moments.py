@@ -9,9 +9,9 @@ from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
 from bamquery.engine.cuda.casts.cast import cast
-from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels, Operand, Side
-from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.libcudf_types import device_type
 
 
 class Variance(Accumulator):

@@ -8,9 +8,9 @@ import pylibcudf as plc
 from pylibcudf.types import NullOrder, Order
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
-from bamquery.engine.cuda.grouping import Codes, ends_within, order_within
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.sorting import null_order
+from bamquery.engine.cuda.keys.grouping import Codes, ends_within, order_within
+from bamquery.engine.cuda.keys.sorting import null_order
 from bamquery.plan.expressions import SortKey
 
 

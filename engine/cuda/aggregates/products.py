@@ -7,9 +7,9 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
-from bamquery.engine.cuda.grouping import Codes, order_within
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.keys.grouping import Codes, order_within
+from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.vectors import Mask, Vector
 
 

@@ -13,13 +13,13 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import Order
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda import decimals
 from bamquery.engine.cuda.aggregates.accumulator import Parts
-from bamquery.engine.cuda.aggregates.gathered import Gathered, codes_of
-from bamquery.engine.cuda.grouping import order_within
-from bamquery.engine.cuda.interpolation import between
+from bamquery.engine.cuda.aggregates.value_lists import Gathered, codes_of
+from bamquery.engine.cuda.expressions.interpolation import between
 from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, viewed
-from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.keys.grouping import order_within
+from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.numeric import decimals
 from bamquery.engine.cuda.vectors import Mask, Vector
 
 _MOST_EXACT: Final = 1 << 31

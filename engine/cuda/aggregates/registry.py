@@ -9,23 +9,23 @@ from typing import Final
 
 import pyarrow as pa
 
+from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator
 from bamquery.engine.cuda.aggregates.counts import Count, CountRows
 from bamquery.engine.cuda.aggregates.extremes import BooleanExtreme, extreme
 from bamquery.engine.cuda.aggregates.frequencies import Entropy, Mode
-from bamquery.engine.cuda.aggregates.gathered import Ordered
 from bamquery.engine.cuda.aggregates.moments import Variance
 from bamquery.engine.cuda.aggregates.ordered_rows import OrderedRow
 from bamquery.engine.cuda.aggregates.pairs import ANSWERS, OfPairs
 from bamquery.engine.cuda.aggregates.products import bit_and, bit_or, bit_xor, product
 from bamquery.engine.cuda.aggregates.quantiles import ContinuousQuantile, DiscreteQuantile, MedianDistance
-from bamquery.engine.cuda.aggregates.rows import RowValue
+from bamquery.engine.cuda.aggregates.row_values import RowValue
 from bamquery.engine.cuda.aggregates.shapes import Shape
+from bamquery.engine.cuda.aggregates.string_agg import JoinedTexts
 from bamquery.engine.cuda.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum
-from bamquery.engine.cuda.aggregates.texts import JoinedTexts
+from bamquery.engine.cuda.aggregates.value_lists import Ordered
 from bamquery.engine.cuda.kernels import Constant
 from bamquery.plan.expressions import AggregateCall, ColumnRef, SortKey
-from bamquery.plan.types import value_type
 
 
 def _sum(argument: pa.DataType, result: pa.DataType) -> Accumulator:

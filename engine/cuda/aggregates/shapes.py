@@ -11,8 +11,8 @@ import pylibcudf as plc
 
 from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
 from bamquery.engine.cuda.aggregates.group_sums import GroupSums, root
-from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
+from bamquery.engine.cuda.keys.grouping import Codes
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.errors import ExecutionError
 

@@ -15,13 +15,13 @@ from pylibcudf.aggregation import Aggregation
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda import decimals
+from bamquery.data_types.names import type_name
 from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Parts, Reducing
+from bamquery.engine.cuda.aggregates.reductions import Reduction, added, counted
 from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, Side, viewed
-from bamquery.engine.cuda.reductions import Reduction, added, counted
-from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.numeric import decimals
 from bamquery.errors import ExecutionError
-from bamquery.type_names import type_name
 
 _LIMB: Final = 0xFFFFFFFF
 _LIMB_BITS: Final = 32

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.engine.cpu.casts.families import family
-from bamquery.engine.cuda.casts import numeric, temporal, text
+from bamquery.engine.cuda.casts import numeric, temporal
+from bamquery.engine.cuda.casts import string as text
 from bamquery.engine.cuda.casts.outcome import Conversion
-from bamquery.engine.cuda.failures import fail_cast
 from bamquery.engine.cuda.kernels import Kernels, Operand
+from bamquery.engine.cuda.value_errors import fail_cast
 
 CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
     {

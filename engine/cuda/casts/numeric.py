@@ -13,12 +13,12 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda import decimals
+from bamquery.data_types.type_groups import HUGEINT, integer_range
 from bamquery.engine.cuda.casts.outcome import Outcome
 from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, INT128, UINT64, Kernels, Side, viewed
-from bamquery.engine.cuda.rounding import half_away_from_zero, is_finite
-from bamquery.engine.cuda.types import device_type
-from bamquery.plan.types import HUGEINT, integer_range
+from bamquery.engine.cuda.libcudf_types import device_type
+from bamquery.engine.cuda.numeric import decimals
+from bamquery.engine.cuda.numeric.rounding import half_away_from_zero, is_finite
 
 _DOUBLE: Any = pa.float64()
 _EXACT_DIGITS = 18

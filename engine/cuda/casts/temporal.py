@@ -6,12 +6,12 @@ from typing import Any
 
 import pylibcudf as plc
 
+from bamquery.data_types.limits import stored_limits
 from bamquery.engine.cuda.casts.outcome import Outcome
 from bamquery.engine.cuda.integers import Integers, rounded_quotient
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.temporal import as_dates_or_times
-from bamquery.engine.time_units import UNITS_PER_SECOND, units_per_day
-from bamquery.type_limits import stored_limits
+from bamquery.engine.cuda.temporal.date_parts import as_dates_or_times
+from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 
 
 def _scaled(kernels: Kernels, values: Integers, factor: int, kind: Any) -> Outcome:

@@ -1,4 +1,4 @@
-"""One chunk from its first step to its columns: the GPU's `bamquery.engine.operators.scan_selection`."""
+"""One chunk from its first step to its columns: the GPU's `bamquery.engine.operators.scan.chunk_selection`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,7 @@ import pylibcudf as plc
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
-from bamquery.engine.cuda.scan.accounting import settle
-from bamquery.engine.cuda.scan.column_reads import ReadColumn
-from bamquery.engine.cuda.scan.device_columns import DeviceColumn, DeviceStrings
-from bamquery.engine.cuda.scan.gathering import take
-from bamquery.engine.cuda.scan.libcudf_rows import rows_at
-from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
-from bamquery.engine.cuda.scan.predicate import FusedPredicate
-from bamquery.engine.cuda.scan.scan_state import ScanState
-from bamquery.engine.cuda.scan.selection import (
+from bamquery.engine.cuda.scan.chunk.row_selection import (
     Passed,
     Selection,
     everything,
@@ -27,8 +19,16 @@ from bamquery.engine.cuda.scan.selection import (
     narrow_by,
     select,
 )
-from bamquery.engine.cuda.scan.string_reads import StringRead
-from bamquery.engine.operators.scan_order import Step
+from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings
+from bamquery.engine.cuda.scan.columns.libcudf_rows import rows_at
+from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
+from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
+from bamquery.engine.cuda.scan.reads.accounting import settle
+from bamquery.engine.cuda.scan.reads.column_reads import ReadColumn
+from bamquery.engine.cuda.scan.reads.gather_rows import take
+from bamquery.engine.cuda.scan.reads.string_reads import StringRead
+from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.engine.operators.scan.filter_order import Step
 
 Held: TypeAlias = "ReadColumn | DeviceStrings | plc.Column"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
-from bamquery.engine.cuda.scan.column_reads import ColumnLoads, StagedColumn
-from bamquery.engine.cuda.scan.selection import Passed
-from bamquery.engine.operators.scan_chunks import Chunk
-from bamquery.engine.operators.scan_order import Step
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.chunk.row_selection import Passed
+from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads, StagedColumn
+from bamquery.engine.operators.scan.chunks import Chunk
+from bamquery.engine.operators.scan.filter_order import Step
 
 
 @dataclass

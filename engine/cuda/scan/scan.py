@@ -1,4 +1,4 @@
-"""The scan of a stored table on a GPU: what `bamquery.engine.operators.scan_device` asks of a device."""
+"""The scan of a stored table on a GPU: what `bamquery.engine.operators.scan.device_scan` asks of a device."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from bamquery.driver.gpu_wait import wait_until
+from bamquery.driver.gpu.wait import wait_until
 from bamquery.engine.cuda.frames import CudaFrame
-from bamquery.engine.cuda.scan.chunk_cuts import ChunkSizes, ListedChunk, cut
-from bamquery.engine.cuda.scan.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, ListedChunk, cut
+from bamquery.engine.cuda.scan.chunk.vector_list import VectorList, listed_vectors
 from bamquery.engine.cuda.scan.chunk_run import ChunkRun
-from bamquery.engine.cuda.scan.column_reads import ColumnLoads
+from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.pipeline import overlapped
-from bamquery.engine.cuda.scan.predicate import FusedPredicate
-from bamquery.engine.cuda.scan.resident import runs
-from bamquery.engine.cuda.scan.resources import resources_of
+from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads
+from bamquery.engine.cuda.scan.resources.resident_vectors import runs
+from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 from bamquery.engine.cuda.scan.scan_state import ScanState
-from bamquery.engine.cuda.scan.vector_list import VectorList, listed_vectors
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
-from bamquery.engine.operators.scan_device import ScanWork
-from bamquery.storage.fragment import Fragment
-from bamquery.storage.layout import VECTOR_ROWS
-from bamquery.storage.types import is_string_like, value_bits
+from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.format.storable_types import is_string_like, value_bits
+from bamquery.storage.fragments.fragment import Fragment
 
 _CHUNK_BYTES: Final = 256 << 20
 """Of the widest column: large enough that launches cost nothing beside it."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from bamquery.driver.gpu_launch import Launch
-from bamquery.driver.gpu_wait import STUCK, wait_until
+from bamquery.driver.gpu.launch import Launch
+from bamquery.driver.gpu.wait import STUCK, wait_until
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.errors import GpuError
 

@@ -10,26 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame
-from bamquery.engine.cuda.scan.choice import PathRates
-from bamquery.engine.cuda.scan.dictionaries import Dictionaries
-from bamquery.engine.cuda.scan.file_maps import PinnedExtent, require_whole
-from bamquery.engine.cuda.scan.launching import Launcher
-from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse
-from bamquery.engine.cuda.scan.resident import Resident
-from bamquery.engine.cuda.scan.resources import ScanResources
-from bamquery.engine.cuda.scan.rings import Rings, block_rings, controller_threads, stream_rings
+from bamquery.engine.cuda.scan.columns.dictionaries import Dictionaries
+from bamquery.engine.cuda.scan.columns.scan_column import scan_column
+from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse
+from bamquery.engine.cuda.scan.read_strategy import PathRates
+from bamquery.engine.cuda.scan.resources.launcher import Launcher
+from bamquery.engine.cuda.scan.resources.pinned_files import PinnedExtent, require_whole
+from bamquery.engine.cuda.scan.resources.resident_vectors import Resident
+from bamquery.engine.cuda.scan.resources.rings import Rings, block_rings, controller_threads, stream_rings
+from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
 from bamquery.engine.cuda.scan.scan_clock import ScanClock
-from bamquery.engine.cuda.scan.scan_column import scan_column
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
-from bamquery.engine.operators.scan_columns import forced_strategy
-from bamquery.engine.operators.scan_device import ScanWork
-from bamquery.engine.operators.scan_order import Step
-from bamquery.engine.queue_profile import QueueProfile
+from bamquery.engine.operators.scan.column_reads import forced_strategy
+from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.engine.operators.scan.filter_order import Step
+from bamquery.engine.profiling.queue_profile import QueueProfile
 from bamquery.engine.settings import available_cores
-from bamquery.storage.device_profile import DeviceProfile
-from bamquery.storage.fragment import Fragment
-from bamquery.storage.layout import Extent
+from bamquery.storage.format.layout import Extent
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.read_planner.device_profile import DeviceProfile
 
 _MOST_BLOCK_BYTES: Final = 4096
 """Larger ones may reach behind the last buffer of a file."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.engine.cuda.kernels import Kernels, Side
-from bamquery.engine.cuda.portions import fitting_ends, lengths_at, portion_bytes, text_lengths
+from bamquery.engine.cuda.keys.portions import fitting_ends, lengths_at, portion_bytes, text_lengths
 from bamquery.engine.cuda.vectors import Mask, Vector
 
 

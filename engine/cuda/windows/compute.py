@@ -9,23 +9,23 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
-from bamquery.cancellation import check_cancelled
-from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.data_types.type_groups import value_type
+from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Kernels, Operand, Side
-from bamquery.engine.cuda.types import device_type
+from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.windows.answers import Answer, Known
 from bamquery.engine.cuda.windows.framed_aggregates import framed_aggregate
 from bamquery.engine.cuda.windows.framed_values import framed_value
 from bamquery.engine.cuda.windows.frames import Ranges, find_frames
 from bamquery.engine.cuda.windows.partitions import Partitions, find_partitions
 from bamquery.engine.cuda.windows.ranking import RANKINGS, neighbours, ntile
-from bamquery.engine.cuda.windows.text_ranks import Outside
+from bamquery.engine.cuda.windows.string_ranks import Outside
 from bamquery.engine.device import RestOfPartition
 from bamquery.plan.expressions import Expression, Literal
 from bamquery.plan.nodes import Window
-from bamquery.plan.types import value_type
 from bamquery.plan.windows import WindowCall, WindowFrame
+from bamquery.statement_context.cancellation import check_cancelled
 
 _IN_FRAME: Final = ("first_value", "last_value", "nth_value")
 _BY_PLACE: Final = ("ntile", "lag", "lead")

@@ -9,24 +9,24 @@ from typing import Final
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
-from bamquery.cancellation import check_cancelled
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
-from bamquery.engine.cuda.aggregates.gathered import Gathered
+from bamquery.engine.cuda.aggregates.aggregation import rows_of
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
-from bamquery.engine.cuda.aggregation import rows_of
-from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.engine.cuda.aggregates.value_lists import Gathered
+from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
-from bamquery.engine.cuda.grouping import Codes, group_rows
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.portions import is_text, text_lengths
+from bamquery.engine.cuda.keys.grouping import Codes, group_rows
+from bamquery.engine.cuda.keys.portions import is_text, text_lengths
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.engine.cuda.windows.answers import Answer, Chosen, Known, OfFrames
 from bamquery.engine.cuda.windows.framed_values import among_kept
 from bamquery.engine.cuda.windows.frames import Ranges
 from bamquery.engine.cuda.windows.running import by_differences, by_running, can_run, state_of_none
 from bamquery.engine.cuda.windows.state_tree import StateTree
-from bamquery.engine.cuda.windows.text_ranks import Outside, over_ranks
+from bamquery.engine.cuda.windows.string_ranks import Outside, over_ranks
 from bamquery.plan.expressions import AggregateCall
+from bamquery.statement_context.cancellation import check_cancelled
 
 _FRAMES: Final = 1 << 18
 """Frames computed at once from a tree: between two such steps a query can stop."""

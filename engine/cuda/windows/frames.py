@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bamquery.engine.cuda.expressions import evaluate_columns
+from bamquery.data_types.type_groups import value_type
+from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import INT64, Operand
 from bamquery.engine.cuda.vectors import Mask, Vector
@@ -12,7 +13,6 @@ from bamquery.engine.cuda.windows.partitions import Partitions
 from bamquery.engine.cuda.windows.ranks import ranked
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import SortKey
-from bamquery.plan.types import value_type
 from bamquery.plan.windows import Bound, WindowFrame
 
 

@@ -11,8 +11,8 @@ from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullPolicy, Sorted, TypeId
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
-from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.keys.grouping import Codes
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.engine.cuda.windows.framed_values import among_kept
 from bamquery.engine.cuda.windows.frames import Ranges

@@ -13,8 +13,8 @@ import pylibcudf as plc
 from pylibcudf.types import TypeId
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
-from bamquery.engine.cuda.grouping import Codes
 from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.keys.grouping import Codes
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.engine.cuda.windows.frames import Ranges
 from bamquery.engine.cuda.windows.running import Edges, row_states

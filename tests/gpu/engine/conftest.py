@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bamquery.engine.device import Device
-from bamquery.engine.devices import open_device
+from bamquery.engine.device_factory import open_device
 from bamquery.errors import SettingError
 
 

@@ -15,7 +15,7 @@ from bamquery.queries.footprint import footprint
 from bamquery.queries.generator.generate import generate
 from bamquery.queries.generator.recipe import Recipe
 from bamquery.queries.questions import question
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 pytestmark = pytest.mark.filterwarnings("default")
 
@@ -59,7 +59,7 @@ def test_ctrl_c_stops_a_query_and_the_next_one_answers(
     connection: bamquery.Connection, record_property: Callable[[str, object], None]
 ) -> None:
     """Every command takes two seconds; those that are in flight end before the next query is answered."""
-    from bamquery.engine.cuda.scan.resources import resources_of
+    from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
     from bamquery.engine.cuda.session import open_session
 
     expected = answer(connection)

@@ -13,7 +13,7 @@ from bamquery.queries.generator.recipe import ORDERS, Recipe
 from bamquery.queries.loader import load
 from bamquery.queries.runner import Plan, run
 from bamquery.queries.sample import trip_files
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 # cuDF and what it imports warn of what will change in them.
 pytestmark = pytest.mark.filterwarnings("default")

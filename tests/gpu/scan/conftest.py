@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.scan_cases import every_type
 from tests.stored import stored
 

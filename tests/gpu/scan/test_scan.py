@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.profiling.vector_map import VectorState
 from bamquery.engine.settings import Settings
-from bamquery.engine.vector_map import VectorState
 from bamquery.errors import CancelledError
 from bamquery.plan.expressions import Call
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.scan_cases import (
     FIXED,
     KEYS,
@@ -201,7 +201,7 @@ def test_a_cancelled_scan_stops_and_the_next_one_answers(cuda: Any, whole: Snaps
 
 def test_queries_in_a_loop_keep_nothing(cuda: Any, whole: Snapshot, scale: float) -> None:
     """Pinned memory, queue pairs and streams are those of the first query."""
-    from bamquery.engine.cuda.scan.resources import resources_of
+    from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 
     predicates = [compare(whole, "pick", "less", 0.01)]
 

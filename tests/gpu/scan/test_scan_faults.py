@@ -11,7 +11,7 @@ import pytest
 
 from bamquery.driver.faults import Fault, Opcode
 from bamquery.errors import CorruptionError, NvmeError, StorageError
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.scan_cases import check, compare, every_type, run
 from tests.stored import stored
 
@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> Iterator[Snapshot]:
 
 
 def rings_of(cuda: Any) -> list[Any]:
-    from bamquery.engine.cuda.scan.resources import resources_of
+    from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 
     return list(resources_of(cuda.session)._rings.values())
 
@@ -60,7 +60,7 @@ def test_commands_that_are_never_answered(
     predicate = compare(table, "pick", "less", 0.01)
     settings = {"strategy": "blocks", "zone_maps": False}
     check(cuda, table, ("f64",), [predicate], **settings)
-    from bamquery.engine.cuda.scan import fetching
+    from bamquery.engine.cuda.scan.reads import fetch_blocks as fetching
 
     monkeypatch.setattr(fetching, "DEADLINE_NS", 300_000_000)
     rings = rings_of(cuda)

@@ -12,9 +12,9 @@ import pytest
 
 from bamquery.errors import CorruptionError
 from bamquery.plan.expressions import Call, Expression
-from bamquery.storage.layout import VECTOR_ROWS
-from bamquery.storage.parts import PART_ROWS, PARTS
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.statistics.parts import PART_ROWS, PARTS
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.scan_cases import check, column, compare, run
 from tests.stored import stored
 

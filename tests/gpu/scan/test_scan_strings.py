@@ -14,9 +14,9 @@ from bamquery.driver.faults import Fault, Opcode
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.errors import CorruptionError, NvmeError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Literal
-from bamquery.storage.database import Database
-from bamquery.storage.fragment import Fragment
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.database.database import Database
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.scan_cases import STRATEGIES, check, column, compare, require_same, run
 from tests.scan_texts import DICTIONARIES, STRINGS, random_texts, texts
 from tests.stored import require_direct_reads, stored
@@ -132,7 +132,8 @@ def test_codes_of_each_width(cuda: Any, tmp_path: Path, bits: int) -> None:
 
 def test_chunk_after_chunk(cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dictionaries are copied once for each fragment, whatever the chunks."""
-    from bamquery.engine.cuda.scan import libcudf_rows, scan
+    from bamquery.engine.cuda.scan import scan
+    from bamquery.engine.cuda.scan.columns import libcudf_rows
 
     copied: list[Any] = []
     upload = libcudf_rows.uploaded
@@ -159,7 +160,7 @@ def test_offsets_of_64_bits(
     cuda: Any, text: Snapshot, monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
     """What strings of more than 2 GiB have."""
-    from bamquery.engine.cuda.scan import string_reads
+    from bamquery.engine.cuda.scan.reads import string_reads
 
     monkeypatch.setattr(string_reads, "_NARROW", 1000)
     check(cuda, text, STRINGS, [compare(text, "pick", "less", 0.5)], strategy=strategy)
@@ -184,7 +185,8 @@ def test_commands_for_strings_that_are_never_answered(
     predicates = [compare(own_text, "pick", "less", 0.01)]
     settings = {"strategy": "blocks", "zone_maps": False}
     check(cuda, own_text, ("long",), predicates, **settings)
-    from bamquery.engine.cuda.scan import fetching, string_blocks
+    from bamquery.engine.cuda.scan.reads import fetch_blocks as fetching
+    from bamquery.engine.cuda.scan.reads import string_blocks
 
     monkeypatch.setattr(fetching, "DEADLINE_NS", 300_000_000)
     monkeypatch.setattr(string_blocks, "DEADLINE_NS", 300_000_000)
@@ -305,6 +307,6 @@ def _flip(fragment: Fragment, place: int, bits: int) -> None:
 
 
 def _rings_of(cuda: Any) -> list[Any]:
-    from bamquery.engine.cuda.scan.resources import resources_of
+    from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
 
     return list(resources_of(cuda.session)._rings.values())

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.driver import gpu_wait
-from bamquery.engine import steps_apart
+from bamquery.driver.gpu import wait as gpu_wait
+from bamquery.engine.execution import detached_steps as steps_apart
 from bamquery.errors import BamQueryError, CancelledError, GpuError, NvmeError
 
 ROWS = 400_000
@@ -54,7 +54,7 @@ def sql(request: pytest.FixtureRequest, connection: Any) -> str:
 
 @pytest.fixture
 def resources(connection: Any) -> Any:
-    from bamquery.engine.cuda.scan.resources import resources_of
+    from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
     from bamquery.engine.cuda.session import open_session
 
     return resources_of(open_session(0))
@@ -126,7 +126,7 @@ def test_a_query_behind_a_stream_that_stands_still_can_be_interrupted(
 def test_a_controller_that_stops_is_an_error(
     connection: Any, resources: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bamquery.engine.cuda.scan import fetching
+    from bamquery.engine.cuda.scan.reads import fetch_blocks as fetching
 
     sql = QUERIES["a scan"]
     connection.sql("SET strategy = 'blocks'")

@@ -1,4 +1,4 @@
-"""CUDA's driver interface and cuda-core as far as bamquery.driver.gpu uses them, without a GPU.
+"""CUDA's driver interface and cuda-core as far as bamquery.driver.gpu.device uses them, without a GPU.
 
 Memory is this process's own; kernels are Python functions of their raw argument bytes.
 """
@@ -119,7 +119,7 @@ class FakeCuda:
         return ()
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Put it where bamquery.driver.gpu imports from."""
+        """Put it where bamquery.driver.gpu.device imports from."""
         api = ModuleType("cuda.bindings.driver")
         api.__getattr__ = lambda name: getattr(self, name)  # type: ignore[method-assign]
         api.CUresult, api.CUkernel = Result, int  # type: ignore[attr-defined]

@@ -84,7 +84,7 @@ def test_kernels_compile_where_no_gpu_is(dtype: str, monkeypatch: pytest.MonkeyP
     dispatcher = pytest.importorskip("numba.cuda.dispatcher")
     device = types.SimpleNamespace(compute_capability=(9, 0))
     monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
-    from bamquery.driver.numba_cuda_array import gpu_array_type
+    from bamquery.driver.gpu.numba_array import gpu_array_type
 
     def double(array: Any, out: Any) -> None:
         i = cuda.grid(1)
@@ -103,7 +103,7 @@ def test_kernels_compile_where_no_gpu_is(dtype: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("capability", [(8, 0), (9, 0), (10, 0), (12, 0)])
 def test_device_functions_compile_as_numba_does_it(capability: tuple[int, int]) -> None:
     nvrtc = pytest.importorskip("numba.cuda.cudadrv.nvrtc")
-    from bamquery.driver.numba_cuda_array import _source
+    from bamquery.driver.gpu.numba_array import _source
 
     code, log = nvrtc.compile(_source().data, "array_functions.cu", capability, ltoir=True)
     assert len(code.code) > 0

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import bamquery
-from bamquery.command_line import main
+from bamquery.command_line.main import main
 from tests.stored import numbers, store
 
 ROWS = 30_000

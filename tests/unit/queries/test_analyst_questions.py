@@ -16,7 +16,7 @@ from bamquery.queries.analyst_questions import AnalystQuestion, analyst_question
 from bamquery.queries.loader import load
 from bamquery.queries.sample import trip_files
 from bamquery.queries.zones import load_zones
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 QUESTIONS = analyst_questions()
 

@@ -7,7 +7,7 @@ from bamquery.errors import BamQueryError, CatalogError, StorageError
 from bamquery.queries.command_line import main
 from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.sample import FOLDER
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 pytest.importorskip("duckdb")
 

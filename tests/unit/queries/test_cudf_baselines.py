@@ -18,7 +18,7 @@ from bamquery.queries.questions import question
 from bamquery.queries.runner import Plan, RunResult, run
 from bamquery.queries.sample import trip_files
 from bamquery.queries.systems import baseline
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from tests.unit.queries.fake_cudf import CudaAsyncMemoryResource, fake_modules
 
 ROWS = 20_011

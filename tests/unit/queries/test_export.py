@@ -9,8 +9,8 @@ import pytest
 from bamquery.errors import StorageError
 from bamquery.queries.export import export, require_copy
 from bamquery.queries.parquet_files import column_bytes, parquet_files
-from bamquery.storage.database import Database
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.database.database import Database
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.stored import store
 
 ROWS = 300_000

@@ -12,7 +12,7 @@ from bamquery.errors import CatalogError, IngestError, StorageError
 from bamquery.queries.loader import FileReport, Rejected, load, open_trips
 from bamquery.queries.sample import FOLDER, trip_files
 from bamquery.queries.schema import COLUMNS, TRIPS, Kind, map_names
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 HEADER = "VendorID,tpep_pickup_datetime,trip_distance,total_amount,medallion"
 GOOD = "2,2015-01-15 19:05:39,1.5,17.05,x"

@@ -22,7 +22,7 @@ from bamquery.queries.questions import AMOUNTS
 from bamquery.queries.runner import Plan, agree, run
 from bamquery.queries.sample import trip_files
 from bamquery.queries.systems import System, baseline
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 pytest.importorskip("duckdb")
 

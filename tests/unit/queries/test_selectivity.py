@@ -16,7 +16,7 @@ from bamquery.queries.selectivity import plot, report
 from bamquery.queries.selectivity.measure import Plan, measure
 from bamquery.queries.selectivity.reference import DuckDb, PyArrow
 from bamquery.queries.selectivity.thresholds import EVERY_TRIP, thresholds
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 pytest.importorskip("duckdb")
 

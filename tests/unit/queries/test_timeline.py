@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.driver.gpu_trace import Span
+from bamquery.driver.gpu.trace import Span
 from bamquery.errors import BamQueryError
 from bamquery.queries.command_line import main
 from bamquery.queries.timeline import draw, json_of, kind_of

@@ -5,7 +5,7 @@ import pytest
 from bamquery.errors import IngestError
 from bamquery.queries.sample import ZONE_LOOKUP
 from bamquery.queries.zones import load_zones, read_zones
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 
 def test_the_list_that_ships() -> None:

@@ -7,10 +7,10 @@ import re
 import pytest
 from sqlglot import exp
 
-from bamquery.sql_frontend.aggregates import AGGREGATES, is_aggregate
-from bamquery.sql_frontend.types import from_syntax
-from bamquery.sql_frontend.windows import WINDOW_FUNCTIONS
-from bamquery.type_names import type_name
+from bamquery.data_types.names import type_name
+from bamquery.sql_frontend.functions.aggregates import AGGREGATES, is_aggregate
+from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
+from bamquery.sql_frontend.sql_types import from_syntax
 from tests.conftest import REPOSITORY
 from tests.plans import plan_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from bamquery.type_names import type_name
+from bamquery.data_types.names import type_name
 from tests.plans import TRIPS, plan_of
 
 EXPRESSIONS = [

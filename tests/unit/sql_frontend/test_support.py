@@ -9,10 +9,11 @@ import pytest
 from sqlglot import exp
 
 from bamquery.errors import SqlError, UnsupportedError
-from bamquery.sql_frontend import statements, support
-from bamquery.sql_frontend.parser import parse
-from bamquery.sql_frontend.schema_names import settle_schemas
-from bamquery.sql_frontend.support_reads import READ, WITHOUT_MEANING
+from bamquery.sql_frontend import statement_binder as statements
+from bamquery.sql_frontend.binder.schema_names import settle_schemas
+from bamquery.sql_frontend.parser.parser import parse
+from bamquery.sql_frontend.support import supported_syntax as support
+from bamquery.sql_frontend.support.reads import READ, WITHOUT_MEANING
 from tests.golden.cases import FOLDER, GoldenFile
 from tests.plans import catalog
 

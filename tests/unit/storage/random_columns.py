@@ -15,9 +15,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pyarrow as pa
 
-from bamquery.storage.filesystem import POSIX
-from bamquery.storage.fragment import Fragment
-from bamquery.storage.fragment_writer import BatchRows, write_fragment
+from bamquery.storage.files.filesystem import POSIX
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.writer import BatchRows, write_fragment
 
 PLAIN_TYPES = [
     pa.bool_(),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bamquery.command_line import main
+from bamquery.command_line.main import main
 from bamquery.driver.bench.workload import SECTOR_BYTES
 
 QUICK = ["--device", "cpu", "--duration", "100ms", "--extent", "1M", "--depth", "8"]
@@ -114,7 +114,7 @@ def said(self, path, seconds, operations, moved):
 live.LiveProgress.__call__ = said
 # A shell's background job inherits an ignored SIGINT.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from bamquery.command_line import main
+from bamquery.command_line.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import pytest
 
 from bamquery import _native
-from bamquery.driver import gpu as gpu_module
 from bamquery.driver.bench.gpu_array import run_array_gpu
 from bamquery.driver.bench.gpu_cache import run_cache_gpu
 from bamquery.driver.bench.workload import ArrayWorkload, CacheWorkload, Interrupted, Pattern
-from bamquery.driver.compiler import CompiledKernel
+from bamquery.driver.compile.compiler import CompiledKernel
+from bamquery.driver.gpu import device as gpu_module
 from bamquery.errors import BamQueryError
 from tests.unit.driver.bench.test_block import quiet
 from tests.unit.driver.fake_cuda import FakeCuda

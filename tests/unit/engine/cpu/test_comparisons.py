@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bamquery.data_types.names import type_name
 from bamquery.plan.expressions import Call, ColumnRef, Literal
-from bamquery.type_names import type_name
 from tests.oracle import check, evaluate
 from tests.strategies import ALL_TYPES, PLAIN_TYPES, array, arrays, specials
 

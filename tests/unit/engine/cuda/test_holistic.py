@@ -10,8 +10,9 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
-from bamquery.engine.operators import framing, gathered_values
-from bamquery.engine.operators.aggregate import Aggregate
+from bamquery.engine.operators.aggregate import counted_values as gathered_values
+from bamquery.engine.operators.aggregate.aggregate import Aggregate
+from bamquery.engine.operators.base import frame_sizing as framing
 from bamquery.plan.expressions import AggregateCall, Literal, SortKey
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Rows, assert_same, random_column, reference, run

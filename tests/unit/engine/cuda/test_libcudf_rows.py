@@ -14,7 +14,7 @@ from bamquery.engine.device import Device
 
 @pytest.fixture
 def rows(device: Device[Any]) -> Any:
-    from bamquery.engine.cuda.scan import libcudf_rows
+    from bamquery.engine.cuda.scan.columns import libcudf_rows
 
     return libcudf_rows
 

@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
+from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.lowering import lower
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import Call, ColumnRef, Literal

@@ -7,13 +7,14 @@ import sys
 import pyarrow as pa
 import pytest
 
+from bamquery.data_types.type_groups import INTERVAL
 from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.casts.families import family
-from bamquery.engine.cuda import absent, refusals
+from bamquery.engine.cuda import refusals
+from bamquery.engine.cuda import unsupported_functions as absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal, SortKey
 from bamquery.plan.functions import AGGREGATE_FUNCTIONS
-from bamquery.plan.types import INTERVAL
 from tests.strategies import ALL_TYPES, PLAIN_TYPES
 
 TEXT = pa.large_string()
@@ -110,14 +111,14 @@ def test_whatever_is_not_refused_is_implemented(device: object) -> None:
 
 def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> None:
     from bamquery.engine.cpu.aggregates.registry import is_known
-    from bamquery.engine.cpu.conditions import FORMS
-    from bamquery.engine.cpu.functions import FUNCTIONS
+    from bamquery.engine.cpu.expressions.conditions import FORMS
+    from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
 
-    here = set(sys.modules["bamquery.engine.cuda.functions"].FUNCTIONS)
+    here = set(sys.modules["bamquery.engine.cuda.expressions.function_registry"].FUNCTIONS)
     assert here | set(absent.ABSENT) == set(FUNCTIONS)
     assert not here & set(absent.ABSENT)
     assert set(absent.CONSTANT_FROM) <= here
-    assert set(sys.modules["bamquery.engine.cuda.conditions"].FORMS) == set(FORMS)
+    assert set(sys.modules["bamquery.engine.cuda.expressions.conditions"].FORMS) == set(FORMS)
     registry = sys.modules["bamquery.engine.cuda.aggregates.registry"]
     there = set(registry.ACCUMULATORS) | set(registry.WITH_PARAMETER)
     assert there | set(absent.AGGREGATES) == {name for name in AGGREGATE_FUNCTIONS if is_known(name)}

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bamquery.data_types.type_groups import HUGEINT
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
-from bamquery.engine.operators.window import Window
+from bamquery.engine.operators.window.window import Window
 from bamquery.plan import nodes
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal, SortKey
-from bamquery.plan.types import HUGEINT
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
 from tests import device_windows
 from tests.conformance.harness import Rows, assert_same, run

@@ -42,13 +42,13 @@ def emulator(tmp_path_factory: pytest.TempPathFactory) -> Emulator:
 def scan_modules() -> Iterator[None]:
     before = dict(sys.modules)
     sys.modules.update({name: _Anything(name) for name in _NAMES})
-    columns = importlib.import_module("bamquery.engine.cuda.scan.device_columns")
+    columns = importlib.import_module("bamquery.engine.cuda.scan.columns.device_columns")
     columns.column_from_buffers = fake_gpu.column_from_buffers  # type: ignore[attr-defined]
-    rows = importlib.import_module("bamquery.engine.cuda.scan.libcudf_rows")
+    rows = importlib.import_module("bamquery.engine.cuda.scan.columns.libcudf_rows")
     for name in ("uploaded", "joined", "looked_up", "rows_at", "nothing"):
         setattr(rows, name, getattr(fake_gpu, name))
     yield
-    resources = sys.modules.get("bamquery.engine.cuda.scan.resources")
+    resources = sys.modules.get("bamquery.engine.cuda.scan.resources.scan_resources")
     for found in [] if resources is None else resources._known.values():
         found.stop()
     for name in set(sys.modules) - set(before):

@@ -21,13 +21,15 @@
 #include <utility>
 #include <vector>
 
-#include "fiber.hpp"
-#include "platform.hpp"
+#include "driver/core/platform.hpp"
+#include "tests/native/explore/fiber.hpp"
 
 struct uint4 {
   std::uint32_t x, y, z, w;
 };
-inline uint4 make_uint4(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t w) { return {x, y, z, w}; }
+inline uint4 make_uint4(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t w) {
+  return {x, y, z, w};
+}
 
 struct Dimensions {
   std::uint32_t x = 1, y = 1, z = 1;
@@ -168,7 +170,8 @@ inline std::uint32_t to_word(bool yes) { return yes ? 1 : 0; }
 
 }  // namespace emulated
 
-// Values read before anybody goes on: a lane that has met copies at once, and runs alone until it meets again.
+// Values read before anybody goes on: a lane that has met copies at once, and runs alone until it meets
+// again.
 template <typename T>
 T __shfl_sync(unsigned, T value, std::uint32_t from) {
   std::uint64_t bits = 0;
@@ -230,7 +233,9 @@ inline std::uint32_t thread() { return emulated::running->thread; }
 inline std::uint32_t threads() { return blockDim.x; }
 inline void sync() { __syncwarp(); }
 inline std::uint32_t ballot(bool yes) { return __ballot_sync(~0u, yes); }
-inline std::uint64_t broadcast(std::uint64_t value, std::uint32_t from) { return __shfl_sync(~0u, value, from); }
+inline std::uint64_t broadcast(std::uint64_t value, std::uint32_t from) {
+  return __shfl_sync(~0u, value, from);
+}
 inline std::uint32_t match(std::uint64_t value) {
   const std::uint64_t* const all = emulated::exchange(value);
   std::uint32_t same = 0;
@@ -250,9 +255,9 @@ inline std::uint64_t now_ns() {
 
 using std::min;
 
-#define EMULATE(kernel)                                                                                    \
-  extern "C" void run_##kernel(void** arguments, std::uint32_t grid, std::uint32_t block) {                \
-    emulated::run(bamquery::kernel, arguments, grid, block);                                               \
-  }                                                                                                        \
-  extern "C" std::uint32_t count_##kernel() { return emulated::count_of(bamquery::kernel); }               \
+#define EMULATE(kernel)                                                                      \
+  extern "C" void run_##kernel(void** arguments, std::uint32_t grid, std::uint32_t block) {  \
+    emulated::run(bamquery::kernel, arguments, grid, block);                                 \
+  }                                                                                          \
+  extern "C" std::uint32_t count_##kernel() { return emulated::count_of(bamquery::kernel); } \
   extern "C" std::uint32_t size_##kernel(std::uint32_t at) { return emulated::size_of(bamquery::kernel, at); }

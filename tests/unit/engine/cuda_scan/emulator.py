@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import bamquery.engine
-from bamquery.driver.toolchain import HEADERS
-from tests.native.programs import TESTS, compiler
+from tests.native.programs import REPOSITORY, compiler
 
 KERNELS = Path(bamquery.engine.__file__).parent / "kernels"
 FLAGS = [
@@ -73,10 +72,13 @@ class Emulator:
         )
         source = self._folder / f"{file}{number}.cpp"
         source.write_text(
-            '#include "cuda_on_cpu.hpp"\n' + text + "".join(f"\nEMULATE({name})" for name in names) + "\n"
+            '#include "tests/unit/engine/cuda_scan/cuda_on_cpu.hpp"\n'
+            + text
+            + "".join(f"\nEMULATE({name})" for name in names)
+            + "\n"
         )
         library = source.with_suffix(".so")
-        includes = [f"-I{folder}" for folder in (HEADERS, TESTS, Path(__file__).parent)]
+        includes = [f"-iquote{REPOSITORY}"]
         macros = [f"-D{define}" for define in (*DEFINES, *defines)]
         subprocess.run([compiler(), *FLAGS, *macros, *includes, source, "-o", library], check=True)
         return ctypes.CDLL(str(library))

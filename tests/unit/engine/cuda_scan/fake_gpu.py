@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bamquery.driver.gpu import GpuKernel
-from bamquery.driver.gpu_arguments import pack
+from bamquery.driver.gpu.arguments import pack
+from bamquery.driver.gpu.device import GpuKernel
 from bamquery.engine.cpu.casts.cast import to_dictionary
 from bamquery.engine.cpu.device import CpuDevice
 from tests.unit.engine.cuda_scan.emulator import Emulator
@@ -52,7 +52,7 @@ class FakeMemory:
 
 
 class FakeCuda:
-    """`bamquery.driver.gpu_call.Cuda`, as far as scans call it."""
+    """`bamquery.driver.gpu.driver_api.Cuda`, as far as scans call it."""
 
     def __init__(self) -> None:
         self.busy_streams: set[object] = set()
@@ -105,7 +105,7 @@ class FakeLaunch:
 
 
 class FakeGpu:
-    """`bamquery.driver.gpu.Gpu`, as far as scans call it."""
+    """`bamquery.driver.gpu.device.Gpu`, as far as scans call it."""
 
     def __init__(self, emulator: Emulator) -> None:
         self.cuda = FakeCuda()
@@ -257,7 +257,7 @@ def column_from_buffers(
 
 
 def uploaded(session: FakeSession, values: Any) -> FakeColumn:
-    """See `bamquery.engine.cuda.scan.libcudf_rows`, as for the next ones."""
+    """See `bamquery.engine.cuda.scan.columns.libcudf_rows`, as for the next ones."""
     return FakeColumn(values)
 
 
@@ -306,7 +306,7 @@ class FakeDevice:
 
     def to_arrow(self, frame: Any, fields: Sequence[Any]) -> pa.RecordBatch:
         if not fields:
-            from bamquery.engine.operators.scan_selection import rows_without_columns
+            from bamquery.engine.operators.scan.chunk_selection import rows_without_columns
 
             return rows_without_columns(frame.rows)
         columns = [

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.gpu.scan.test_scan import (  # noqa: F401 - run here as well
     test_a_cancelled_scan_stops_and_the_next_one_answers,
     test_direct_reads,

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bamquery.storage.block_reader import ReadCounters
-from bamquery.storage.fragment_reader import FragmentReader
-from bamquery.storage.layout import VECTOR_ROWS
-from bamquery.storage.mapped_reader import MappedReader
-from bamquery.storage.parts import PART_ROWS, has_parts
-from bamquery.storage.predicate import RangePredicate
-from bamquery.storage.snapshot import Snapshot
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
+from bamquery.storage.statistics.parts import PART_ROWS, has_parts
+from bamquery.storage.statistics.predicate import RangePredicate
+from bamquery.storage.tables.snapshot import Snapshot
 from tests.stored import stored
-from tests.unit.storage.test_zone_map import is_true
+from tests.unit.storage.statistics.test_zone_map import is_true
 
 VECTORS = 24
 KINDS = (
@@ -90,8 +90,8 @@ def predicates(draw: st.DrawFn) -> list[RangePredicate]:
 def test_kernels_prune_as_the_host_does(
     scan_modules: None, emulator: Any, snapshot: Snapshot, ranges: list[RangePredicate]
 ) -> None:
-    from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse_ranges, value_c_type
-    from bamquery.engine.cuda.scan.zones import zones_of
+    from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse_ranges, value_c_type
+    from bamquery.engine.cuda.scan.kernel_tables.zones import zones_of
 
     name = ranges[0].column
     kind = snapshot.schema.field(name).type
@@ -118,8 +118,8 @@ def test_kernels_prune_as_the_host_does(
 def test_parts_with_rows_that_pass_are_left(
     scan_modules: None, emulator: Any, snapshot: Snapshot, ranges: list[RangePredicate]
 ) -> None:
-    from bamquery.engine.cuda.scan.predicate import FusedPredicate, fuse_ranges, value_c_type
-    from bamquery.engine.cuda.scan.zones import part_zones_of, zones_of
+    from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse_ranges, value_c_type
+    from bamquery.engine.cuda.scan.kernel_tables.zones import part_zones_of, zones_of
 
     name = ranges[0].column
     kind = snapshot.schema.field(name).type
@@ -151,8 +151,8 @@ def test_parts_with_rows_that_pass_are_left(
 
 
 def test_order_keys_are_those_of_constants(scan_modules: None) -> None:
-    from bamquery.engine.cuda.scan.predicate import order_key
-    from bamquery.engine.cuda.scan.zones import order_keys
+    from bamquery.engine.cuda.scan.kernel_tables.predicates import order_key
+    from bamquery.engine.cuda.scan.kernel_tables.zones import order_keys
 
     for name in KINDS:
         kind = kind_of(name)

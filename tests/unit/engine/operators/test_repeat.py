@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from bamquery.engine.context import ExecutionContext
 from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.repeat import Repeat
 from bamquery.engine.settings import Settings
 from bamquery.plan.expressions import ColumnRef

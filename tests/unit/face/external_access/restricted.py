@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import bamquery
-from bamquery.connection import Connection
+from bamquery.connection.connection import Connection
 
 SECRET = "secret-value"
 

@@ -17,7 +17,7 @@ from pyarrow import flight
 from bamquery.flight.log import Log
 from bamquery.flight.options import Limits, ServerOptions
 from bamquery.flight.server import FlightSqlServer
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 TOKEN = "a-token-that-nobody-knows"
 

@@ -19,7 +19,7 @@ from pyarrow import flight
 import bamquery
 from bamquery.errors import BamQueryError, SettingError
 from bamquery.flight import messages
-from bamquery.flight.command_line import TOKEN_VARIABLE, _parser, main, server_options
+from bamquery.flight.serve_command import TOKEN_VARIABLE, _parser, main, server_options
 
 TOKEN = "a-token-that-nobody-knows"
 ENDLESS = "SELECT count(*) AS n FROM range(10000000) a, range(10000000) b WHERE a.range + b.range = -1"

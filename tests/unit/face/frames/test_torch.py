@@ -39,7 +39,7 @@ def test_as_documented(con, kind, state):
 
 @pytest.mark.parametrize("kind", [kind for kind in EXPRESSIONS if kind not in TENSORS])
 def test_what_is_no_tensor_is_refused_before_it_runs(con, kind, monkeypatch):
-    monkeypatch.setattr("bamquery.result.Result.table", lambda self: pytest.fail("it was run"))
+    monkeypatch.setattr("bamquery.session.result.Result.table", lambda self: pytest.fail("it was run"))
     with pytest.raises(Exception, match=r'column "x" of type .* is no array: .* to_numpy'):
         con.sql(query(kind, "values")).to_torch()
 

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from bamquery.progress import notebook
-from bamquery.progress.notebook import NotebookBars, bar_html, in_notebook
-from bamquery.progress.ticker import Ticker, Watched
+from bamquery.session.progress import notebook
+from bamquery.session.progress.notebook import NotebookBars, bar_html, in_notebook
+from bamquery.session.progress.ticker import Ticker, Watched
 from tests.unit.face.progress.gates import Gate, Taking
 
 

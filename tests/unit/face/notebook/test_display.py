@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.markup import element
-from bamquery.notebook_html import fragment
+from bamquery.text.html_elements import element
+from bamquery.text.notebook_html import fragment
 
 
 class Page(HTMLParser):

@@ -20,7 +20,7 @@ from bamquery.output.arrow_batches import small_batches
 from bamquery.output.binary_files import write_arrow_file, write_arrow_stream, write_parquet
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.formats import TEXT_FORMATS
-from bamquery.terminal_text import visible_lines
+from bamquery.text.terminal import visible_lines
 
 COLUMNS = {
     "flag": pa.array([True, False, None]),

@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import bamquery
+from bamquery.data_types.names import type_name
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.inserts import write_inserts
 from bamquery.output.literals import identifier, literals
-from bamquery.type_names import type_name
 
 UTC_MOMENTS = st.integers(-60_000_000_000_000_000, 200_000_000_000_000_000)
 """Microseconds from the year 69 to 8307."""

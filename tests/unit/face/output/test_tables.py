@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bamquery.output.tables import TableLayout, TableStyle, preview, render
-from bamquery.terminal_text import cell_width, visible
+from bamquery.output.text_table import TableLayout, TableStyle, preview, render
+from bamquery.text.terminal import cell_width, visible
 
 
 def test_alignment_nulls_and_types() -> None:

@@ -20,9 +20,9 @@ import pyte
 import pytest
 
 import bamquery
-from bamquery.command_line import main
+from bamquery.command_line.main import main
 from bamquery.output.display_options import FORMATS
-from bamquery.terminal_text import visible
+from bamquery.text.terminal import visible
 
 HOSTILE = "\x1b[2J\x1b[31mred\x07\x9b5A\u202egnp.exe\u2066\x1b]0;title\x07"
 _SECONDS = 60

@@ -5,7 +5,7 @@ import pytest
 from pyarrow import parquet
 
 import bamquery
-from bamquery.query_progress import QueryProgress
+from bamquery.session.query_progress import QueryProgress
 from tests.unit.face.progress.gates import BATCHES, ROWS, Gate, Taking
 
 

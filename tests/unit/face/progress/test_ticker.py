@@ -7,9 +7,9 @@ import warnings
 
 import pytest
 
-from bamquery.progress import ticker as ticker_module
-from bamquery.progress.terminal import TERMINAL
-from bamquery.progress.ticker import TICKER, Ticker
+from bamquery.session.progress import ticker as ticker_module
+from bamquery.session.progress.terminal import TERMINAL
+from bamquery.session.progress.ticker import TICKER, Ticker
 from tests.unit.face.progress.gates import Gate, Taking
 
 

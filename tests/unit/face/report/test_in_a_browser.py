@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bamquery.command_line import main
+from bamquery.command_line.main import main
 
 SQL = """\
 SELECT tolls_amount > 0 AS tolls, avg(total_amount / trip_distance) AS per_mile, count(*) AS trips

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.command_line import main
-from bamquery.engine.vector_map import FragmentVectors, VectorState
+from bamquery.command_line.main import main
+from bamquery.engine.profiling.vector_map import FragmentVectors, VectorState
 from bamquery.report.vector_strip import CELLS, LABELS, cell_counts, spoken, strip
 
 VECTOR = 1024

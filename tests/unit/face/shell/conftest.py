@@ -10,8 +10,8 @@ import pytest
 
 import bamquery
 from bamquery.shell.console import Console
+from bamquery.shell.database_opening import Opening
 from bamquery.shell.history import ShellHistory
-from bamquery.shell.opening import Opening
 from bamquery.shell.options import ShellOptions
 from bamquery.shell.shell import Shell
 from bamquery.shell.themes import theme

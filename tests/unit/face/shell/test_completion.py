@@ -13,7 +13,7 @@ from bamquery.shell.completion.completer import ShellCompleter
 from bamquery.shell.completion.names import Catalogue, Column, Names
 from bamquery.shell.completion.ranking import Candidate, ranked
 from bamquery.shell.completion.scope import scope_at
-from bamquery.shell.opening import Opening
+from bamquery.shell.database_opening import Opening
 from bamquery.shell.shell import Shell
 
 

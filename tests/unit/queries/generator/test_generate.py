@@ -16,7 +16,7 @@ from bamquery.queries.generator.generate import TripGenerator, generate
 from bamquery.queries.generator.recipe import COLUMNS, ORDERS, Q5_COLUMNS, Recipe
 from bamquery.queries.generator.years import TAILS
 from bamquery.queries.schema import TRIPS
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 ROWS = 200_000
 

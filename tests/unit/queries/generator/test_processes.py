@@ -16,7 +16,7 @@ from bamquery.queries.generator.generate import TripGenerator, generate
 from bamquery.queries.generator.processes import batches_from_processes
 from bamquery.queries.generator.recipe import COLUMNS, Recipe
 from bamquery.queries.generator.worker import Share
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 
 
 @pytest.mark.parametrize("nulls", [True, False])
@@ -38,7 +38,7 @@ def test_shares_cover_all_rows_once() -> None:
 @pytest.mark.parametrize("nulls", [True, False])
 def test_tables_have_the_same_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nulls: bool) -> None:
     """File by file: where fragments are cut depends on the bytes of batches, too."""
-    monkeypatch.setattr("bamquery.storage.table_writer.FRAGMENT_BYTES", 1 << 20)
+    monkeypatch.setattr("bamquery.storage.tables.writer.FRAGMENT_BYTES", 1 << 20)
     recipe = Recipe(150_000, ("total_amount", "mta_tax", "improvement_surcharge"), nulls=nulls)
     found = []
     for least in (0, 10**9):

@@ -10,7 +10,7 @@ from bamquery.storage.encodings.fixed_width import (
     vector_ranges,
     whole_footprint,
 )
-from bamquery.storage.layout import VECTOR_ROWS, Extent
+from bamquery.storage.format.layout import VECTOR_ROWS, Extent
 
 
 @pytest.mark.parametrize(("bits", "size"), [(1, 128), (8, 1024), (32, 4096), (64, 8192), (128, 16384)])

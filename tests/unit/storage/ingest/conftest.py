@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bamquery.storage.ingest.source import BATCH_ROWS, Chunk, IngestSource
+from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, IngestSource
 
 
 @pytest.fixture

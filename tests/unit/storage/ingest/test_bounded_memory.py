@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 CHILD = """
 import resource, sys
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
 

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from bamquery.errors import CancelledError, IngestError
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
 

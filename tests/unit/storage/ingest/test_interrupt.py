@@ -11,7 +11,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest.benchmark import write_trips
 from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
@@ -23,7 +23,7 @@ CHILD = """
 import itertools, sys
 from contextlib import contextmanager
 import pyarrow as pa
-from bamquery.storage.database import Database
+from bamquery.storage.database.database import Database
 from bamquery.storage.ingest.ingest import ingest
 from bamquery.storage.ingest.opening import open_source
 

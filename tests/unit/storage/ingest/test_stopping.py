@@ -10,12 +10,12 @@ import pytest
 from pyarrow import parquet
 
 import bamquery
-from bamquery.cancellation import asking
 from bamquery.errors import CancelledError
+from bamquery.statement_context.cancellation import asking
 from bamquery.storage.ingest import opening
 from bamquery.storage.ingest.opening import open_source
-from bamquery.storage.ingest.path_patterns import matching_paths
-from bamquery.storage.ingest.paths import expand
+from bamquery.storage.ingest.sources.path_patterns import matching_paths
+from bamquery.storage.ingest.sources.paths import expand
 
 
 class Stopped(CancelledError):  # noqa: N818 (it stands for an interrupt)

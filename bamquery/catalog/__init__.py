@@ -1,0 +1,1 @@
+"""Names to sources: tables, views, files, and the tables that describe the database."""

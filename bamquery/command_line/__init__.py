@@ -1,0 +1,1 @@
+"""The `bamquery` command."""

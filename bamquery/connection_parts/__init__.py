@@ -1,1 +1,0 @@
-"""What `Connection` is put together of: relations of files and objects, and DuckDB's names."""

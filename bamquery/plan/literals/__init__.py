@@ -1,0 +1,1 @@
+"""Values of literals: their conversion, and what strings mean as numbers, times and intervals."""

@@ -1,0 +1,183 @@
+"""Keys and arguments that may be far larger than what they are made of are made by a projection below.
+
+Joins and windows hold many rows at once: they know what columns take, and spill them, but not what a
+function makes of them. A projection makes its texts by few rows where they are large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.plan.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    referenced_columns,
+    walk,
+)
+from bamquery.plan.format import format_expression
+from bamquery.plan.literals.scalars import scalar
+from bamquery.plan.nodes import Join, Plan, Project, Window
+from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, map_key, renumber, transform_plan
+from bamquery.plan.windows import WindowCall
+
+_GROWING: Final = frozenset(
+    {"concat", "concat_ws", "lpad", "overlay", "regexp_replace", "repeat", "replace", "rpad"}
+)
+_LONG: Final = 1024
+"""Bytes of a constant that matter where many rows have it."""
+_EQUALITIES: Final = frozenset({"equal", "is_not_distinct_from"})
+_COMPARISONS: Final = _EQUALITIES | {"less", "less_equal", "greater", "greater_equal"}
+_LEFT: Final = 1 << 30
+"""Where columns that are made on the left are numbered from until it is known how many there are."""
+
+
+def make_texts_below(plan: Plan) -> Plan:
+    """Put such texts of windows, and those that a join finds pairs by, into projections below.
+
+    What else a join's condition compares is asked of pairs, of fewer ones where their texts are large.
+    """
+    return transform_plan(plan, _made_below)
+
+
+def _made_below(plan: Plan) -> Plan:
+    match plan:
+        case Window():
+            return _window(plan)
+        case Join(condition=condition) if condition is not None:
+            return _join(plan, conjuncts(condition))
+        case _:
+            return plan
+
+
+class _Texts:
+    """A child's columns and the texts that are made of them."""
+
+    def __init__(self, child: Plan) -> None:
+        self._child = child
+        self._columns = columns_of(child)
+        self._made: dict[Expression, ColumnRef] = {}
+
+    @property
+    def width(self) -> int:
+        return len(self._columns)
+
+    @property
+    def made(self) -> int:
+        return len(self._made)
+
+    def column(self, expression: Expression) -> Expression:
+        """The expression, or the column that it is now."""
+        if not _grows(expression):
+            return expression
+        place = self.width + self.made
+        column = ColumnRef(place, format_expression(expression), expression.type)
+        return self._made.setdefault(expression, column)
+
+    def plan(self) -> Plan:
+        if not self._made:
+            return self._child
+        names = (*(c.name for c in self._columns), *(c.name for c in self._made.values()))
+        return Project(self._child, (*self._columns, *self._made), names)
+
+
+def _grows(expression: Expression) -> bool:
+    kind = expression.type
+    return (pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)) and any(
+        _makes_texts(part) for part in walk(expression)
+    )
+
+
+def _makes_texts(part: Expression) -> bool:
+    """Whether it gives more than the columns have that it reads: a long constant does, on each row."""
+    if isinstance(part, Literal):
+        value: Any = part.value
+        is_text = isinstance(value, pa.LargeStringScalar | pa.LargeBinaryScalar) and value.is_valid
+        return bool(is_text and value.as_buffer().size > _LONG)
+    return isinstance(part, Call) and part.function in _GROWING
+
+
+def _window(plan: Window) -> Plan:
+    texts = _Texts(plan.child)
+    moved = replace(
+        plan,
+        partition=tuple(map(texts.column, plan.partition)),
+        order=tuple(map_key(key, texts.column) for key in plan.order),
+        calls=tuple(replace(call, call=_call(call, texts)) for call in plan.calls),
+    )
+    if not texts.made:
+        return plan
+    return _without(replace(moved, child=texts.plan()), texts.width, texts.made)
+
+
+def _call(call: WindowCall, texts: _Texts) -> AggregateCall:
+    """The call over columns; what it computes for some rows only is null for the others."""
+    given = call.call
+
+    def column(expression: Expression) -> Expression:
+        if given.filter is None or not _grows(expression):
+            return texts.column(expression)
+        nothing = Literal(scalar(None, expression.type))
+        return texts.column(Call("case", (given.filter, expression, nothing), expression.type))
+
+    order = tuple(map_key(key, column) for key in given.order)
+    arguments = [column(argument) for argument in given.arguments]
+    if given.function in ("lag", "lead") and not referenced_columns(given.arguments[-1]):
+        arguments[-1] = given.arguments[-1]  # a default is made for those rows that need it
+    return replace(given, arguments=tuple(arguments), order=order)
+
+
+def _join(plan: Join, parts: Sequence[Expression]) -> Plan:
+    left, right = _Texts(plan.left), _Texts(plan.right)
+    finding = _COMPARISONS if plan.kind in ("asof", "asof_left") else _EQUALITIES
+    compared = [_compared(part, left, right, finding) for part in parts]
+    if not (left.made or right.made):
+        return plan
+    # Columns of the right side are numbered from where it was; it is behind those made on the left now.
+    places = {i: i for i in range(left.width)} | {_LEFT + i: left.width + i for i in range(left.made)}
+    start = left.width + left.made
+    places |= {left.width + i: start + i for i in range(right.width + right.made)}
+    condition = conjunction([renumber(part, places) for part in compared])
+    joined = replace(plan, left=left.plan(), right=right.plan(), condition=condition)
+    without = _without(joined, start + right.width, right.made) if _gives_right(plan) else joined
+    return _without(without, left.width, left.made)
+
+
+def _compared(part: Expression, left: _Texts, right: _Texts, finding: frozenset[str]) -> Expression:
+    """The condition, with its texts of one side as columns where it compares one side with the other."""
+    if not isinstance(part, Call) or part.function not in finding:
+        return part
+    read = [referenced_columns(side) for side in part.arguments]
+    of_left = [bool(columns) and max(columns) < left.width for columns in read]
+    of_right = [bool(columns) and min(columns) >= left.width for columns in read]
+    if not (any(of_left) and any(of_right)):
+        return part
+    sides: list[Expression] = []
+    for side, is_left in zip(part.arguments, of_left, strict=True):
+        if is_left:
+            column = left.column(side)
+            moved = {i: _LEFT + i - left.width for i in referenced_columns(column) if i >= left.width}
+            sides.append(renumber(column, {i: i for i in referenced_columns(column)} | moved))
+        else:
+            own = renumber(side, {i: i - left.width for i in referenced_columns(side)})
+            column = right.column(own)
+            sides.append(renumber(column, {i: i + left.width for i in referenced_columns(column)}))
+    return replace(part, arguments=tuple(sides))
+
+
+def _gives_right(plan: Join) -> bool:
+    return plan.kind not in ("semi", "anti", "mark")
+
+
+def _without(plan: Plan, start: int, count: int) -> Plan:
+    """The plan without `count` of its columns from `start` on."""
+    if not count:
+        return plan
+    kept = [column for column in columns_of(plan) if not start <= column.index < start + count]
+    return Project(plan, tuple(kept), tuple(column.name for column in kept))

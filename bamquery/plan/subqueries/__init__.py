@@ -1,0 +1,1 @@
+"""Queries within expressions, and how they become joins."""

@@ -1,0 +1,1 @@
+"""What notebooks and prompts show of a relation."""

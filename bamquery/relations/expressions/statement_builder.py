@@ -1,0 +1,52 @@
+"""Statements put together of our words and pieces of users, and errors that tell of a piece once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from bamquery.errors import SqlError
+from bamquery.text.statement_text import Piece, StatementText, joined
+
+
+@dataclass(slots=True)
+class StatementBuilder:
+    """A statement in work; see `bamquery.text.statement_text.joined` for how its parts stand."""
+
+    _parts: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> StatementText:
+        """The statement as it is by now."""
+        return joined(*self._parts)
+
+    def words(self, text: str) -> StatementBuilder:
+        """Add words of ours."""
+        self._parts.append(text)
+        return self
+
+    def piece(self, text: str) -> StatementBuilder:
+        """Add what a user wrote."""
+        self._parts.append(Piece(text))
+        return self
+
+    def listed(self, pieces: Iterable[str]) -> StatementBuilder:
+        """Add pieces with commas between them."""
+        for place, text in enumerate(pieces):
+            if place:
+                self.words(",")
+            self.piece(text)
+        return self
+
+    def joined(self, other: StatementBuilder) -> StatementBuilder:
+        """Add all of another one."""
+        self._parts += other._parts
+        return self
+
+
+def told_once(error: SqlError) -> SqlError:
+    """The error without reasons that look like others: of a piece that stands in several places."""
+    reasons = {reason.shown(error.sql): reason for reason in reversed(error.reasons)}
+    if len(reasons) == len(error.reasons):
+        return error
+    return type(error)(list(reversed(reasons.values())), error.sql)

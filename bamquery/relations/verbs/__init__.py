@@ -1,0 +1,1 @@
+"""A relation's methods that make, look at and write relations."""

@@ -1,0 +1,1 @@
+"""What runs a query: the session, its statement cache, results and their progress."""

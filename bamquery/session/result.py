@@ -1,0 +1,218 @@
+"""One run of a plan: a stream of Arrow record batches and the profile of how they came about."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from bamquery.engine.constant_folding import fold
+from bamquery.engine.device import Device
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.lowering import lower
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import QueryProfile
+from bamquery.engine.settings import Settings
+from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, foreign_errors, within_depth
+from bamquery.plan.expressions import depth_of
+from bamquery.plan.nodes import Field, Plan
+from bamquery.plan.optimizer import optimize
+from bamquery.plan.rewriting import expressions_of, nodes_of
+from bamquery.session.query_progress import QueryProgress, RunningQuery
+from bamquery.statement_context.deep_recursion import on_deep_stack, with_deep_recursion
+
+if TYPE_CHECKING:
+    from bamquery.engine.execution.detached_steps import StepsApart
+
+_DEEP: Final = 60
+"""Operators above each other, or calls in an expression, from which on Python's own limit is too near."""
+
+
+class Result:
+    """The answer as it comes; an iterator of batches that are never empty, and a context manager.
+
+    Nothing is read before the first batch is asked for. Threads may share it: each gets other batches.
+
+    Attributes:
+        schema: of every batch.
+        profile: filled while batches are taken; final once there are no more.
+        running: the run as those see it who watch it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        device: Device[Any],
+        settings: Settings,
+        notes: Sequence[str] = (),
+        *,
+        spill_folder: Path | None = None,
+        optimized: Plan | None = None,
+        sql: str = "",
+    ) -> None:
+        """Lower the plan.
+
+        `spill_folder` is for rows that do not fit `memory_limit`; `optimized` is the plan after all rules,
+        where that is known; `sql` what it came from, for reports of faults.
+
+        Raises:
+            SqlError: the plan is too deep.
+            UnsupportedError: the device cannot run it; all reasons at once.
+        """
+        self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
+        with within_depth():
+            self.operator, deep = with_deep_recursion(lambda: _planned(plan, optimized, device, settings))
+        self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
+        self._context: ExecutionContext[Any] = ExecutionContext(
+            device, settings, spill_folder=spill_folder, sql=sql
+        )
+        self._context.is_deep = deep
+        self._context.memory.announce(self.operator.all_reservations(), settings.effective_threads)
+        self.running = RunningQuery(self.operator, self.profile, self._context.cancelled)
+        self._lock = threading.Lock()
+        self._begun = False
+        self._fields = plan.fields
+        self._start = partial(_started, self.operator, self._context, self.profile, self.running)
+        self._batches = self._start(partial(_to_arrow, device, plan.fields))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        with self._lock:
+            self._begun = True
+            batch: pa.RecordBatch = next(self._batches)
+            return batch
+
+    def table(self) -> pa.Table:
+        """All batches that have not been taken yet."""
+        with self.running.call():
+            batches = list(self)
+        return pa.Table.from_batches(batches, self.schema)
+
+    def progress(self) -> QueryProgress:
+        """How far it is, from any thread: before it begins, while it runs, or once it is over."""
+        return self.running.progress()
+
+    def device_frame(self) -> tuple[Device[Any], Any]:
+        """The device, and all rows as one frame in its memory; instead of batches, not after some.
+
+        Raises:
+            BamQueryError: rows have been taken already.
+        """
+        device = self._context.device
+        with self._lock:
+            if self._begun:
+                raise BamQueryError("rows have been taken from this result already: run the query again")
+            self._begun = True
+            self._batches.close()
+            self._batches = self._start(_same)
+            with self.running.call():
+                frames = list(self._batches)
+        return device, device.concatenate([device.empty(self._fields), *frames])
+
+    def cancel(self) -> None:
+        """Make whoever takes batches get a `CancelledError` soon; from any thread, never waits."""
+        self._context.cancelled.set()
+
+    def close(self) -> None:
+        """Stop, and wait for worker threads; harmless when it is over."""
+        with self._lock:
+            self._batches.close()
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _planned(
+    plan: Plan, optimized: Plan | None, device: Device[Any], settings: Settings
+) -> tuple[Operator[Any], bool]:
+    """The operators, and whether they recurse deeper than any thread's stack has room for."""
+    best = optimize(fold(plan)) if optimized is None else optimized
+    operator = lower(best, device, settings)
+    expressions = (each for node in nodes_of(best) for each in expressions_of(node))
+    return operator, operator.depth() > _DEEP or max(map(depth_of, expressions), default=0) > _DEEP
+
+
+def _started(
+    operator: Operator[Any],
+    context: ExecutionContext[Any],
+    profile: QueryProfile,
+    running: RunningQuery,
+    convert: Callable[[Any], Any],
+) -> Generator[Any, None, None] | StepsApart[Any]:
+    steps = _run(operator, context, profile, running, convert)
+    if context.device.name == "cpu":  # whose operators ask often enough
+        return steps
+    from bamquery.engine.execution.detached_steps import StepsApart  # noqa: PLC0415 (a GPU's only)
+
+    return StepsApart(steps, context.raise_if_cancelled, context.cancelled.set, lambda: context.last_check)
+
+
+def _run(
+    operator: Operator[Any],
+    context: ExecutionContext[Any],
+    profile: QueryProfile,
+    running: RunningQuery,
+    convert: Callable[[Any], Any],
+) -> Generator[Any, None, None]:
+    # Not a method: a generator that knew its result would keep it, and the tables it reads, from being freed.
+    with within_depth(), running, context, closing(operator.frames(context)) as frames:
+        while True:
+            started = time.perf_counter()
+            try:
+                with running.call():
+                    with foreign_errors(context.sql), context.current():
+                        take = partial(next, frames, None)
+                        frame = on_deep_stack(partial(_taken, take, context)) if context.is_deep else take()
+                    running.raise_failure()
+                    if frame is None:
+                        running.finish()
+                        return
+                    with foreign_errors(context.sql):
+                        rows = context.device.row_count(frame)
+                        answer = convert(frame) if rows else None
+            except CancelledError:
+                running.raise_failure()
+                raise
+            except MemoryError as error:
+                raise _out_of_memory(error, context) from error
+            finally:
+                profile.seconds += time.perf_counter() - started
+                profile.peak_memory = context.memory.peak
+            if rows:
+                yield answer
+
+
+def _taken(take: Callable[[], Any], context: ExecutionContext[Any]) -> Any:
+    with context.current():
+        return take()
+
+
+def _out_of_memory(error: MemoryError, context: ExecutionContext[Any]) -> MemoryLimitError:
+    said = f" ({error})" if str(error) else ""
+    return MemoryLimitError(
+        f"the system has no more memory for this process{said}; memory_limit is {context.memory.limit:,} "
+        "bytes. Lower it with SET memory_limit = '...' so that more goes to files, SET threads = 1, or make "
+        "the query hold less"
+    )
+
+
+def _to_arrow(device: Device[Any], fields: Sequence[Field], frame: Any) -> pa.RecordBatch:
+    return device.to_arrow(frame, fields)
+
+
+def _same(frame: Any) -> Any:
+    return frame

@@ -1,0 +1,1 @@
+"""Syntax trees to bound statements: names looked up, types known."""

@@ -1,0 +1,1 @@
+"""Queries to logical plans, clause by clause."""

@@ -1,0 +1,69 @@
+"""What stands before the names of tables: the schema, and the database before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot import exp
+
+from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.syntax import ast_nodes as syntax
+from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, MAIN
+from bamquery.text.identifiers import fold, suggestion
+
+_SCHEMAS: Final = (MAIN, INFORMATION_SCHEMA)
+_CHANGING: Final = (exp.Create, exp.Insert, exp.Drop, syntax.AlterTable, syntax.CopyFrom, syntax.Optimize)
+
+
+def settle_schemas(trees: Sequence[exp.Expr], sql: str, database: str) -> None:
+    """Leave of what stands before a table's name its schema, and of a column's table nothing.
+
+    Both `database.main.t` and `database.t` are `main.t`.
+
+    Raises:
+        SqlError: there is no such schema or database, or what is in it cannot be changed; all of them.
+    """
+    if "." in sql:
+        found = [node for tree in trees for node in tree.find_all(exp.Table, exp.Column)]
+        each(lambda node: _settle(node, sql, database), [node for node in found if node.args.get("db")], sql)
+
+
+def settled_schema(schema: str, catalog: str, database: str) -> str:
+    """The schema that is named, with or without the name of the database before it.
+
+    Raises:
+        ValueError: there is no such schema or database, in words.
+    """
+    if not catalog and fold(schema) == fold(database) and fold(schema) not in _SCHEMAS:
+        return MAIN
+    if catalog and fold(catalog) != fold(database):
+        raise ValueError(
+            f'there is no database "{catalog}" here: this one is called "{database}"'
+            f"{suggestion(catalog, [database])}"
+        )
+    if fold(schema) not in _SCHEMAS:
+        raise ValueError(
+            f'there is no schema "{schema}": tables and views are in {MAIN}, whose name may be left out'
+        )
+    return fold(schema)
+
+
+def _settle(node: exp.Expr, sql: str, database: str) -> None:
+    with placed(sql, node):
+        schema = settled_schema(node.text("db"), node.text("catalog"), database)
+        if isinstance(node, exp.Table) and schema == INFORMATION_SCHEMA and _is_changed(node):
+            raise ValueError(f"what is in {INFORMATION_SCHEMA} cannot be made, changed or dropped")
+    node.set("catalog", None)
+    if isinstance(node, exp.Column):
+        # Where a name is of a table in a schema, there is no other one of that name beside it.
+        node.set("db", None)
+    else:
+        node.set("db", exp.to_identifier(schema))
+
+
+def _is_changed(node: exp.Expr) -> bool:
+    around = node.parent
+    if isinstance(around, exp.Schema):
+        around = around.parent
+    return isinstance(around, _CHANGING)

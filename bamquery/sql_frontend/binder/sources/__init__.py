@@ -1,0 +1,1 @@
+"""What stands in FROM, to plans with a scope over their columns."""

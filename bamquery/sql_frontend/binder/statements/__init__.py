@@ -1,0 +1,1 @@
+"""Statements other than queries, one binder a kind."""

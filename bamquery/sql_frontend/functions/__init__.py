@@ -1,0 +1,1 @@
+"""Functions and operators by their SQL names: argument counts, casts, result types."""

@@ -1,0 +1,60 @@
+"""docs/functions.md, written from the reference."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from bamquery.sql_frontend.functions.reference.entry import Entry
+from bamquery.sql_frontend.functions.reference.function_reference import Signature, read_signature, sections
+
+_GPU: Final = {"yes": "yes", "constants": "constants", "no": ""}
+
+
+def reference_page() -> str:
+    """docs/functions.md: all functions, section by section."""
+    parts = [_INTRODUCTION]
+    for section in sections():
+        rows = [
+            f"| {_calls(entry)} | {_cell(entry.description)} | {_GPU[entry.gpu]} |"
+            for entry in section.entries
+        ]
+        table = ["| call | gives | GPU |", "|---|---|---|", *rows]
+        parts += [f"## {section.title}", "\n".join(table), *([section.notes] if section.notes else [])]
+    return "\n\n".join(parts) + "\n"
+
+
+def _calls(entry: Entry) -> str:
+    """How it is called under each of its names."""
+    first, *others = entry.names.split()
+    signature = max((read_signature(text) for text in entry.signatures.split(" | ")), key=_length)
+    calls = [entry.call or signature.call(first)]
+    calls += [call if entry.call else signature.call(other) for other in others for call in [f"{other}(...)"]]
+    return " ".join(f"`{_cell(call)}`" for call in calls)
+
+
+def _length(signature: Signature) -> int:
+    return len(signature.parameters)
+
+
+def _cell(text: str) -> str:
+    return text.replace("...", "…").replace("|", "\\|")
+
+
+_INTRODUCTION: Final = """\
+# Functions
+
+<!-- Written by `python -m bamquery.sql_frontend.functions.reference.page`: change what is said beside it. -->
+
+All functions, with DuckDB 2.0's answers. Names side by side are of one function. An argument may be any
+expression, but where it is said to be a *constant*; NULL gives NULL where nothing else is said. Arguments in
+brackets may be left out. `FROM bamquery_functions()` has the same as a table, with the types of arguments and
+answers.
+
+The last column says what runs on a GPU too: *yes*, *constants* (if all arguments but the first are
+constants), or nothing, where a query over columns is refused there with its reason. A call of constants is
+computed when the query is planned and runs on every device."""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(reference_page())

@@ -1,0 +1,193 @@
+"""Scalar functions of dates, times, timestamps and intervals."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bamquery.sql_frontend.functions.reference.entry import CONSTANTS, NO, Entry, Section
+
+_OF_DATE: Final = "(x DATE) -> {0} | (x TIMESTAMP) -> {0}"
+_OF_CLOCK: Final = "(x TIME) -> {0} | (x TIMESTAMP) -> {0}"
+_PART: Final = f"{_OF_DATE.format('BIGINT')} | (x INTERVAL) -> BIGINT"
+_DAY_PART: Final = _OF_DATE.format("BIGINT")
+_CLOCK: Final = f"{_OF_CLOCK.format('BIGINT')} | (x INTERVAL) -> BIGINT"
+_BETWEEN: Final = (
+    "(part VARCHAR, a DATE, b DATE) -> BIGINT | (part VARCHAR, a TIMESTAMP, b TIMESTAMP) -> BIGINT"
+    " | (part VARCHAR, a TIME, b TIME) -> BIGINT"
+)
+_INTEGER_TO_INTERVAL: Final = "(n INTEGER) -> INTERVAL"
+_BIGINT_TO_INTERVAL: Final = "(n BIGINT) -> INTERVAL"
+_DOUBLE_TO_INTERVAL: Final = "(x DOUBLE) -> INTERVAL"
+
+SECTION: Final = Section(
+    "Dates and times",
+    "scalar",
+    (
+        Entry(
+            "date_part datepart",
+            "(part VARCHAR, x TEMPORAL) -> BIGINT",
+            "A part (a constant) of a date, time, timestamp or interval; of `epoch` a DOUBLE.",
+            example="date_part('year', DATE '2024-05-17')",
+        ),
+        Entry("year", _PART, "The year."),
+        Entry("quarter", _PART, "The quarter of the year, from 1."),
+        Entry("month", _PART, "The month of the year, from 1."),
+        Entry("day dayofmonth", _PART, "The day of the month, from 1."),
+        Entry("dayofyear", _DAY_PART, "The day of the year, from 1."),
+        Entry("hour", _CLOCK, "The hour of the day, from 0."),
+        Entry("minute", _CLOCK, "The minute of the hour, from 0."),
+        Entry("second", _CLOCK, "The second of the minute, from 0."),
+        Entry("millisecond", _CLOCK, "Milliseconds since the minute began."),
+        Entry("microsecond", _CLOCK, "Microseconds since the minute began."),
+        Entry("nanosecond", _OF_CLOCK.format("BIGINT"), "Nanoseconds since the minute began."),
+        Entry("dayofweek weekday", _DAY_PART, "The day of the week: Sunday is 0, Saturday 6."),
+        Entry("isodow", _DAY_PART, "The day of the week: Monday is 1, Sunday 7."),
+        Entry(
+            "week weekofyear", _DAY_PART, "The week of ISO 8601: the first one has the year's first Thursday."
+        ),
+        Entry("isoyear", _DAY_PART, "The year that the week of ISO 8601 belongs to."),
+        Entry("yearweek", _DAY_PART, "isoyear * 100 + week."),
+        Entry("decade", _PART, "The year without its last digit."),
+        Entry("century", _PART, "The century: 2000 is in the 20th, 2001 in the 21st."),
+        Entry("millennium", _PART, "The millennium: 2000 is in the 2nd, 2001 in the 3rd."),
+        Entry("era", _DAY_PART, "1, or 0 before the year 1."),
+        Entry("julian", _OF_DATE.format("DOUBLE"), "Days since 24 November 4714 BC."),
+        Entry("dayname", _OF_DATE.format("VARCHAR"), "The day of the week, in English."),
+        Entry("monthname", _OF_DATE.format("VARCHAR"), "The month, in English."),
+        Entry(
+            "date_trunc datetrunc",
+            "(part VARCHAR, x DATE) -> TIMESTAMP | (part VARCHAR, x TIMESTAMP) -> TIMESTAMP"
+            " | (part VARCHAR, x INTERVAL) -> INTERVAL",
+            "When the part (a constant) began that a moment is in; an interval without what is smaller.",
+            example="date_trunc('month', TIMESTAMP '2024-05-17 10:30:00')",
+        ),
+        Entry(
+            "date_diff datediff",
+            _BETWEEN,
+            "How many parts (a constant) begin between two moments.",
+            example="date_diff('month', DATE '2024-01-31', DATE '2024-02-01')",
+        ),
+        Entry(
+            "date_sub datesub",
+            _BETWEEN,
+            "How many whole parts (a constant) lie between two moments.",
+            gpu=NO,
+            example="date_sub('month', DATE '2024-01-31', DATE '2024-02-01')",
+        ),
+        Entry(
+            "date_add",
+            "(x DATE, interval INTERVAL) -> TIMESTAMP | (x TIMESTAMP, interval INTERVAL) -> TIMESTAMP",
+            "x + interval.",
+            gpu=CONSTANTS,
+        ),
+        Entry(
+            "age",
+            "(b TIMESTAMP) -> INTERVAL | (a TIMESTAMP, b TIMESTAMP) -> INTERVAL",
+            "Months, days and time from b to a, or to today.",
+            gpu=NO,
+            call="age([a,] b)",
+        ),
+        Entry(
+            "time_bucket",
+            "(width INTERVAL, x DATE [, origin DATE]) -> DATE"
+            " | (width INTERVAL, x TIMESTAMP [, origin TIMESTAMP]) -> TIMESTAMP",
+            "When the bucket of that width began; they count from 3 January 2000, or an origin or offset.",
+            gpu=NO,
+            example="time_bucket(INTERVAL '2 hours', TIMESTAMP '2024-05-17 11:30:00')",
+        ),
+        Entry("last_day", _OF_DATE.format("DATE"), "The last day of the month."),
+        Entry(
+            "epoch", f"{_OF_DATE.format('DOUBLE')} | (x TIME) -> DOUBLE", "Seconds since 1970, or midnight."
+        ),
+        Entry("epoch_ms", _OF_DATE.format("BIGINT"), "Milliseconds since 1970, or midnight."),
+        Entry("epoch_us", _OF_DATE.format("BIGINT"), "Microseconds since 1970, or midnight."),
+        Entry("epoch_ns", _OF_DATE.format("BIGINT"), "Nanoseconds since 1970, or midnight."),
+        Entry(
+            "make_date",
+            "(year BIGINT, month BIGINT, day BIGINT) -> DATE | (days INTEGER) -> DATE",
+            "The date of year, month and day, or so many days after 1 January 1970.",
+            gpu=NO,
+            example="make_date(2024, 5, 17)",
+        ),
+        Entry("make_time", "(hour BIGINT, minute BIGINT, second DOUBLE) -> TIME", "The time of day.", gpu=NO),
+        Entry(
+            "make_timestamp",
+            "(year BIGINT, month BIGINT, day BIGINT, hour BIGINT, minute BIGINT, second DOUBLE) -> TIMESTAMP"
+            " | (microseconds BIGINT) -> TIMESTAMP",
+            "The timestamp of these parts, or so many microseconds after 1970 began.",
+            gpu=NO,
+        ),
+        Entry("make_timestamp_ms", "(n BIGINT) -> TIMESTAMP", "n milliseconds after 1970 began.", gpu=NO),
+        Entry("make_timestamp_ns", "(n BIGINT) -> TIMESTAMP_NS", "n nanoseconds after 1970 began.", gpu=NO),
+        Entry(
+            "to_timestamp",
+            "(seconds DOUBLE) -> TIMESTAMP WITH TIME ZONE",
+            "So many seconds after 1970 began.",
+            gpu=NO,
+        ),
+        Entry(
+            "strftime",
+            "(x DATE, pattern VARCHAR) -> VARCHAR | (x TIMESTAMP, pattern VARCHAR) -> VARCHAR",
+            "A moment as text, written as a pattern of %Y, %m, %d and the like says.",
+            gpu=NO,
+            example="strftime(DATE '2024-05-17', '%d.%m.%Y')",
+        ),
+        Entry(
+            "strptime",
+            "(text VARCHAR, pattern VARCHAR) -> TIMESTAMP",
+            "The timestamp that a text means, read as a pattern of %Y, %m, %d and the like says.",
+            gpu=NO,
+            example="strptime('17.05.2024', '%d.%m.%Y')",
+        ),
+        Entry(
+            "try_strptime",
+            "(text VARCHAR, pattern VARCHAR) -> TIMESTAMP",
+            "As strptime, but NULL where the text does not fit.",
+            gpu=NO,
+        ),
+        Entry(
+            "now get_current_timestamp transaction_timestamp",
+            "() -> TIMESTAMP WITH TIME ZONE",
+            "When the query runs; the same throughout it.",
+        ),
+        Entry(
+            "current_timestamp",
+            "() -> TIMESTAMP WITH TIME ZONE",
+            "As now(), without parentheses.",
+            call="current_timestamp",
+        ),
+        Entry("today", "() -> DATE", "The date on which the query runs, in UTC."),
+        Entry("current_date", "() -> DATE", "As today(), without parentheses.", call="current_date"),
+        Entry(
+            "localtimestamp",
+            "() -> TIMESTAMP",
+            "When the query runs, without a zone, in UTC.",
+            call="localtimestamp",
+        ),
+        Entry("current_localtimestamp", "() -> TIMESTAMP", "As localtimestamp."),
+        Entry("localtime", "() -> TIME", "The time at which the query runs, in UTC.", call="localtime"),
+        Entry("current_localtime", "() -> TIME", "As localtime."),
+        Entry("to_years", _INTEGER_TO_INTERVAL, "An interval of n years.", gpu=NO),
+        Entry("to_quarters", _INTEGER_TO_INTERVAL, "An interval of n quarters.", gpu=NO),
+        Entry("to_months", _INTEGER_TO_INTERVAL, "An interval of n months.", gpu=NO),
+        Entry("to_weeks", _INTEGER_TO_INTERVAL, "An interval of n weeks.", gpu=NO),
+        Entry("to_days", _INTEGER_TO_INTERVAL, "An interval of n days.", gpu=NO),
+        Entry("to_hours", _BIGINT_TO_INTERVAL, "An interval of n hours.", gpu=NO),
+        Entry("to_minutes", _BIGINT_TO_INTERVAL, "An interval of n minutes.", gpu=NO),
+        Entry("to_seconds", _DOUBLE_TO_INTERVAL, "An interval of x seconds.", gpu=NO),
+        Entry("to_milliseconds", _DOUBLE_TO_INTERVAL, "An interval of x milliseconds.", gpu=NO),
+        Entry("to_microseconds", _BIGINT_TO_INTERVAL, "An interval of n microseconds.", gpu=NO),
+        Entry("to_decades", _INTEGER_TO_INTERVAL, "An interval of n decades.", gpu=NO),
+        Entry("to_centuries", _INTEGER_TO_INTERVAL, "An interval of n centuries.", gpu=NO),
+        Entry("to_millennia", _INTEGER_TO_INTERVAL, "An interval of n millennia.", gpu=NO),
+        Entry(
+            "normalized_interval",
+            "(x INTERVAL) -> INTERVAL",
+            "The interval with 30 days as a month and 24 hours as a day.",
+            gpu=NO,
+        ),
+    ),
+    notes="Parts of a date have DuckDB's names: `year` `quarter` `month` `week` `day` `hour` `minute`\n"
+    "`second` `millisecond` `microsecond` `decade` `century` `millennium`, their plurals and short\n"
+    "forms, `dow` `isodow` `doy` `isoyear` `yearweek` `era` `epoch` `julian`.",
+)

@@ -1,0 +1,225 @@
+"""Functions of numbers and of bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.data_types import type_groups as types
+from bamquery.data_types.names import type_name
+from bamquery.data_types.type_groups import HUGEINT
+from bamquery.plan.expressions import Call, Cast, Expression, Literal
+from bamquery.sql_frontend.functions import operators
+from bamquery.sql_frontend.functions.coercion import coerce, is_null
+from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
+from bamquery.sql_frontend.functions.scalar.signature import (
+    BIGINT,
+    BLOB,
+    DOUBLE,
+    Arguments,
+    Build,
+    Function,
+    bigint,
+    blob,
+    call,
+    double,
+    integer,
+    named,
+    number,
+    text,
+)
+
+_TINYINT: Final = pa.int8()
+
+_OF_DOUBLE: Final = (
+    *("cbrt", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "cot", "sinh", "cosh", "tanh"),
+    *("asinh", "acosh", "atanh", "even", "gamma", "lgamma"),
+)
+"""Of one DOUBLE, and one."""
+
+
+_TESTS_OF_MOMENTS: Final[Mapping[str, bool]] = MappingProxyType({"isinf": False, "isfinite": True})
+
+
+def _sign(name: str, arguments: Arguments) -> Expression:
+    value = number(name, arguments[0])
+    if pa.types.is_decimal(value.type):
+        value = coerce(value, DOUBLE)
+    return Call("sign", (value,), _TINYINT)
+
+
+def _log(name: str, arguments: Arguments) -> Expression:
+    """The logarithm to base 10, or to the base that comes first."""
+    *base, value = (Call("log10", (double(name, a),), DOUBLE) for a in arguments)
+    return Call("divide", (value, base[0]), DOUBLE) if base else value
+
+
+def _scaled(factor: float) -> Build:
+    """A DOUBLE times a constant."""
+
+    def build(name: str, arguments: Arguments) -> Expression:
+        return Call("multiply", (double(name, arguments[0]), literal(factor, DOUBLE)), DOUBLE)
+
+    return build
+
+
+def _pi(name: str, arguments: Arguments) -> Expression:
+    return literal(math.pi, DOUBLE)
+
+
+def digits_of(name: str, value: Expression) -> int:
+    """A number of digits, which must be written in the statement; within what makes a difference."""
+    if isinstance(value, Cast) and isinstance(value.argument, Literal) and value.type == value.argument.type:
+        value = value.argument  # +2, or a cast that only makes the type firm
+    if not isinstance(value, Literal) or not value.value.is_valid or not types.is_integral(value.type):
+        raise ValueError(f"{name}() needs an integer, as written in the statement, for its number of digits")
+    return max(min(int(value.value.as_py()), 400), -400)
+
+
+def rounded_type(kind: Any, digits: int) -> pa.DataType:
+    """What rounding to so many digits gives: whole decimals may get a digit more."""
+    if not isinstance(kind, pa.Decimal128Type) or kind == HUGEINT:
+        return kind
+    if kind.scale == 0 and -kind.precision <= digits < 0:
+        return pa.decimal128(min(kind.precision + 1, 38), 0)
+    return pa.decimal128(kind.precision, min(max(digits, 0), kind.scale))
+
+
+def _to_digits(function: str) -> Build:
+    """Of trunc and round_even: numbers cut or rounded to so many digits."""
+
+    def build(name: str, arguments: Arguments) -> Expression:
+        value = number(name, arguments[0])
+        count = digits_of(name, arguments[1]) if len(arguments) > 1 else 0
+        kind: Any = value.type
+        if pa.types.is_unsigned_integer(kind) and function == "round_even" and len(arguments) > 1:
+            kind = HUGEINT if kind == pa.uint64() else BIGINT
+            value = coerce(value, kind)
+        if types.is_integral(kind) and count >= 0:
+            return value
+        if function == "round_even":
+            kind = rounded_type(kind, count)
+        elif isinstance(kind, pa.Decimal128Type):
+            kind = pa.decimal128(kind.precision, min(max(count, 0), kind.scale))
+        return Call(function, (value, literal(count, pa.int32())), kind)
+
+    return build
+
+
+def _two_integers(function: str) -> Build:
+    """Of gcd and lcm: BIGINT, or HUGEINT where an argument does not fit that."""
+
+    def build(name: str, arguments: Arguments) -> Expression:
+        for argument in arguments:
+            if not (is_null(argument) or types.is_integral(argument.type)):
+                raise ValueError(f"{name}() needs integers, not {type_name(argument.type)}")
+        wide = any(argument.type in (HUGEINT, pa.uint64()) for argument in arguments)
+        kind = HUGEINT if wide else BIGINT
+        return Call(function, tuple(coerce(argument, kind) for argument in arguments), kind)
+
+    return build
+
+
+def _test_of_float(function: str) -> Build:
+    def build(name: str, arguments: Arguments) -> Expression:
+        value = arguments[0]
+        if function in _TESTS_OF_MOMENTS and (
+            pa.types.is_date(value.type) or pa.types.is_timestamp(value.type)
+        ):
+            answer = literal(_TESTS_OF_MOMENTS[function], BOOLEAN)  # there are no infinite ones
+            missing = operators.is_null_test(value, negate=False)
+            return Call("case", (missing, literal(None, BOOLEAN), answer), BOOLEAN)
+        if not pa.types.is_float32(value.type):
+            value = double(name, value)
+        return Call(function, (value,), BOOLEAN)
+
+    return build
+
+
+def _next_after(name: str, arguments: Arguments) -> Expression:
+    numbers = [number(name, argument) for argument in arguments]
+    floats = [pa.types.is_float32(argument.type) for argument in numbers]
+    if any(floats) and not any(pa.types.is_float64(argument.type) for argument in numbers):
+        return Call("nextafter", tuple(coerce(argument, pa.float32()) for argument in numbers), pa.float32())
+    return Call("nextafter", tuple(double(name, argument) for argument in arguments), DOUBLE)
+
+
+def _bit_count(name: str, arguments: Arguments) -> Expression:
+    value = arguments[0]
+    if is_null(value):
+        return literal(None, _TINYINT)
+    if not types.is_integral(value.type):
+        raise ValueError(f"{name}() needs an integer, not {type_name(value.type)}")
+    return Call("bit_count", (value,), _TINYINT)
+
+
+def _xor(name: str, arguments: Arguments) -> Expression:
+    return operators.bitwise("bit_xor", *arguments)
+
+
+def _digits(function: str) -> Build:
+    """Hex and bin: of integers as two's complement, of texts and blobs byte by byte."""
+
+    def build(name: str, arguments: Arguments) -> Expression:
+        value = arguments[0]
+        if is_null(value):
+            return literal(None, STRING)
+        if types.is_string(value.type):
+            return Call(function, (text(name, value),), STRING)
+        if pa.types.is_large_binary(value.type) and function == "hex":
+            return Call(function, (blob(name, value),), STRING)
+        if types.is_integral(value.type):
+            kind = value.type if value.type in (HUGEINT, pa.uint64()) else BIGINT
+            return Call(function, (coerce(value, kind),), STRING)
+        raise ValueError(f"{name}() needs an integer or VARCHAR, not {type_name(value.type)}")
+
+    return build
+
+
+def _to_base(name: str, arguments: Arguments) -> Expression:
+    least = arguments[2] if len(arguments) > 2 else literal(0, pa.int32())
+    return Call(
+        "to_base", (bigint(name, arguments[0]), integer(name, arguments[1]), integer(name, least)), STRING
+    )
+
+
+def _operator(build: Any) -> Build:
+    return lambda name, arguments: build(*arguments)
+
+
+FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+    {
+        **{name: Function(call(name, DOUBLE, double), 1, 1) for name in _OF_DOUBLE},
+        **named("atan2", call("atan2", DOUBLE, double), 2),
+        **named("log", _log, 1, 2),
+        **named("sign", _sign, 1),
+        **named("degrees", _scaled(180.0 / math.pi), 1),
+        **named("radians", _scaled(math.pi / 180.0), 1),
+        **named("pi", _pi, 0),
+        **named("trunc", _to_digits("trunc"), 1, 2),
+        **named("round_even roundbankers", _to_digits("round_even"), 2),
+        **named("gcd greatest_common_divisor", _two_integers("gcd"), 2),
+        **named("lcm least_common_multiple", _two_integers("lcm"), 2),
+        **named("factorial", call("factorial", HUGEINT, integer), 1),
+        **named("isnan", _test_of_float("isnan"), 1),
+        **named("isinf", _test_of_float("isinf"), 1),
+        **named("isfinite", _test_of_float("isfinite"), 1),
+        **named("signbit", _test_of_float("signbit"), 1),
+        **named("nextafter", _next_after, 2),
+        **named("add", _operator(operators.add), 2),
+        **named("subtract", _operator(operators.subtract), 2),
+        **named("multiply", _operator(operators.multiply), 2),
+        **named("divide", _operator(operators.floor_divide), 2),
+        **named("xor", _xor, 2),
+        **named("bit_count", _bit_count, 1),
+        **named("hex to_hex", _digits("hex"), 1),
+        **named("bin to_binary", _digits("bin"), 1),
+        **named("to_base", _to_base, 2, 3),
+        **named("unhex from_hex", call("unhex", BLOB, text), 1),
+        **named("unbin from_binary", call("unbin", BLOB, text), 1),
+    }
+)

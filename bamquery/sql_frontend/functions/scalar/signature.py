@@ -1,0 +1,116 @@
+"""What functions are made of: counts of arguments, and the casts that bring arguments to what is wanted.
+
+Functions here raise `ValueError` in words for arguments that do not fit; the binder knows the place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery.data_types import type_groups as types
+from bamquery.data_types.names import type_name
+from bamquery.plan.expressions import Call, Expression
+from bamquery.sql_frontend.functions import operators
+from bamquery.sql_frontend.functions.coercion import coerce, is_integer_literal, is_null, is_string_literal
+from bamquery.sql_frontend.functions.operators import STRING, literal
+
+Arguments = Sequence[Expression]
+Build = Callable[[str, Arguments], Expression]
+Taker = Callable[[str, Expression], Expression]
+"""Brings an argument of the function of that name to the type it wants."""
+
+BLOB: Final = pa.large_binary()
+DOUBLE: Final = pa.float64()
+BIGINT: Final = pa.int64()
+INTEGER: Final = pa.int32()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """How calls of a name are bound; `most` is None where any number of arguments will do."""
+
+    build: Build
+    least: int
+    most: int | None
+
+
+def named(names: str, build: Build, least: int, most: int | None = -1) -> dict[str, Function]:
+    """A function under several names, set apart by spaces."""
+    function = Function(build, least, least if most == -1 else most)
+    return dict.fromkeys(names.split(), function)
+
+
+def check_count(name: str, count: int, least: int, most: int | None) -> None:
+    """Raise `ValueError` where a function is called with too few or too many arguments."""
+    if least <= count and (most is None or count <= most):
+        return
+    if most is None:
+        wanted = f"at least {least} argument{'s' * (least != 1)}"
+    elif least == most:
+        wanted = f"{least} argument{'s' * (least != 1)}" if least else "no arguments"
+    else:
+        wanted = f"{least} {'or' if most == least + 1 else 'to'} {most} arguments"
+    raise ValueError(f"{name.lower()}() takes {wanted}, not {count}")
+
+
+def call(function: str, kind: pa.DataType, *takers: Taker) -> Build:
+    """A function whose arguments have fixed types; the last taker is for all that follow."""
+
+    def build(name: str, arguments: Arguments) -> Expression:
+        taken = [takers[min(i, len(takers) - 1)](name, a) for i, a in enumerate(arguments)]
+        return Call(function, tuple(taken), kind)
+
+    return build
+
+
+def text(name: str, value: Expression) -> Expression:
+    """VARCHAR."""
+    if is_null(value) or types.is_string(value.type):
+        return coerce(value, STRING)
+    what = f"{name}()" if name.islower() and name.isidentifier() else name  # an operator's name is no call
+    raise ValueError(f"{what} needs VARCHAR, not {type_name(value.type)}: cast it")
+
+
+def blob(name: str, value: Expression) -> Expression:
+    """BLOB; a string in the statement is read as one."""
+    if is_null(value) or is_string_literal(value) or pa.types.is_large_binary(value.type):
+        return coerce(value, BLOB)
+    raise ValueError(f"{name}() needs BLOB, not {type_name(value.type)}: cast it")
+
+
+def double(name: str, value: Expression) -> Expression:
+    """Any number as DOUBLE."""
+    return operators.as_double(value, f"{name}()")
+
+
+def number(name: str, value: Expression) -> Expression:
+    """Any number; NULL is a BIGINT."""
+    if is_null(value):
+        return literal(None, BIGINT)
+    if not types.is_numeric(value.type):
+        raise ValueError(f"{name}() needs a number, not {type_name(value.type)}")
+    return value
+
+
+def integer_of(kind: Any) -> Taker:
+    """An integer that fits the type: a literal, or a narrower type."""
+    low, high = types.integer_range(kind)
+
+    def take(name: str, value: Expression) -> Expression:
+        if is_null(value) or is_integer_literal(value) or is_string_literal(value):
+            return coerce(value, kind)
+        if types.is_integral(value.type):
+            least, most = types.integer_range(value.type)
+            if low <= least and most <= high:
+                return coerce(value, kind)
+        raise ValueError(f"{name}() needs {type_name(kind)}, not {type_name(value.type)}: cast it")
+
+    return take
+
+
+bigint: Final = integer_of(BIGINT)
+integer: Final = integer_of(INTEGER)

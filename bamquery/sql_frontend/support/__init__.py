@@ -1,0 +1,1 @@
+"""Refuses what of a syntax tree nothing here reads, all of it at once."""

@@ -1,0 +1,88 @@
+"""Carries out statements that define tables and views and change their columns."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from bamquery.plan.bound_statements import (
+    AddColumn,
+    ColumnDefinition,
+    CreateTable,
+    CreateView,
+    DropColumn,
+    DropView,
+    RenameColumn,
+    RenameTable,
+)
+from bamquery.storage.database.database import Database
+from bamquery.storage.fragments.schema_evolution import ColumnRule
+from bamquery.storage.tables.stored_view import StoredView
+
+Definition = CreateTable | CreateView | DropView | AddColumn | DropColumn | RenameColumn | RenameTable
+
+
+def define(database: Database, statement: Definition) -> str:
+    """Commit what the statement says; returns what was done.
+
+    Raises:
+        CatalogError: names that are taken or missing. ConflictError: another writer committed meanwhile.
+    """
+    match statement:
+        case CreateTable():
+            return _create_table(database, statement)
+        case CreateView(name=name):
+            if statement.if_not_exists and (there := existing(database, name)):
+                return there
+            view = StoredView(statement.sql, statement.columns)
+            database.create_view(name, view, or_replace=statement.or_replace)
+            return f'created view "{name}"'
+        case DropView(name=name, if_exists=if_exists):
+            if if_exists and not existing(database, name):
+                return f'there is no view "{name}"'
+            database.drop_view(name)
+            return f'dropped view "{name}"'
+        case (
+            AddColumn(table=None)
+            | DropColumn(table=None)
+            | RenameColumn(table=None)
+            | RenameTable(table=None)
+        ):
+            return "there was nothing to change"
+        case AddColumn(table=str(table), column=column, initial=initial):
+            rule = ColumnRule(column.not_null, column.default, initial)
+            database.table(table).add_column(column.name, column.type, rule)
+            return f'added column "{column.name}" to table "{table}"'
+        case DropColumn(table=str(table), name=name):
+            database.table(table).drop_column(name)
+            return f'dropped column "{name}" of table "{table}"'
+        case RenameColumn(table=str(table), name=name, new=new):
+            database.table(table).rename_column(name, new)
+            return f'renamed column "{name}" of table "{table}" to "{new}"'
+        case RenameTable(table=str(table), new=new):
+            database.rename(table, new)
+            return f'renamed "{table}" to "{new}"'
+        case _:
+            raise AssertionError(f"nothing defines by {type(statement).__name__}")
+
+
+def existing(database: Database, name: str) -> str:
+    """What there is of this name, in words; empty where there is nothing."""
+    if database.has_table(name):
+        return f'table "{name}" exists already'
+    return f'view "{name}" exists already' if database.view(name) is not None else ""
+
+
+def _create_table(database: Database, statement: CreateTable) -> str:
+    if statement.if_not_exists and (there := existing(database, statement.name)):
+        return there
+    schema = pa.schema([pa.field(column.name, column.type) for column in statement.columns])
+    rules = [_rule(column) for column in statement.columns]
+    with database.create_table(
+        statement.name, schema, or_replace=statement.or_replace, rules=rules
+    ) as writer:
+        writer.commit()
+    return f'created table "{statement.name}"'
+
+
+def _rule(column: ColumnDefinition) -> ColumnRule:
+    return ColumnRule(column.not_null, column.default)

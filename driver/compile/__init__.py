@@ -1,0 +1,1 @@
+"""Kernels from source to machine code, and where that is kept."""

@@ -1,0 +1,173 @@
+"""Kernels from CUDA C++ to machine code, at first use, by NVRTC: no toolkit and no GPU needed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from bamquery.driver.compile.kernel_cache import KernelCache
+from bamquery.driver.compile.toolchain import (
+    KERNELS,
+    PACKAGE,
+    cccl_version,
+    cuda_module,
+    include_folders,
+    nvrtc_version,
+)
+from bamquery.errors import KernelError
+
+_INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_COMPLAINT: Final = re.compile(
+    r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$", re.M
+)
+_LOG_SIZE_BYTES: Final = 4
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How to compile.
+
+    Attributes:
+        architecture: such as sm_90.
+        target: `cubin` to load; `ltoir` to link with other code, such as numba's.
+        defines: macros, as NAME or NAME=VALUE.
+        line_info: note source lines, for profilers and compute-sanitizer.
+    """
+
+    architecture: str
+    target: Literal["cubin", "ltoir"] = "cubin"
+    defines: tuple[str, ...] = ()
+    line_info: bool = False
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """Machine code, and what the compiler had to say (warnings) when it was made."""
+
+    code: bytes
+    log: str
+    cached: bool
+
+
+def compile_kernel(
+    source: str | Path, options: CompileOptions, cache: KernelCache | None = None
+) -> CompiledKernel:
+    """Compile a file, or take what an earlier call made of the same text, headers, options and compiler.
+
+    Args:
+        source: a path, or the name of a file in driver/kernels without its suffix.
+        options: for which GPU, and how.
+        cache: where compiled kernels are kept; that of the user if None.
+
+    Raises:
+        KernelError: it does not compile; has the compiler's log.
+        GpuError: the compiler or the headers it needs are not installed.
+    """
+    path = source if isinstance(source, Path) else KERNELS / f"{source}.cu"
+    if cache is None:
+        cache = _user_cache()
+    key = _key(path, options)
+    with _lock(key):  # One thread compiles; others that want the same find it.
+        stored = cache.load(key)
+        if stored is not None:
+            return _unpack(stored)
+        compiled = _compile(path, options)
+        log = compiled.log.encode()
+        cache.store(key, len(log).to_bytes(_LOG_SIZE_BYTES, "little") + log + compiled.code)
+    return compiled
+
+
+def included_files(source: Path, folders: Sequence[Path] = (PACKAGE,)) -> list[Path]:
+    """`source` and all that it includes by quotes, once each: next to the includer, or in `folders`.
+
+    Conditions are not looked at: a file more in a key costs a compilation, one less a wrong kernel.
+    """
+    return list(dict.fromkeys(_walk(source, folders, set())))
+
+
+def _walk(path: Path, folders: Sequence[Path], seen: set[Path]) -> Iterator[Path]:
+    if path.resolve() in seen:
+        return
+    seen.add(path.resolve())
+    yield path
+    for name in _INCLUDE.findall(path.read_bytes()):
+        for folder in [path.parent, *folders]:
+            candidate = folder / name.decode()
+            if candidate.is_file():
+                yield from _walk(candidate, folders, seen)
+                break
+
+
+def _key(path: Path, options: CompileOptions) -> str:
+    try:
+        texts = [(file.name, file.read_bytes()) for file in included_files(path)]
+    except OSError as error:
+        raise KernelError(f"cannot be read: {error.strerror}", error.filename or path) from error
+    place = str(path) if options.line_info else ""  # which machine code then names
+    about = repr((options, nvrtc_version(), cccl_version(), place, [(n, len(text)) for n, text in texts]))
+    digest = hashlib.sha256(about.encode())
+    for _, text in texts:
+        digest.update(text)
+    return f"{path.stem}-{options.architecture}-{digest.hexdigest()[:40]}"
+
+
+def _compile(path: Path, options: CompileOptions) -> CompiledKernel:
+    core = cuda_module("cuda.core")
+    linked_later = options.target == "ltoir"
+    log = io.StringIO()
+    try:
+        program = core.Program(
+            path.read_text(),
+            "c++",
+            core.ProgramOptions(
+                name=str(path),
+                arch=options.architecture,
+                std="c++20",
+                include_path=[str(folder) for folder in include_folders()],
+                define_macro=list(options.defines) or None,
+                lineinfo=options.line_info or None,
+                relocatable_device_code=linked_later or None,
+                link_time_optimization=linked_later or None,
+            ),
+        )
+        code = program.compile(options.target, logs=log).code
+    except Exception as error:  # cuda-core's own class for it is private
+        raise _error(path, options, str(error)) from None  # which says it all, log included
+    return CompiledKernel(bytes(code), log.getvalue().strip("\0\n"), cached=False)
+
+
+def _error(path: Path, options: CompileOptions, log: str) -> KernelError:
+    log = log.partition("compilation log:")[2].strip("\0\n") or log
+    first = _COMPLAINT.search(log)
+    if first is None:
+        return KernelError(f"does not compile for {options.architecture}", path, log=log)
+    return KernelError(
+        f"does not compile for {options.architecture}: {first['text']}",
+        first["file"],
+        int(first["line"]),
+        log,
+    )
+
+
+def _unpack(stored: bytes) -> CompiledKernel:
+    start = _LOG_SIZE_BYTES + int.from_bytes(stored[:_LOG_SIZE_BYTES], "little")
+    return CompiledKernel(stored[start:], stored[_LOG_SIZE_BYTES:start].decode(), cached=True)
+
+
+@functools.cache
+def _user_cache() -> KernelCache:
+    return KernelCache()
+
+
+_locks: dict[str, threading.Lock] = {}
+
+
+def _lock(key: str) -> threading.Lock:
+    return _locks.setdefault(key, threading.Lock())  # setdefault is atomic

@@ -1,0 +1,166 @@
+"""A controller's queue pairs as the kernels of one GPU see them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bamquery._native import QueueMemory, status_text
+from bamquery.driver.gpu.arguments import Argument
+from bamquery.driver.gpu.device import Gpu, GpuKernel
+from bamquery.driver.gpu.launch import Launch
+from bamquery.driver.gpu.memory import GpuMemory
+from bamquery.errors import GpuError, NvmeError
+
+_ERROR_RECORD: Final = struct.Struct("<IIQIHBx")
+"""ErrorRecord: count, nsid, lba, blocks, status, opcode."""
+_SETTLE_S: Final = 10.0
+_OPCODES: Final = {0: "flush", 1: "write", 2: "read"}
+
+
+@dataclass(frozen=True)
+class PairStatistics:
+    """What a queue pair's users noted since its pool was made.
+
+    Attributes:
+        doorbells: how often the submission tail was rung.
+        errors: completions with a status other than success.
+        missed: commands that missed their deadline.
+        late: completions of such commands, whose slots are free again.
+        quarantined: slots whose commands never completed.
+        broken: the controller broke the protocol; the pair is not used any more.
+    """
+
+    doorbells: int
+    errors: int
+    missed: int
+    late: int
+    quarantined: int
+    broken: bool
+
+
+class GpuQueues:
+    """Queue pairs in pinned memory, their flags and views in the GPU's, and an error record.
+
+    Stop the controller first, which ends all kernels that wait for it; then close this; then the GPU.
+    """
+
+    def __init__(
+        self,
+        gpu: Gpu,
+        memory: QueueMemory,
+        activity: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        """Make `memory`'s queue pairs, whose rings are fresh, a pool for `gpu`.
+
+        Args:
+            gpu: whose kernels are to use them.
+            memory: the controller's; kept as long as the GPU has it.
+            activity: called before each launch and left after it: a GPU's stores wake no controller.
+
+        Raises:
+            GpuError: the memory cannot be pinned or allocated.
+        """
+        self.gpu: Final = gpu
+        self.memory: Final = memory
+        self._activity = activity
+        with ExitStack() as undo:
+            self._pinned = undo.enter_context(gpu.pin(memory, memory.address, memory.size))
+            self._pool = undo.enter_context(gpu.allocate(memory.pool_bytes))
+            self.view, contents = memory.make_pool(self._pinned.address, self._pool.address)
+            self._pool.write(contents)
+            self.view_memory: Final = undo.enter_context(gpu.allocate(len(self.view)))
+            self.view_memory.write(self.view)
+            self.errors: Final[GpuMemory] = undo.enter_context(gpu.allocate(_ERROR_RECORD.size))
+            self._resources = undo.pop_all()
+
+    def start(
+        self,
+        kernel: GpuKernel,
+        *arguments: Argument,
+        grid: int,
+        block: int,
+        shared_bytes: int = 0,
+        stream: Any = None,
+    ) -> Launch:
+        """Start a kernel that uses the queue pairs, the controller awake until it ends; see Gpu.launch()."""
+        awake = ExitStack()
+        awake.enter_context(self._activity())
+        try:
+            return self.gpu.launch(
+                kernel,
+                *arguments,
+                grid=grid,
+                block=block,
+                shared_bytes=shared_bytes,
+                stream=stream,
+                on_end=awake.close,
+            )
+        except BaseException:
+            awake.close()
+            raise
+
+    def run(
+        self,
+        kernel: GpuKernel,
+        *arguments: Argument,
+        grid: int,
+        block: int,
+        shared_bytes: int = 0,
+        timeout_s: float = 60.0,
+    ) -> float:
+        """Start a kernel, wait for it and for what it says of its commands; returns its seconds.
+
+        Raises:
+            NvmeError: a command failed; the first that did.
+            GpuError: the kernel failed or did not end in time.
+        """
+        launch = self.start(kernel, *arguments, grid=grid, block=block, shared_bytes=shared_bytes)
+        seconds = launch.wait(timeout_s)
+        self.check()
+        return seconds
+
+    def check(self) -> None:
+        """Raise what the kernels recorded since the last look.
+
+        Raises:
+            NvmeError: the first command that failed, and how many did.
+        """
+        count, nsid, lba, blocks, code, opcode = _ERROR_RECORD.unpack(self.errors.read())
+        if count == 0:
+            return
+        self.errors.clear()
+        what = _OPCODES.get(opcode, f"command {opcode:02x}h")
+        size = f" of {blocks} block{'s' if blocks > 1 else ''}" if blocks else ""
+        others = f"; {count - 1} more failed after it" if count > 1 else ""
+        message = f"{what}{size} failed: {status_text(code)}{others}"
+        raise NvmeError(message, nsid, lba, code >> 8, code & 0xFF)
+
+    def statistics(self) -> list[PairStatistics]:
+        """Of each queue pair; leased ones are as of their last lease's end."""
+        found = self.memory.pool_statistics(self.view, self._pool.read())
+        return [PairStatistics(*pair) for pair in found]
+
+    def renew(self) -> None:
+        """Make the pool anew, after the controller created its queues again with fresh rings."""
+        _, contents = self.memory.make_pool(self._pinned.address, self._pool.address)
+        self._pool.write(contents)
+        self.errors.clear()
+
+    def close(self, settle_s: float = _SETTLE_S) -> None:
+        """Let kernels end, then give memory and pins back; what a kernel still uses stays."""
+        with suppress(GpuError):  # which was raised where the kernel was waited for
+            self.gpu.settle(settle_s)
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,325 @@
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "driver/native/bench/block.hpp"
+#include "driver/native/bench/cache.hpp"
+#include "driver/native/bench/controller.hpp"
+#include "driver/native/bench/order.hpp"
+#include "driver/native/bindings/bindings.hpp"
+#include "driver/native/bindings/buffers.hpp"
+
+namespace py = pybind11;
+
+namespace bamquery {
+namespace {
+
+py::dict as_dict(const ClientsResult& result) {
+  py::dict latency;
+  latency["mean"] = result.latency.mean();
+  latency["p50"] = result.latency.percentile(0.5);
+  latency["p90"] = result.latency.percentile(0.9);
+  latency["p99"] = result.latency.percentile(0.99);
+  latency["p999"] = result.latency.percentile(0.999);
+  latency["max"] = result.latency.max();
+  py::dict found;
+  found["operations"] = result.operations;
+  found["bytes"] = result.bytes;
+  found["seconds"] = result.seconds;
+  found["cpu_seconds"] = result.cpu_seconds;
+  found["latency"] = result.latency.total() == 0 ? py::object(py::none()) : py::object(latency);
+  found["errors"] = result.errors;
+  found["first_error"] = result.first_error;
+  found["mismatches"] = result.mismatches;
+  found["first_mismatch"] = result.first_mismatch;
+  return found;
+}
+
+py::dict as_dict(const ControllerCounts& counts) {
+  py::dict found;
+  found["controller_reads"] = counts.reads;
+  found["controller_writes"] = counts.writes;
+  found["controller_read_bytes"] = counts.read_bytes;
+  found["controller_write_bytes"] = counts.write_bytes;
+  found["controller_errors"] = counts.errors;
+  return found;
+}
+
+// A running benchmark with all that it refers to.
+class BenchRun {
+ public:
+  BenchRun() = default;
+  BenchRun(const BenchRun&) = delete;
+  BenchRun& operator=(const BenchRun&) = delete;
+  virtual ~BenchRun() = default;
+
+  std::uint64_t operations() const { return clients_->operations(); }
+  std::uint64_t bytes() const { return clients_->bytes(); }
+  double seconds() const { return clients_->seconds(); }
+  bool finished() const { return clients_->finished(); }
+
+  virtual py::dict stop() {
+    ClientsResult result;
+    {
+      const py::gil_scoped_release unlocked;
+      result = clients_->stop();
+    }
+    return as_dict(result);
+  }
+
+ protected:
+  void start(std::uint32_t clients, BenchClients::Work work) {
+    clients_ = std::make_unique<BenchClients>(clients, std::move(work));
+  }
+  // Before what clients use goes: the destructors of derived classes call it.
+  void end() { clients_.reset(); }
+
+ private:
+  std::unique_ptr<BenchClients> clients_;
+};
+
+void stop_controller(BenchController& controller) {
+  const py::gil_scoped_release unlocked;
+  controller.stop();
+}
+
+class BlockRun : public BenchRun {
+ public:
+  BlockRun(std::shared_ptr<BenchBacking> backing, const BlockJob& job)
+      : backing_(std::move(backing)), job_(job), written_(backing_->bytes().size() / job.block_bytes) {
+    if (job.pattern.blocks * job.block_bytes > backing_->bytes().size()) {
+      throw py::value_error("the backing has fewer blocks");
+    }
+  }
+  ~BlockRun() override { end(); }
+
+  void start_mapped() { start(job_.clients, mapped_work(job_, *backing_, written_)); }
+  void start_uring(bool direct) {
+    if (backing_->path().empty()) throw py::value_error("io_uring reads files, not memory");
+    start(job_.clients, uring_work(job_, backing_->path(), direct, written_));
+  }
+  void start_rings(const RingOptions& options) {
+    controller_ = std::make_unique<BenchController>(*backing_, options);
+    start(job_.clients, rings_work(job_, *controller_, written_));
+  }
+
+  py::dict stop() override {
+    py::dict found = BenchRun::stop();
+    if (controller_) {
+      stop_controller(*controller_);
+      found["counters"] = as_dict(controller_->counts());
+      found["direct_path"] = controller_->direct_path();
+    }
+    std::int64_t wrong = -1;
+    if (job_.verify && job_.write_share > 0) {
+      const py::gil_scoped_release unlocked;
+      wrong = backing_->check(job_.seed, job_.written_seed(), job_.block_bytes, written_);
+    }
+    found["wrong_after_writing"] = wrong;
+    return found;
+  }
+
+ private:
+  std::shared_ptr<BenchBacking> backing_;
+  BlockJob job_;
+  WrittenBlocks written_;
+  std::unique_ptr<BenchController> controller_;
+};
+
+// Pages, or elements of an array, through a page cache.
+class CacheRun : public BenchRun {
+ public:
+  CacheRun(std::shared_ptr<BenchBacking> backing, const RingOptions& options, std::uint64_t cache_bytes,
+           bool warm)
+      : backing_(std::move(backing)),
+        controller_(*backing_, options),
+        cache_(cache_bytes, options.transfer_bytes, options.block_bytes, backing_->bytes().size()) {
+    if (warm) warm_cache(cache_, controller_);
+    before_ = cache_.counters();
+  }
+  ~CacheRun() override { end(); }
+
+  void start_pages(const CacheJob& job, std::uint32_t clients) {
+    start(clients, cache_work(job, cache_, controller_));
+  }
+  void start_elements(const ArrayJob& job, std::uint32_t clients) {
+    start(clients, array_work(job, cache_, controller_));
+  }
+  std::uint64_t pages() const { return cache_.pages(); }
+  std::uint64_t extent_bytes() const { return cache_.extent_bytes(); }
+
+  py::dict stop() override {
+    py::dict found = BenchRun::stop();
+    stop_controller(controller_);
+    const CacheCounters after = cache_.counters();
+    py::dict counters = as_dict(controller_.counts());
+    counters["hits"] = after.hits - before_.hits;
+    counters["misses"] = after.misses - before_.misses;
+    counters["coalesced"] = after.coalesced - before_.coalesced;
+    counters["evictions"] = after.evictions - before_.evictions;
+    found["counters"] = counters;
+    found["direct_path"] = controller_.direct_path();
+    return found;
+  }
+
+ private:
+  std::shared_ptr<BenchBacking> backing_;
+  BenchController controller_;
+  BenchCache cache_;
+  CacheCounters before_{};
+};
+
+std::unique_ptr<BlockRun> start_mapped(std::shared_ptr<BenchBacking> backing, const BlockJob& job) {
+  auto run = std::make_unique<BlockRun>(std::move(backing), job);
+  run->start_mapped();
+  return run;
+}
+
+std::unique_ptr<BlockRun> start_uring(std::shared_ptr<BenchBacking> backing, const BlockJob& job,
+                                      bool direct) {
+  auto run = std::make_unique<BlockRun>(std::move(backing), job);
+  run->start_uring(direct);
+  return run;
+}
+
+std::unique_ptr<BlockRun> start_rings(std::shared_ptr<BenchBacking> backing, const BlockJob& job,
+                                      const RingOptions& options) {
+  auto run = std::make_unique<BlockRun>(std::move(backing), job);
+  run->start_rings(options);
+  return run;
+}
+
+std::unique_ptr<CacheRun> start_cache(std::shared_ptr<BenchBacking> backing, const RingOptions& options,
+                                      std::uint64_t cache_bytes, bool warm, const std::string& pattern,
+                                      double theta, std::uint64_t seed, bool verify) {
+  auto run = std::make_unique<CacheRun>(std::move(backing), options, cache_bytes, warm);
+  const AccessPattern order = AccessPattern::of(order_of(pattern), run->pages(), options.pairs, seed, theta);
+  run->start_pages({order, seed, verify}, options.pairs);
+  return run;
+}
+
+std::unique_ptr<CacheRun> start_array(std::shared_ptr<BenchBacking> backing, const RingOptions& options,
+                                      std::uint64_t cache_bytes, const std::string& element,
+                                      std::uint32_t element_bytes, const std::string& pattern, double theta,
+                                      std::uint64_t seed, bool verify) {
+  if (element_bytes == 0) throw py::value_error("elements have bytes");
+  auto run = std::make_unique<CacheRun>(std::move(backing), options, cache_bytes, false);
+  const AccessPattern order =
+      AccessPattern::of(order_of(pattern), run->extent_bytes() / element_bytes, options.pairs, seed, theta);
+  run->start_elements({order, element, seed, verify}, options.pairs);
+  return run;
+}
+
+RingOptions make_options(std::uint32_t pairs, std::uint32_t depth, std::uint32_t transfer_bytes,
+                         std::uint32_t block_bytes, std::uint32_t threads, bool direct, bool writable,
+                         std::string profile, std::uint32_t drives, double deadline_seconds) {
+  RingOptions options;
+  options.pairs = pairs;
+  options.depth = depth;
+  options.transfer_bytes = transfer_bytes;
+  options.block_bytes = block_bytes;
+  options.threads = threads;
+  options.direct = direct;
+  options.writable = writable;
+  options.profile = std::move(profile);
+  options.drives = drives;
+  options.deadline_ns = static_cast<std::uint64_t>(deadline_seconds * 1e9);
+  return options;
+}
+
+BlockJob make_job(std::uint32_t block_bytes, std::uint64_t blocks, std::uint32_t clients, std::uint32_t depth,
+                  const std::string& pattern, double theta, double write_share, std::uint64_t seed,
+                  bool verify) {
+  if (block_bytes < kContentSectorBytes || (block_bytes & (block_bytes - 1)) != 0) {
+    throw py::value_error("a block is a power of two of at least 512 bytes");
+  }
+  if (blocks == 0 || clients == 0 || depth == 0) throw py::value_error("no blocks, clients or depth");
+  if (!(theta > 0)) throw py::value_error("theta is more than 0");
+  const AccessPattern order = AccessPattern::of(order_of(pattern), blocks, clients, seed, theta);
+  return {block_bytes, clients, depth, order, write_share, seed, verify};
+}
+
+void py_fill_content(const py::object& target, std::uint64_t seed, std::uint64_t first_sector) {
+  const ByteView view(target, true);
+  const py::gil_scoped_release unlocked;
+  fill_content(view.writable(), seed, first_sector);
+}
+
+std::int64_t py_find_wrong(const py::object& data, std::uint64_t seed, std::uint64_t first_sector) {
+  const ByteView view(data, false);
+  const py::gil_scoped_release unlocked;
+  return find_wrong(view.bytes(), seed, first_sector);
+}
+
+py::array_t<std::uint64_t> draw_blocks(const std::string& pattern, std::uint64_t blocks,
+                                       std::uint64_t clients, std::uint64_t seed, double theta,
+                                       std::uint64_t client, std::uint64_t count) {
+  if (blocks == 0 || clients == 0 || !(theta > 0)) throw py::value_error("no blocks or clients, or theta");
+  const AccessPattern order = AccessPattern::of(order_of(pattern), blocks, clients, seed, theta);
+  py::array_t<std::uint64_t> drawn(static_cast<py::ssize_t>(count));
+  std::uint64_t* const out = drawn.mutable_data();
+  const py::gil_scoped_release unlocked;
+  for (std::uint64_t i = 0; i < count; ++i) out[i] = order.block(client, i);
+  return drawn;
+}
+
+py::bytes access_pattern(const std::string& pattern, std::uint64_t blocks, std::uint64_t clients,
+                         std::uint64_t seed, double theta) {
+  if (blocks == 0 || clients == 0 || !(theta > 0)) throw py::value_error("no blocks or clients, or theta");
+  const AccessPattern order = AccessPattern::of(order_of(pattern), blocks, clients, seed, theta);
+  return {reinterpret_cast<const char*>(&order), sizeof order};
+}
+
+}  // namespace
+
+void bind_bench(py::module_& module) {
+  using py::arg;
+  module.def("fill_content", &py_fill_content, arg("target"), arg("seed"), arg("first_sector") = 0);
+  module.def("find_wrong", &py_find_wrong, arg("data"), arg("seed"), arg("first_sector") = 0);
+  module.def("draw_blocks", &draw_blocks, arg("pattern"), arg("blocks"), arg("clients"), arg("seed"),
+             arg("theta"), arg("client"), arg("count"));
+  module.def("access_pattern", &access_pattern, arg("pattern"), py::kw_only(), arg("blocks"), arg("clients"),
+             arg("seed"), arg("theta"));
+  py::class_<BenchBacking, std::shared_ptr<BenchBacking>>(module, "BenchBacking", py::buffer_protocol())
+      .def(py::init<const std::string&, std::uint64_t, bool>(), arg("path"), arg("size"), arg("writable"),
+           py::call_guard<py::gil_scoped_release>())
+      .def("fill", &BenchBacking::fill, arg("seed"), py::call_guard<py::gil_scoped_release>())
+      .def_buffer([](const BenchBacking& backing) {
+        const auto bytes = backing.bytes();
+        return py::buffer_info(reinterpret_cast<std::uint8_t*>(bytes.data()),
+                               static_cast<py::ssize_t>(bytes.size()));
+      });
+  py::class_<BlockJob>(module, "BlockJob")
+      .def(py::init(&make_job), py::kw_only(), arg("block_bytes"), arg("blocks"), arg("clients"),
+           arg("depth"), arg("pattern"), arg("theta"), arg("write_share"), arg("seed"), arg("verify"));
+  py::class_<RingOptions>(module, "RingOptions")
+      .def(py::init(&make_options), py::kw_only(), arg("pairs"), arg("depth"), arg("transfer_bytes"),
+           arg("block_bytes"), arg("threads"), arg("direct"), arg("writable"), arg("profile"), arg("drives"),
+           arg("deadline_seconds"));
+  py::class_<BenchRun>(module, "BenchRun")
+      .def_property_readonly("operations", &BenchRun::operations)
+      .def_property_readonly("bytes", &BenchRun::bytes)
+      .def_property_readonly("seconds", &BenchRun::seconds)
+      .def_property_readonly("finished", &BenchRun::finished)
+      .def("stop", &BenchRun::stop);
+  py::class_<BlockRun, BenchRun>(module, "BlockRun");
+  py::class_<CacheRun, BenchRun>(module, "CacheRun");
+  module.def("start_mapped_bench", &start_mapped, arg("backing"), arg("job"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("start_uring_bench", &start_uring, arg("backing"), arg("job"), arg("direct"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("start_rings_bench", &start_rings, arg("backing"), arg("job"), arg("options"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("start_cache_bench", &start_cache, arg("backing"), arg("options"), py::kw_only(),
+             arg("cache_bytes"), arg("warm"), arg("pattern"), arg("theta"), arg("seed"), arg("verify"),
+             py::call_guard<py::gil_scoped_release>());
+  module.def("start_array_bench", &start_array, arg("backing"), arg("options"), py::kw_only(),
+             arg("cache_bytes"), arg("element"), arg("element_bytes"), arg("pattern"), arg("theta"),
+             arg("seed"), arg("verify"), py::call_guard<py::gil_scoped_release>());
+}
+
+}  // namespace bamquery

@@ -1,0 +1,102 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "driver/native/bindings/bindings.hpp"
+#include "driver/native/queues/queue_memory.hpp"
+
+namespace py = pybind11;
+
+namespace bamquery {
+namespace {
+
+std::byte* at_address(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+
+py::bytes as_bytes(const void* data, std::size_t size) { return {static_cast<const char*>(data), size}; }
+
+py::tuple make_pool(const QueueMemory& memory, std::uint64_t rings, std::uint64_t pool) {
+  std::vector<std::byte> contents(memory.pool_bytes());
+  const QueuePoolView view = memory.make_pool(contents, at_address(rings), at_address(pool));
+  return py::make_tuple(as_bytes(&view, sizeof view), as_bytes(contents.data(), contents.size()));
+}
+
+// Doorbells, errors, missed, late, quarantined, broken.
+using PairCounts =
+    std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool>;
+
+// What a pool's flags say, from a copy of its memory.
+std::vector<PairCounts> pool_statistics(const QueueMemory& memory, std::string_view view_bytes,
+                                        std::string_view contents) {
+  QueuePoolView view;
+  if (view_bytes.size() != sizeof view || contents.size() != memory.pool_bytes()) {
+    throw std::invalid_argument("queue memory: these are not the bytes of a pool of this shape");
+  }
+  std::memcpy(&view, view_bytes.data(), sizeof view);
+  std::vector<std::byte> copy(contents.size());  // Aligned, and not const.
+  std::memcpy(copy.data(), contents.data(), contents.size());
+  const auto there = reinterpret_cast<std::uint64_t>(view.pairs);  // The pairs come first in a pool.
+  std::vector<PairCounts> found;
+  for (std::uint32_t number = 0; number < memory.shape().pairs(); ++number) {
+    QueuePairView pair;
+    std::memcpy(&pair, copy.data() + number * sizeof pair, sizeof pair);
+    const std::uint64_t offset = reinterpret_cast<std::uint64_t>(pair.flags) - there;
+    if (offset > copy.size() - QueueFlags::bytes(memory.shape().depth, memory.shape().slots)) {
+      throw std::invalid_argument("queue memory: a queue pair's flags lie outside their pool");
+    }
+    const QueueFlags flags(copy.data() + offset, memory.shape().depth, memory.shape().slots);
+    std::uint32_t quarantined = 0;
+    for (std::uint32_t slot = 0; slot < memory.shape().slots; ++slot) {
+      quarantined += CommandWord{flags.command(slot)}.state() == CommandState::kQuarantined ? 1 : 0;
+    }
+    const QueueHeader& header = flags.header();
+    found.emplace_back(header.doorbells, header.errors, header.missed, header.late, quarantined,
+                       header.broken != 0);
+  }
+  return found;
+}
+
+}  // namespace
+
+void bind_queues(py::module_& module) {
+  py::class_<QueueMemory, std::shared_ptr<QueueMemory>>(module, "QueueMemory")
+      .def(py::init([](std::uint32_t leased_pairs, std::uint32_t shared_pairs, std::uint32_t depth,
+                       std::uint32_t slots, std::uint32_t slot_bytes, std::uint32_t block_bytes) {
+             QueueShape shape;
+             shape.leased_pairs = leased_pairs;
+             shape.shared_pairs = shared_pairs;
+             shape.depth = depth;
+             shape.slots = slots == 0 ? depth - 1 : slots;
+             shape.slot_bytes = slot_bytes;
+             shape.block_bytes = block_bytes;
+             return std::make_shared<QueueMemory>(shape);
+           }),
+           py::kw_only(), py::arg("leased_pairs") = 1, py::arg("shared_pairs") = 1, py::arg("depth") = 256,
+           py::arg("slots") = 0, py::arg("slot_bytes") = 4096, py::arg("block_bytes") = 512)
+      .def_property_readonly("leased_pairs", [](const QueueMemory& m) { return m.shape().leased_pairs; })
+      .def_property_readonly("shared_pairs", [](const QueueMemory& m) { return m.shape().shared_pairs; })
+      .def_property_readonly("depth", [](const QueueMemory& m) { return m.shape().depth; })
+      .def_property_readonly("slots", [](const QueueMemory& m) { return m.shape().slots; })
+      .def_property_readonly("slot_bytes", [](const QueueMemory& m) { return m.shape().slot_bytes; })
+      .def_property_readonly("block_bytes", [](const QueueMemory& m) { return m.shape().block_bytes; })
+      .def_property_readonly(
+          "flags_bytes",
+          [](const QueueMemory& m) { return QueueFlags::bytes(m.shape().depth, m.shape().slots); })
+      .def_property_readonly(
+          "address", [](const QueueMemory& m) { return reinterpret_cast<std::uint64_t>(m.address()); })
+      .def_property_readonly("size", &QueueMemory::size)
+      .def_property_readonly("pool_bytes", &QueueMemory::pool_bytes)
+      .def("make_pool", &make_pool, py::arg("rings"), py::arg("pool"))
+      .def("pool_statistics", &pool_statistics, py::arg("view"), py::arg("contents"))
+      .def("reset_rings", &QueueMemory::reset_rings);
+}
+
+}  // namespace bamquery

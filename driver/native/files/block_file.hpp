@@ -1,0 +1,41 @@
+// A file as an array of blocks: what mapped files and those behind queues have in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "driver/native/files/block_ranges.hpp"
+
+namespace bamquery {
+
+class SoftwareController;
+
+/// Reads of many small or few large pieces. Items ascend; targets are dense, in the order of items. All
+/// methods may be called by many threads at once; they throw StorageError where bytes cannot be had.
+class BlockFile {
+ public:
+  virtual ~BlockFile() = default;
+
+  virtual std::int64_t block_size() const = 0;
+
+  /// How the kernel is asked: "page cache", or see AsyncExecutor::path().
+  virtual std::string io_path() const = 0;
+
+  /// Who carries out the reads; null for files that are read without commands.
+  virtual std::shared_ptr<SoftwareController> controller() const { return nullptr; }
+
+  /// Copies all ranges. With `checksums` (one a range, or none) compares the CRC-32C of each, and returns the
+  /// first that differs in `mismatch`, -1 where all agree.
+  virtual ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                                 std::byte* target, std::int64_t& mismatch) const = 0;
+
+  virtual ReadCounts gather(const RowItems& rows, std::byte* target) const = 0;
+
+  /// One byte a row, which the caller reduces to the row's bit.
+  virtual ReadCounts gather_bit_bytes(const BitItems& rows, std::byte* target) const = 0;
+};
+
+}  // namespace bamquery

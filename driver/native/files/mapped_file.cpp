@@ -1,0 +1,182 @@
+#include "driver/native/files/mapped_file.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "driver/native/crc32c.hpp"
+#include "driver/native/errors.hpp"
+#include "driver/native/files/bus_guard.hpp"
+
+namespace bamquery {
+namespace {
+
+// Far enough ahead to hide a cache miss, near enough not to be evicted again.
+constexpr std::size_t kPrefetchItems = 16;
+
+// What Linux reads ahead by default.
+constexpr std::size_t kReadAhead = 128 << 10;
+
+const std::int64_t kPageSize = sysconf(_SC_PAGESIZE);
+
+template <std::size_t Width>
+void gather_fixed(const RowItems& items, const std::byte* from, std::byte* to) {
+  const std::size_t count = items.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kPrefetchItems < count) __builtin_prefetch(from + items.offset(i + kPrefetchItems));
+    std::memcpy(to + i * Width, from + items.offset(i), Width);
+  }
+}
+
+void gather_any(const RowItems& items, const std::byte* from, std::byte* to) {
+  const auto width = static_cast<std::size_t>(items.width);
+  for (std::size_t i = 0; i < items.size(); ++i) std::memcpy(to + i * width, from + items.offset(i), width);
+}
+
+// Index of the first of `count` consecutive targets whose checksum differs, or -1.
+std::int64_t verify(const RangeItems& ranges, std::size_t first, std::size_t count,
+                    const std::byte* const targets[4], std::span<const std::uint32_t> checksums) {
+  std::uint32_t found[4];
+  bool equal_lengths = count == 4;
+  for (std::size_t i = 1; i < count; ++i) equal_lengths &= ranges.length(first + i) == ranges.length(first);
+  if (equal_lengths) {
+    crc32c_four(targets, static_cast<std::size_t>(ranges.length(first)), found);
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      found[i] = crc32c({targets[i], static_cast<std::size_t>(ranges.length(first + i))});
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (found[i] != checksums[first + i]) return static_cast<std::int64_t>(first + i);
+  }
+  return -1;
+}
+
+// True if the page cache has some of the items, taken here and there, not one missing.
+template <typename Items>
+bool probably_cached(std::span<const std::byte> mapped, const Items& items) {
+  constexpr std::size_t kProbes = 16;
+  const std::size_t step = items.size() / kProbes + 1;
+  for (std::size_t i = 0; i < items.size(); i += step) {
+    if (items.length(i) == 0) continue;
+    const std::int64_t page = items.offset(i) / kPageSize * kPageSize;
+    unsigned char resident = 0;
+    auto* const address = const_cast<std::byte*>(mapped.data()) + page;
+    if (mincore(address, 1, &resident) == 0 && (resident & 1) == 0) return false;
+  }
+  return true;
+}
+
+// Asks for scattered pages all at once where they must come from the device: faults alone would fetch them
+// one after the other, however many reads the device could do side by side. Long runs are read ahead as it
+// is.
+template <typename Items>
+void prefetch(std::span<const std::byte> mapped, const Items& items) {
+  if (probably_cached(mapped, items)) return;
+  for_each_run(items, kPageSize, [&](std::int64_t first, std::int64_t last, std::size_t, std::size_t) {
+    const auto offset = static_cast<std::size_t>(first * kPageSize);
+    const auto length = static_cast<std::size_t>((last - first + 1) * kPageSize);
+    if (length > kReadAhead) return;
+    // Advice only: what the device cannot give is found out when it is read.
+    madvise(const_cast<std::byte*>(mapped.data()) + offset, std::min(length, mapped.size() - offset),
+            MADV_WILLNEED);
+  });
+}
+
+}  // namespace
+
+MappedFile::MappedFile(std::string path, std::int64_t expected_size, std::int64_t block_size)
+    : file_(std::move(path), expected_size, 0), block_size_(block_size) {
+  check_block_size(block_size);
+  if (expected_size == 0) {
+    file_.close_descriptor();
+    return;
+  }
+  stream_ = map(MADV_NORMAL);
+  try {
+    random_ = map(MADV_RANDOM);
+  } catch (...) {
+    munmap(const_cast<std::byte*>(stream_.data()), stream_.size());
+    throw;
+  }
+  file_.close_descriptor();  // maps outlive it, and a process has few
+}
+
+MappedFile::~MappedFile() {
+  for (const auto mapped : {stream_, random_}) {
+    if (!mapped.empty()) munmap(const_cast<std::byte*>(mapped.data()), mapped.size());
+  }
+}
+
+std::span<const std::byte> MappedFile::map(int advice) const {
+  const auto size = static_cast<std::size_t>(file_.size());
+  void* const address = mmap(nullptr, size, PROT_READ, MAP_SHARED, file_.descriptor(), 0);
+  if (address == MAP_FAILED) throw system_error(file_.path(), "cannot be mapped");
+  madvise(address, size, advice);  // advice only: reads are right without it
+  return {static_cast<const std::byte*>(address), size};
+}
+
+template <typename Items, typename Work>
+ReadCounts MappedFile::read(std::span<const std::byte> mapped, const Items& items, Work& work) const {
+  check_items(items, file_.size());
+  prefetch(mapped, items);
+  if (!guarded(mapped, work)) file_.throw_read_error(items.offset(0), EIO);
+  return count_blocks(items, block_size_);
+}
+
+ReadCounts MappedFile::read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                                   std::byte* target, std::int64_t& mismatch) const {
+  const std::byte* const from = stream_.data();
+  std::int64_t differs = -1;
+  auto work = [&] {
+    constexpr std::size_t kGroup = 4;  // few enough that the checksums find them in the first cache
+    std::byte* to = target;
+    for (std::size_t first = 0; first < ranges.size() && differs < 0; first += kGroup) {
+      const std::size_t count = std::min(kGroup, ranges.size() - first);
+      const std::byte* targets[kGroup];
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto length = static_cast<std::size_t>(ranges.length(first + i));
+        if (length > 0) std::memcpy(to, from + ranges.offset(first + i), length);
+        targets[i] = to;
+        to += length;
+      }
+      if (!checksums.empty()) differs = verify(ranges, first, count, targets, checksums);
+    }
+  };
+  const ReadCounts counts = read(stream_, ranges, work);
+  mismatch = differs;
+  return counts;
+}
+
+ReadCounts MappedFile::gather(const RowItems& rows, std::byte* target) const {
+  const std::byte* const from = random_.data();
+  auto work = [&] {
+    switch (rows.width) {
+      case 1:
+        return gather_fixed<1>(rows, from, target);
+      case 2:
+        return gather_fixed<2>(rows, from, target);
+      case 4:
+        return gather_fixed<4>(rows, from, target);
+      case 8:
+        return gather_fixed<8>(rows, from, target);
+      case 16:
+        return gather_fixed<16>(rows, from, target);
+      default:
+        return gather_any(rows, from, target);
+    }
+  };
+  return read(random_, rows, work);
+}
+
+ReadCounts MappedFile::gather_bit_bytes(const BitItems& rows, std::byte* target) const {
+  const std::byte* const from = random_.data();
+  auto work = [&] {
+    for (std::size_t i = 0; i < rows.size(); ++i) target[i] = from[rows.offset(i)];
+  };
+  return read(random_, rows, work);
+}
+
+}  // namespace bamquery

@@ -1,0 +1,36 @@
+// Files read through a memory map: the page cache is the block device.
+#pragma once
+
+#include <string>
+
+#include "driver/native/files/block_file.hpp"
+#include "driver/native/files/open_file.hpp"
+
+namespace bamquery {
+
+class MappedFile final : public BlockFile {
+ public:
+  /// `block_size` is what counts as a block; the page cache has its own.
+  MappedFile(std::string path, std::int64_t expected_size, std::int64_t block_size);
+  ~MappedFile() override;
+
+  std::int64_t block_size() const override { return block_size_; }
+  std::string io_path() const override { return "page cache"; }
+  ReadCounts read_ranges(const RangeItems& ranges, std::span<const std::uint32_t> checksums,
+                         std::byte* target, std::int64_t& mismatch) const override;
+  ReadCounts gather(const RowItems& rows, std::byte* target) const override;
+  ReadCounts gather_bit_bytes(const BitItems& rows, std::byte* target) const override;
+
+ private:
+  std::span<const std::byte> map(int advice) const;
+  template <typename Items, typename Work>
+  ReadCounts read(std::span<const std::byte> mapped, const Items& items, Work& work) const;
+
+  OpenFile file_;
+  std::int64_t block_size_;
+  // Two maps of one file, since advice belongs to a map: read ahead for streams, not for scattered rows.
+  std::span<const std::byte> stream_;
+  std::span<const std::byte> random_;
+};
+
+}  // namespace bamquery

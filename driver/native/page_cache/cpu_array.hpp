@@ -1,0 +1,65 @@
+// An array in a namespace, for threads of this process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "driver/core/array/array.hpp"
+#include "driver/native/page_cache/cpu_page_cache.hpp"
+
+namespace bamquery {
+
+/// Elements of 1, 2, 4 or 8 bytes, as bytes: what they mean is the caller's. Any number of threads may call;
+/// elements are never torn. Calls throw std::out_of_range for an index that is not there, NvmeError for what
+/// the controller answered, and, where the array takes no writes, for those.
+class CpuArray {
+ public:
+  /// Throws std::invalid_argument where the elements do not lie within the namespace, or not on multiples of
+  /// their size.
+  CpuArray(std::shared_ptr<CpuPageCache> cache, std::uint32_t nsid, std::uint64_t offset, std::uint64_t count,
+           std::uint32_t element_bytes, bool writable, std::uint64_t timeout_ns);
+
+  std::uint64_t count() const { return view_.count; }
+  std::uint32_t element_bytes() const { return element_bytes_; }
+  const ArrayView& view() const { return view_; }
+  CpuPageCache& cache() const { return *cache_; }
+
+  /// Element by element, in any order. Negative indices are not there.
+  void gather(std::span<const std::int64_t> indices, std::span<std::byte> out) const;
+  void scatter(std::span<const std::int64_t> indices, std::span<const std::byte> values) const;
+
+  /// Elements `first` on, page by page.
+  void read(std::uint64_t first, std::span<std::byte> out) const;
+  void write(std::uint64_t first, std::span<const std::byte> values) const;
+
+  /// Writes back all that is dirty in the cache, and makes it durable in the array's namespace.
+  void flush(Deadline deadline) const;
+
+ private:
+  template <typename Word>
+  void gather_words(std::span<const std::int64_t> indices, Word* out) const;
+  template <typename Word>
+  void scatter_words(std::span<const std::int64_t> indices, const Word* values) const;
+  template <Access kAccess, typename Move>
+  void move(std::uint64_t first, std::uint64_t count, Move move_element) const;
+  [[noreturn]] void fail(const ErrorRecord& errors, Status status) const;
+
+  std::shared_ptr<CpuPageCache> cache_;
+  ArrayView view_{};  ///< Without an error record: each call has its own.
+  std::uint32_t element_bytes_;
+};
+
+/// Where compiled code finds the functions for one element: see numba_array.py. Both take the address of a
+/// CpuArray and an index, which counts from the end where it is negative. Elements are the low bits of 64.
+struct ArrayFunctions {
+  std::uint64_t read;    ///< Returns the element; 0 where that fails.
+  std::uint64_t write;   ///< Takes it as a third argument.
+  std::uint64_t failed;  ///< How this thread's last call ended: Status::code. No arguments.
+  std::uint64_t nsid;    ///< Where, if it failed. No arguments.
+  std::uint64_t lba;     ///< The same.
+};
+ArrayFunctions array_functions(std::uint32_t element_bytes);
+
+}  // namespace bamquery

@@ -1,0 +1,284 @@
+"""GROUP BY on this device: partial states of chunks, merged, then made into rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.aggregates.accumulator import (
+    Accumulator,
+    Codes,
+    Part,
+    Parts,
+    concatenate_parts,
+)
+from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.aggregates.value_lists import flat, lists_of, owners, struct_of
+from bamquery.engine.cpu.expressions.dictionary_encoded import evaluate_encoded
+from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
+from bamquery.engine.cpu.frame_memo import once
+from bamquery.engine.cpu.frames import as_type, concatenate_columns, decoded, make_batch, take_batch
+from bamquery.engine.cpu.kernels import Column, booleans_of, column_of, constant, nulls, take
+from bamquery.engine.cpu.keys.grouping import Grouping, group_rows
+from bamquery.engine.cpu.keys.hashing import hash_rows
+from bamquery.plan.expressions import AggregateCall, Expression
+
+
+@dataclass(frozen=True, slots=True)
+class CpuGroups:
+    """States of some groups.
+
+    Attributes:
+        keys: the groups' keys, decoded and distinct.
+        groups: how many.
+        parts: the states of the aggregates; calls over the same state share it.
+    """
+
+    keys: tuple[Column, ...]
+    groups: int
+    parts: tuple[Parts, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        arrays: list[Part] = [*self.keys, *(part for parts in self.parts for part in parts)]
+        return sum(array.nbytes for array in arrays)
+
+
+class CpuAggregation:
+    """Keys and aggregate calls; see `bamquery.engine.device.Aggregation`.
+
+    States keep their groups in order of first appearance.
+    """
+
+    def __init__(self, keys: Sequence[Expression], calls: Sequence[AggregateCall]) -> None:
+        self._keys = tuple(keys)
+        self._calls = tuple(calls)
+        assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
+        self._answering = tuple(accumulator_of(call) for call in self._calls)
+        stated, self._places = _states(self._calls, self._answering)
+        self._stated = [self._calls[i] for i in stated]
+        self._accumulators = tuple(self._answering[i] for i in stated)
+        self._averages = _averages(self._stated)
+        self._order = sorted(range(len(stated)), key=lambda i: i in self._averages)
+
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        """What rows are grouped by."""
+        return self._keys
+
+    @property
+    def calls(self) -> tuple[AggregateCall, ...]:
+        """The aggregate calls."""
+        return self._calls
+
+    def partial(self, batch: pa.RecordBatch) -> CpuGroups:
+        """The state of one frame's rows."""
+        with once():  # several aggregates of one column, and all of one grouping
+            return self._partial(batch)
+
+    def _partial(self, batch: pa.RecordBatch) -> CpuGroups:
+        grouping = group_rows(evaluate_encoded(self._keys, batch), batch.num_rows)
+        parts: dict[int, Parts] = {}
+        for i in self._order:
+            call, accumulator = self._stated[i], self._accumulators[i]
+            average = self._averages.get(i)
+            shared = None if average is None else accumulator.from_average(parts[average])
+            if shared is None:
+                argument, kept = _inputs(call, batch)
+                codes = grouping.codes if kept is None else grouping.codes[kept]
+                shared = accumulator.partial(argument, codes, grouping.groups)
+            parts[i] = shared
+        return CpuGroups(grouping.keys, grouping.groups, tuple(parts[i] for i in range(len(self._stated))))
+
+    def merge(self, states: Sequence[CpuGroups], *, repeated: bool = False) -> CpuGroups:
+        """One state of several, in the rows' order."""
+        if len(states) == 1 and not repeated:
+            return states[0]
+        grouping = _group_states(states)
+        parts = tuple(
+            accumulator.merge(_parts_of(states, i), grouping.codes, grouping.groups)
+            for i, accumulator in enumerate(self._accumulators)
+        )
+        return CpuGroups(grouping.keys, grouping.groups, parts)
+
+    def split(self, state: CpuGroups, count: int, level: int, *, apart: bool = False) -> list[CpuGroups]:
+        """The groups by bits of their keys' hashes: a byte for each level."""
+        hashes = hash_rows(state.keys, state.groups)
+        places = ((hashes >> np.uint64(56 - 8 * level)) & np.uint64(count - 1)).astype(np.uint16)
+        order = np.argsort(places, kind="stable")
+        ends = np.cumsum(np.bincount(places, minlength=count)).tolist()
+        bounds = list(zip([0, *ends[:-1]], ends, strict=True))
+        if apart:
+            return [_rows_of_state(state, order[start:end]) for start, end in bounds]
+        keys = [take(key, order) for key in state.keys]
+        parts = [[_taken(part, order) for part in parts] for parts in state.parts]
+        return [
+            CpuGroups(
+                tuple(key.slice(start, end - start) for key in keys),
+                end - start,
+                tuple(tuple(_sliced(part, start, end) for part in own) for own in parts),
+            )
+            for start, end in bounds
+        ]
+
+    def roll_up(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
+        """The groups by some of the keys, and a number."""
+        kept, groups, parts = state.keys, state.groups, state.parts
+        if len(keys) < len(self._keys):
+            grouping = group_rows([state.keys[i] for i in keys], state.groups)
+            # Without keys there is one group even of none, which has no place among those of rows.
+            groups = grouping.groups if state.groups else 0
+            parts = tuple(
+                accumulator.merge(own, grouping.codes, groups)
+                for accumulator, own in zip(self._accumulators, state.parts, strict=True)
+            )
+            found = dict(zip(keys, grouping.keys, strict=True))
+            kept = tuple(found.get(i, nulls(groups, key.type)) for i, key in enumerate(state.keys))
+        own_number = column_of(constant(number, pa.int64()), groups)
+        return CpuGroups((*kept[: len(self._keys)], own_number), groups, parts)
+
+    def to_arrow(self, state: CpuGroups) -> pa.RecordBatch:
+        """A column for each key and part; its name says whose it is, and whether it was numpy's."""
+        columns: list[Column] = list(state.keys)
+        names = ["key"] * len(columns)
+        for aggregate, parts in enumerate(state.parts):
+            for part in parts:
+                columns.append(part if isinstance(part, pa.Array) else _of_numbers(part))
+                names.append(f"{aggregate} {'arrow' if isinstance(part, pa.Array) else 'numpy'}")
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    def from_arrow(self, batch: pa.RecordBatch) -> CpuGroups:
+        """The state of its columns."""
+        keys: list[Column] = []
+        parts: list[list[Part]] = [[] for _ in self._stated]
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name == "key":
+                keys.append(column)
+            else:
+                aggregate, kind = name.split()
+                plain = kind == "numpy"
+                parts[int(aggregate)].append(column.to_numpy(zero_copy_only=False) if plain else column)
+        return CpuGroups(tuple(keys), batch.num_rows, tuple(map(tuple, parts)))
+
+    def value_count(self, state: CpuGroups, call: int) -> int:
+        """Values in all lists of a call."""
+        return len(flat(self._lists(state, call)))
+
+    def values(self, state: CpuGroups, call: int, start: int, length: int) -> pa.RecordBatch:
+        """Some of a call's values, each beside the keys of its group."""
+        lists = self._lists(state, call)
+        found = flat(lists).slice(start, length)
+        groups = owners(lists, start, len(found))
+        inputs = len(self._calls[call].arguments) + len(self._calls[call].order)
+        columns = cast("pa.StructArray", found).flatten() if inputs > 1 else [found]
+        return make_batch([*(take(key, groups) for key in state.keys), *columns], len(found))
+
+    def without_values(self, state: CpuGroups, calls: Sequence[int]) -> CpuGroups:
+        """The state with empty lists for those calls."""
+        parts = list(state.parts)
+        for call in calls:
+            nothing = nulls(0, flat(self._lists(state, call)).type)
+            parts[self._places[call]] = (lists_of(nothing, np.zeros(state.groups, np.int64)),)
+        return CpuGroups(state.keys, state.groups, tuple(parts))
+
+    def final(self, state: CpuGroups) -> pa.RecordBatch:
+        """Keys, then aggregates."""
+        columns = [as_type(key, e.type) for key, e in zip(state.keys, self._keys, strict=True)]
+        for call, accumulator, place in zip(self._calls, self._answering, self._places, strict=True):
+            columns.append(as_type(accumulator.final(state.parts[place]), call.type))
+            assert columns[-1].type == call.type
+        return make_batch(columns, state.groups)
+
+    def _lists(self, state: CpuGroups, call: int) -> Column:
+        (lists,) = state.parts[self._places[call]]
+        assert isinstance(lists, pa.Array)
+        return lists
+
+
+def _states(
+    calls: Sequence[AggregateCall], accumulators: Sequence[Accumulator]
+) -> tuple[list[int], list[int]]:
+    """The calls that have states of their own, and for each call which of these states answers it."""
+    stated: list[int] = []
+    places: list[int] = []
+    known: dict[object, int] = {}
+    for i, (call, accumulator) in enumerate(zip(calls, accumulators, strict=True)):
+        shared = accumulator.state
+        key = i if shared is None else (shared, call.arguments, call.filter)
+        if key not in known:
+            known[key] = len(stated)
+            stated.append(i)
+        places.append(known[key])
+    return stated, places
+
+
+def _averages(calls: Sequence[AggregateCall]) -> dict[int, int]:
+    """For sums and counts the average of the same argument over the same rows, which knows both."""
+    averages = {
+        (call.arguments, call.filter): i
+        for i, call in enumerate(calls)
+        if call.function == "avg" and not call.order
+    }
+    return {
+        i: averages[call.arguments, call.filter]
+        for i, call in enumerate(calls)
+        if call.function in ("sum", "count") and not call.order and (call.arguments, call.filter) in averages
+    }
+
+
+def _of_numbers(numbers: NDArray[Any]) -> Column:
+    column: Column = pa.array(numbers)
+    return column
+
+
+def _inputs(call: AggregateCall, batch: pa.RecordBatch) -> tuple[Column, Codes | None]:
+    """The argument (nulls where there is none) over the rows that count, and their positions (None: all)."""
+    kept = None
+    if call.filter is not None:
+        (mask,) = evaluate_columns([call.filter], batch)
+        kept = np.flatnonzero(booleans_of(mask))
+        # Before the argument is computed: it must not fail for rows that the filter drops.
+        batch = take_batch(batch, kept)
+    return rows_of(call, batch), kept
+
+
+def rows_of(call: AggregateCall, batch: pa.RecordBatch) -> Column:
+    """What the call's accumulator takes: arguments and sort keys, or nulls where it has none.
+
+    Raises:
+        ExecutionError: one of them cannot be computed.
+    """
+    inputs = [*call.arguments, *(key.expression for key in call.order)]
+    if not inputs:
+        return nulls(batch.num_rows, pa.null())
+    return struct_of([decoded(column) for column in evaluate_columns(inputs, batch)])
+
+
+def _group_states(states: Sequence[CpuGroups]) -> Grouping:
+    keys = [concatenate_columns([s.keys[i] for s in states]) for i in range(len(states[0].keys))]
+    return group_rows(keys, sum(state.groups for state in states))
+
+
+def _parts_of(states: Sequence[CpuGroups], aggregate: int) -> Parts:
+    count = len(states[0].parts[aggregate])
+    return tuple(concatenate_parts([state.parts[aggregate][i] for state in states]) for i in range(count))
+
+
+def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:
+    keys = tuple(take(key, rows) for key in state.keys)
+    parts = tuple(tuple(_taken(part, rows) for part in parts) for parts in state.parts)
+    return CpuGroups(keys, len(rows), parts)
+
+
+def _taken(part: Part, order: NDArray[np.int64]) -> Part:
+    return take(part, order) if isinstance(part, pa.Array) else part[order]
+
+
+def _sliced(part: Part, start: int, end: int) -> Part:
+    return part.slice(start, end - start) if isinstance(part, pa.Array) else part[start:end]

@@ -1,0 +1,1 @@
+"""Arithmetic, decimals, rounding and mathematical functions."""

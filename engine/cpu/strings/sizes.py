@@ -1,0 +1,134 @@
+"""Bytes that functions of texts would make, known before they do: so no batch of rows takes all memory.
+
+What is asked is an upper bound where the size itself would need another pass over the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    column_bytes,
+    column_of,
+    compute,
+    constant_bytes,
+    operand,
+)
+from bamquery.engine.cpu.value_kernels import row_count
+from bamquery.engine.execution.string_limits import require_room
+
+Size: TypeAlias = Callable[[Sequence[Datum]], "float | np.floating[Any]"]
+"""Of arguments, at least one of them an array: bytes of the result."""
+
+_CHARACTER: Final = 4
+"""Bytes of a code point at most."""
+
+
+def within_room(name: str, kernel: Implementation, size: Size) -> Implementation:
+    """The kernel, which is not called where its texts would take too much memory."""
+
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        require_room(f"{name}()", int(size(arguments)), row_count(arguments))
+        return kernel(arguments, kind)
+
+    return apply
+
+
+def text_bytes(datum: Datum, rows: int) -> int:
+    """Bytes of a column's texts, or of a constant on all rows; 0 where it has none."""
+    return constant_bytes(datum) * rows if isinstance(datum, pa.Scalar) else column_bytes(datum)
+
+
+def joined_size(arguments: Sequence[Datum]) -> float:
+    """All texts, end to end, the first of them between the others, too, where it is a separator."""
+    rows = row_count(arguments)
+    between = text_bytes(arguments[0], rows) * max(len(arguments) - 2, 0)
+    return between + sum(text_bytes(argument, rows) for argument in arguments)
+
+
+def concatenated_size(arguments: Sequence[Datum]) -> float:
+    """All texts, end to end."""
+    rows = row_count(arguments)
+    return sum(text_bytes(argument, rows) for argument in arguments)
+
+
+def repeated_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Each text so many times."""
+    return total(sizes(arguments[0]) * np.maximum(_numbers(arguments[1]), 0.0), arguments)
+
+
+def padded_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Each text as long as is asked, of characters as large as there are."""
+    rows = row_count(arguments)
+    width: float = _CHARACTER
+    padding = arguments[2]
+    if isinstance(padding, pa.Scalar) and padding.is_valid:
+        text = padding.as_py()
+        width = max((len(character.encode()) for character in text), default=0)
+    lengths = total(np.maximum(_numbers(arguments[1]), 0.0), arguments)
+    return lengths * width + text_bytes(arguments[0], rows)
+
+
+def replaced_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
+    """Each text with as many parts replaced as may be in it; in one text they are counted."""
+    text, old, new = arguments
+    rows = row_count(arguments)
+    own = text_bytes(text, rows)
+    if isinstance(old, pa.Scalar) and isinstance(new, pa.Scalar):
+        removed, added = text_bytes(old, 1), text_bytes(new, 1)
+        if added <= removed or not removed:
+            return own
+        if rows > 1:
+            return own * added / removed
+    if rows == 1:
+        texts: list[str | None] = [column_of(argument, 1)[0].as_py() for argument in arguments]
+        whole, part, other = texts
+        if whole is None or not part or other is None:
+            return own
+        return own + whole.count(part) * len(other.encode())
+    return total(sizes(text) * np.maximum(sizes(new) / np.maximum(sizes(old), 1.0), 1.0), arguments)
+
+
+def translated_size(arguments: Sequence[Datum]) -> float:
+    """Each text as if all its characters became the largest of the others, where that is larger."""
+    others = arguments[2]
+    width = _CHARACTER
+    if isinstance(others, pa.Scalar) and others.is_valid:
+        width = max((len(character.encode()) for character in others.as_py()), default=1)
+    return text_bytes(arguments[0], row_count(arguments)) * width
+
+
+def sizes(datum: Datum) -> NDArray[Any]:
+    """Bytes of each text, 0 for null; of a constant one number."""
+    if isinstance(datum, pa.Scalar):
+        return np.asarray(float(text_bytes(datum, 1)))
+    return _numbers(compute("binary_length", datum))
+
+
+def _numbers(datum: Datum) -> NDArray[Any]:
+    """The values, 0 for null."""
+    values = np.asarray(operand(datum), np.float64)
+    if isinstance(datum, pa.Array) and datum.null_count:
+        return np.where(datum.is_valid().to_numpy(zero_copy_only=False), values, 0.0)
+    return values
+
+
+def occurrences(datum: Datum, part: str) -> NDArray[Any]:
+    """How often a part is in each text, 0 for null; of a constant one number."""
+    import pyarrow.compute as pc  # noqa: PLC0415 (few texts are looked through for parts)
+
+    column = column_of(datum, 1) if isinstance(datum, pa.Scalar) else datum
+    return _numbers(compute("count_substring", column, options=pc.MatchSubstringOptions(part)))
+
+
+def total(values: NDArray[Any], arguments: Sequence[Datum]) -> np.floating[Any]:
+    """The sum over all rows of a number for each, or of one for all."""
+    return np.float64(np.broadcast_to(values, (row_count(arguments),)).sum())

@@ -1,0 +1,423 @@
+"""Arithmetic with intervals: months move the calendar, days the date, microseconds the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.data_types.limits import LAST_MOMENT_DAY, LAST_MOMENT_REST
+from bamquery.data_types.names import type_name
+from bamquery.engine.cpu.calendar import Integers, first_day_of_month, months_of, subtracted, truncated
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Datum,
+    Implementation,
+    booleans_of,
+    column_of,
+    compute,
+    flags_of,
+    from_values,
+    operand,
+    valid,
+)
+from bamquery.engine.cpu.numeric.rounding import half_away_from_zero
+from bamquery.engine.cpu.temporal.instants import whole_months
+from bamquery.engine.cpu.temporal.interval_columns import (
+    DAY_MICROSECONDS,
+    DAYS_PER_MONTH,
+    LARGEST_PART,
+    MONTH_MICROSECONDS,
+    SMALLEST_PART,
+    Intervals,
+    order_key,
+)
+from bamquery.engine.cpu.value_kernels import row_count, value_of
+from bamquery.engine.formulas.time_units import DAY_SECONDS
+from bamquery.errors import ExecutionError
+
+_MONTHS: Final[Mapping[str, int]] = MappingProxyType(
+    {"month": 1, "quarter": 3, "year": 12, "decade": 120, "century": 1200, "millennium": 12_000}
+)
+_DAYS: Final[Mapping[str, int]] = MappingProxyType({"day": 1, "week": 7})
+_MICROSECONDS: Final[Mapping[str, int]] = MappingProxyType(
+    {"microsecond": 1, "millisecond": 10**3, "second": 10**6, "minute": 60 * 10**6, "hour": 3600 * 10**6}
+)
+_YEAR_SECONDS: Final = 31_557_600
+"""365 days and a quarter: what epoch() takes a year for."""
+_MOST_MONTHS: Final = 12 * 6_000_000
+_MOST_DAYS: Final = (2**63 - 1) // DAY_MICROSECONDS
+_UPPER_BITS: Final = -(1 << 29)
+"""Of a double: its products with months or days are exact with 64 bits, and so are those of the rest."""
+_FIRST_MONDAY: Final = 10_959 * DAY_MICROSECONDS
+"""3 January 2000: where buckets of days and shorter ones begin."""
+_FIRST_MONTH: Final = 30 * 12
+"""January 2000: where buckets of months begin."""
+
+
+def _known(*masks: Column | None) -> Column | None:
+    found = None
+    for mask in masks:
+        if mask is not None:
+            found = mask if found is None else compute("and", found, mask)
+    return found
+
+
+def _mask(known: Column | None, rows: int) -> NDArray[np.bool_]:
+    return np.ones(rows, np.bool_) if known is None else booleans_of(known)
+
+
+def _values(datum: Datum, rows: int) -> tuple[Integers, Column | None]:
+    column = column_of(datum, rows)
+    return np.asarray(operand(column)).astype(np.int64), valid(column)
+
+
+# Made of numbers.
+
+
+def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """So many of a unit."""
+    count, unit = arguments
+    rows = row_count(arguments)
+    column = column_of(count, rows)
+    known = valid(column)
+    name = value_of(unit)
+    nothing = np.zeros(rows, np.int64)
+    if pa.types.is_floating(column.type):
+        with np.errstate(all="ignore"):
+            micros = half_away_from_zero(np.asarray(operand(column)) * _MICROSECONDS[name])
+            fine = np.abs(micros) < 2.0**63
+        if (~fine & _mask(known, rows)).any():
+            raise ExecutionError(f"INTERVAL overflow: so many {name}s are more than an INTERVAL holds")
+        return Intervals(nothing, nothing, np.where(fine, micros, 0).astype(np.int64), known).column(name)
+    values = np.asarray(operand(column)).astype(np.int64)
+    factor = _MONTHS.get(name) or _DAYS.get(name) or _MICROSECONDS[name]
+    limit = (2**63 - 1) // factor
+    if ((np.abs(values) > limit) & _mask(known, rows)).any():
+        raise ExecutionError(f"INTERVAL overflow: so many {name}s are more than an INTERVAL holds")
+    with np.errstate(over="ignore"):
+        product = values * factor
+    months, days, micros = (
+        product if name in units else nothing for units in (_MONTHS, _DAYS, _MICROSECONDS)
+    )
+    return Intervals(months, days, micros, known).column(f"{name}s")
+
+
+# Added to moments.
+
+
+def _shift(sign: int) -> Implementation:
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        rows = row_count(arguments)
+        values, known = _values(arguments[0], rows)
+        span = Intervals.of(arguments[1], rows)
+        known = _known(known, span.known)
+        if pa.types.is_time64(kind):
+            moved = (values + sign * (span.microseconds % DAY_MICROSECONDS)) % DAY_MICROSECONDS
+            return from_values(moved, kind, known)
+        return from_values(shifted(values, span, sign, _mask(known, rows), kind), kind, known)
+
+    return apply
+
+
+def shifted(
+    values: Integers, span: Intervals, sign: int, known: NDArray[np.bool_], kind: pa.DataType
+) -> Integers:
+    """Microseconds since 1970, moved; a month that is too short gives its last day.
+
+    Raises:
+        ExecutionError: a result is outside the type.
+    """
+    days, rest = np.divmod(values, DAY_MICROSECONDS)
+    if span.months.any():
+        month = months_of(days)
+        place = days - first_day_of_month(month)
+        month = np.clip(month + sign * span.months, -_MOST_MONTHS, _MOST_MONTHS)
+        first, following = first_day_of_month(month), first_day_of_month(month + 1)
+        days = np.where(span.months == 0, days, first + np.minimum(place, following - first - 1))
+    moved, clock = np.divmod(span.microseconds, DAY_MICROSECONDS)
+    days = days + sign * (span.days + moved)
+    rest = rest + sign * clock
+    days, rest = days + rest // DAY_MICROSECONDS, rest % DAY_MICROSECONDS
+    if (_outside(days, rest) & known).any():
+        raise ExecutionError(f"{type_name(kind)} overflow: a moment {int(np.abs(days).max())} days from 1970")
+    return np.where(known, days * DAY_MICROSECONDS + rest, 0)
+
+
+def _outside(days: Integers, rest: Integers) -> NDArray[np.bool_]:
+    """Where a day and microseconds of it are beyond what a timestamp holds."""
+    last = (days == LAST_MOMENT_DAY) & (rest > LAST_MOMENT_REST)
+    beyond: NDArray[np.bool_] = (np.abs(days) > LAST_MOMENT_DAY) | last
+    return beyond
+
+
+def _add_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """A day and a time of it."""
+    rows = row_count(arguments)
+    (days, some), (clock, others) = (_values(argument, rows) for argument in arguments)
+    known = _known(some, others)
+    if (_outside(days, clock) & _mask(known, rows)).any():
+        raise ExecutionError(f"{type_name(kind)} overflow: a day {int(np.abs(days).max())} days from 1970")
+    with np.errstate(over="ignore"):
+        return from_values(days * DAY_MICROSECONDS + clock, kind, known)
+
+
+def _difference(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """From one moment to another: days, and microseconds of the same sign."""
+    rows = row_count(arguments)
+    (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
+    known = _known(some, others)
+    span = subtracted(later, earlier, _mask(known, rows), "-")
+    days = truncated(span, DAY_MICROSECONDS)
+    return Intervals(np.zeros(rows, np.int64), days, span - days * DAY_MICROSECONDS, known).column("-")
+
+
+def _age(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """Whole months from one moment to another, and the days and the clock that are left."""
+    rows = row_count(arguments)
+    (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
+    known = _known(some, others)
+    first, last = np.minimum(earlier, later), np.maximum(earlier, later)
+    (from_day, from_rest), (to_day, to_rest) = (np.divmod(v, DAY_MICROSECONDS) for v in (first, last))
+    from_month, to_month = months_of(from_day), months_of(to_day)
+    months = to_month - from_month
+    days = (to_day - first_day_of_month(to_month)) - (from_day - first_day_of_month(from_month))
+    micros = to_rest - from_rest
+    borrow: Any = micros < 0
+    days, micros = days - borrow, micros + borrow * DAY_MICROSECONDS
+    # What is missing is borrowed from the month of the earlier moment.
+    lengths = first_day_of_month(from_month + 1) - first_day_of_month(from_month)
+    borrow = days < 0
+    months, days = months - borrow, days + borrow * lengths
+    sign: Integers = np.where(later < earlier, -1, 1).astype(np.int64)
+    return Intervals(months * sign, days * sign, micros * sign, known).column("age()")
+
+
+# Arithmetic among themselves.
+
+
+def _sum(sign: int) -> Implementation:
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        rows = row_count(arguments)
+        a, b = (Intervals.of(argument, rows) for argument in arguments)
+        return Intervals(
+            a.months + sign * b.months,
+            a.days + sign * b.days,
+            a.microseconds + sign * b.microseconds,
+            _known(a.known, b.known),
+        ).column("+" if sign > 0 else "-")
+
+    return apply
+
+
+def _negate(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    a = Intervals.of(arguments[0], row_count(arguments))
+    return Intervals(-a.months, -a.days, -a.microseconds, a.known).column("-")
+
+
+def _times(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """By a whole number, part by part."""
+    rows = row_count(arguments)
+    a = Intervals.of(arguments[0], rows)
+    factor, known = _values(arguments[1], rows)
+    known = _known(a.known, known)
+    wide = [part.astype(np.float64) * factor for part in (a.months, a.days, a.microseconds)]
+    if any(((np.abs(part) > 2.0**62) & _mask(known, rows)).any() for part in wide):
+        raise ExecutionError("INTERVAL overflow in *")
+    with np.errstate(over="ignore"):
+        return Intervals(a.months * factor, a.days * factor, a.microseconds * factor, known).column("*")
+
+
+def _scaled(*, divide: bool) -> Implementation:
+    """By a DOUBLE: what is left of a month goes to days, what is left of a day to the clock."""
+
+    def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+        rows = row_count(arguments)
+        a = Intervals.of(arguments[0], rows)
+        column = column_of(arguments[1], rows)
+        factor: Any = operand(column)
+        known = _known(a.known, valid(column), flags_of(factor != 0) if divide else None)
+        with np.errstate(all="ignore"):
+            if divide:
+                factor = 1.0 / factor
+            months, days = (np.asarray(part * factor, np.float64) for part in (a.months, a.days))
+            fine = np.ones(rows, np.bool_)
+            for part in (months, days):
+                fine &= (part >= SMALLEST_PART) & (part <= LARGEST_PART)
+            whole_months, whole_days = np.trunc(months), np.trunc(days)
+            month_days = _six_digits(_beyond(a.months, factor, whole_months) * DAYS_PER_MONTH)
+            rest = _beyond(a.days, factor, whole_days) + month_days - np.trunc(month_days)
+            seconds = _six_digits(rest * DAY_SECONDS)
+            carried = np.trunc(seconds / DAY_SECONDS)
+            whole_days += carried + np.trunc(month_days)
+            clock = a.microseconds.astype(np.float64)
+            micros = np.rint(_beyond(clock, factor, (seconds - carried * DAY_SECONDS) * -1e6))
+            fine &= np.abs(micros) < 2.0**63
+        if (~fine & _mask(known, rows)).any():
+            raise ExecutionError(f"INTERVAL overflow in {'/' if divide else '*'}")
+        parts = [np.where(fine, part, 0).astype(np.int64) for part in (whole_months, whole_days, micros)]
+        return Intervals(parts[0], parts[1], parts[2], known).column("/" if divide else "*")
+
+    return apply
+
+
+def _beyond(part: Integers | NDArray[np.float64], factor: Any, whole: Any) -> NDArray[np.float64]:
+    """``part * factor - whole``, rounded once, as processors do that multiply and add in one instruction."""
+    double = np.asarray(factor, np.float64)
+    upper = (double.view(np.int64) & _UPPER_BITS).view(np.float64).astype(np.longdouble)
+    product: Any = (part * upper - whole) + part * (double - upper)
+    return np.asarray(product, np.float64)
+
+
+def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rounded as PostgreSQL does, so that three tenths of a month are nine days and not a little less."""
+    return np.rint(values * 1e6) / 1e6
+
+
+def _normalized(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    return Intervals.of(arguments[0], row_count(arguments)).normalized().column("normalized_interval()")
+
+
+# Parts.
+
+
+_PARTS: Final[Mapping[str, Callable[[Intervals], Integers]]] = MappingProxyType(
+    {
+        "millennium": lambda span: truncated(span.months, 12_000),
+        "century": lambda span: truncated(span.months, 1200),
+        "decade": lambda span: truncated(span.months, 120),
+        "year": lambda span: truncated(span.months, 12),
+        "quarter": lambda span: truncated(np.fmod(span.months, 12), 3) + 1,
+        "month": lambda span: np.fmod(span.months, 12),
+        "day": lambda span: span.days,
+        "hour": lambda span: truncated(span.microseconds, _MICROSECONDS["hour"]),
+        "minute": lambda span: truncated(np.fmod(span.microseconds, _MICROSECONDS["hour"]), 60 * 10**6),
+        "second": lambda span: truncated(np.fmod(span.microseconds, _MICROSECONDS["minute"]), 10**6),
+        "millisecond": lambda span: truncated(np.fmod(span.microseconds, _MICROSECONDS["minute"]), 1000),
+        "microsecond": lambda span: np.fmod(span.microseconds, _MICROSECONDS["minute"]),
+    }
+)
+
+
+def _part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    span = Intervals.of(arguments[0], row_count(arguments))
+    return from_values(_PARTS[value_of(arguments[1])](span), kind, span.known)
+
+
+def _seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """As epoch() counts: years of 365 days and a quarter, months of 30 days."""
+    span = Intervals.of(arguments[0], row_count(arguments))
+    years = truncated(span.months, 12)
+    whole = years * _YEAR_SECONDS + (span.months - years * 12) * (DAYS_PER_MONTH * DAY_SECONDS)
+    seconds = (whole + span.days * DAY_SECONDS) + span.microseconds / 1e6
+    return from_values(seconds, kind, span.known)
+
+
+def _microseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    rows = row_count(arguments)
+    span = Intervals.of(arguments[0], rows)
+    wide = span.months * float(MONTH_MICROSECONDS) + span.days * float(DAY_MICROSECONDS) + span.microseconds
+    if ((np.abs(wide) >= 2.0**63) & _mask(span.known, rows)).any():
+        raise ExecutionError("BIGINT overflow: an INTERVAL has more microseconds than it holds")
+    with np.errstate(over="ignore"):
+        count = span.months * MONTH_MICROSECONDS + span.days * DAY_MICROSECONDS + span.microseconds
+    return from_values(count, kind, span.known)
+
+
+def _trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """Without what is smaller than the unit."""
+    span = Intervals.of(arguments[0], row_count(arguments))
+    unit = value_of(arguments[1])
+    months, days, micros = span.months, span.days, span.microseconds
+    nothing = np.zeros_like(months)
+    if unit in _MONTHS:
+        size = _MONTHS[unit]
+        months, days, micros = truncated(months, size) * size, nothing, nothing
+    elif unit in _DAYS:
+        size = _DAYS[unit]
+        days, micros = truncated(days, size) * size, nothing
+    else:
+        size = _MICROSECONDS[unit]
+        micros = truncated(micros, size) * size
+    return Intervals(months, days, micros, span.known).column("date_trunc()")
+
+
+# Buckets.
+
+
+def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    """The beginning of the moment's bucket; buckets go from an origin, in months or in microseconds."""
+    rows = row_count(arguments)
+    width, moment = Intervals.of(arguments[0], rows), arguments[1]
+    values, known = _values(moment, rows)
+    origin: Integers | None = None
+    if len(arguments) > 2:
+        origin, from_known = _values(arguments[2], rows)
+        known = _known(known, from_known)
+    known = _known(known, width.known)
+    mask = _mask(known, rows)
+    wide = np.abs(width.days * float(DAY_MICROSECONDS) + width.microseconds) >= 2.0**63
+    if (mask & wide).any():
+        raise ExecutionError("time_bucket(): a bucket has more microseconds than BIGINT holds")
+    with np.errstate(over="ignore"):
+        fixed = width.days * DAY_MICROSECONDS + width.microseconds
+    if (mask & (width.months != 0) & (fixed != 0)).any():
+        raise ExecutionError("time_bucket() cannot have buckets of months and of days or hours as well")
+    if (mask & (width.months + fixed <= 0)).any():
+        raise ExecutionError("time_bucket() needs buckets that are longer than nothing")
+    by_month = mask & (width.months > 0)
+    by_clock = mask & ~by_month
+    begins = np.zeros(rows, np.int64)
+    if by_clock.any():
+        start = np.full(rows, _FIRST_MONDAY) if origin is None else origin
+        size = np.where(by_clock, fixed, 1)
+        # Of the origin only the place within a bucket matters, and the whole of it may be too far away.
+        start = np.fmod(start, size)
+        away = subtracted(values, start, by_clock, "time_bucket()")
+        first = subtracted(away, away % size, by_clock, "time_bucket()")
+        begins = np.where(by_clock, -subtracted(-start, first, by_clock, "time_bucket()"), 0)
+    if by_month.any():
+        month = np.full(rows, _FIRST_MONTH) if origin is None else months_of(origin // DAY_MICROSECONDS)
+        size = np.where(by_month, width.months, 1)
+        here = months_of(values // DAY_MICROSECONDS)
+        if origin is not None:
+            here = month + whole_months(origin, values, DAY_MICROSECONDS)
+        months = (here - month) // size * size + month
+        days = first_day_of_month(np.clip(months, -_MOST_MONTHS, _MOST_MONTHS))
+        if (by_month & ((np.abs(months) > _MOST_MONTHS) | (np.abs(days) > _MOST_DAYS))).any():
+            raise ExecutionError(f"{type_name(kind)} overflow: a bucket begins before the earliest value")
+        begins = np.where(by_month, np.where(by_month, days, 0) * DAY_MICROSECONDS, begins)
+    return from_values(begins, kind, known)
+
+
+def _order(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    return order_key(column_of(arguments[0], row_count(arguments)))
+
+
+FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
+    {
+        "to_interval": _to_interval,
+        "add_interval": _shift(1),
+        "subtract_interval": _shift(-1),
+        "add_time": _add_time,
+        "timestamp_difference": _difference,
+        "age": _age,
+        "interval_add": _sum(1),
+        "interval_subtract": _sum(-1),
+        "interval_negate": _negate,
+        "interval_times": _times,
+        "interval_scale": _scaled(divide=False),
+        "interval_divide": _scaled(divide=True),
+        "interval_normalize": _normalized,
+        "interval_part": _part,
+        "interval_seconds": _seconds,
+        "interval_microseconds": _microseconds,
+        "interval_order": _order,
+        "interval_trunc": _trunc,
+        "time_bucket": _time_bucket,
+    }
+)

@@ -1,0 +1,63 @@
+"""Bytes of the texts in a window's frames, known before any of them is copied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cpu.frames import longest_text, make_batch, text_lengths
+from bamquery.engine.cpu.kernels import Column
+from bamquery.engine.cpu.windows.frames import Ranges
+from bamquery.engine.cpu.windows.partitions import Positions
+from bamquery.engine.execution.string_limits import require_room
+
+
+@dataclass(frozen=True, slots=True)
+class TextSizes:
+    """Of rows' texts.
+
+    Attributes:
+        before: bytes of the rows before each, and of all.
+        longest: of the texts of one row.
+    """
+
+    before: Positions
+    longest: int
+
+    @staticmethod
+    def of_rows(rows: Column) -> TextSizes | None:
+        """Those of a column, or of a struct's fields; None where there are no texts."""
+        fields = cast("pa.StructArray", rows).flatten() if pa.types.is_struct(rows.type) else [rows]
+        batch = make_batch(fields, len(rows))
+        longest = longest_text(batch)
+        if not longest:
+            return None
+        lengths = text_lengths(batch)
+        before = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum(lengths, out=before[1:])
+        return TextSizes(before, longest)
+
+    def of(self, frames: Sequence[Ranges]) -> Positions:
+        """Bytes of all texts of each frame."""
+        found = np.zeros(len(frames[0].start), np.int64)
+        for frame in frames:
+            found += self.before[frame.end] - self.before[frame.start]
+        return found
+
+    def require_room(self, function: str, frames: Sequence[Ranges], between: int | None) -> None:
+        """Ask before the answers of frames are made: a text of each, or with `between` bytes between all.
+
+        Raises:
+            LargeTextError: they take too much.
+        """
+        count = len(frames[0].start)
+        size = int(self.of(frames).sum())
+        if between is None:
+            size = min(size, count * self.longest)
+        else:
+            size += between * sum(int((frame.end - frame.start).sum()) for frame in frames)
+        require_room(f"{function}() over a window", size, count)

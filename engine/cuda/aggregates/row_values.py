@@ -1,0 +1,50 @@
+"""first, last and any_value: one row's value for the group."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
+from bamquery.engine.cuda.kernels import Kernels
+from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.libcudf_types import device_type
+
+
+class RowValue(Accumulator):
+    """The value of a group's first or last row, or of the first that is not null.
+
+    Args:
+        last: the last row rather than the first.
+        skip_nulls: rows with nulls do not count.
+    """
+
+    def __init__(self, *, last: bool, skip_nulls: bool) -> None:
+        self._aggregation = plc.aggregation.max() if last else plc.aggregation.min()
+        self._skip_nulls = skip_nulls
+
+    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+        """The value, and whether there was a row."""
+        (column,) = rows
+        if self._skip_nulls and column.null_count():
+            codes, (column,) = codes.among(kernels, kernels.is_valid(column), column)
+        return self._chosen(kernels, column, codes)
+
+    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+        """The first or last state's that has a row."""
+        values, seen = parts
+        codes, (values,) = codes.among(kernels, seen, values)
+        return self._chosen(kernels, values, codes)
+
+    def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
+        """The values."""
+        return parts[0]
+
+    def _chosen(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+        rows = column.size()
+        if not rows:
+            nothing = plc.Column.all_null_like(column, codes.groups, stream=kernels.stream, mr=kernels.memory)
+            return (nothing, kernels.repeated(kernels.truth(False), codes.groups))
+        places = codes.reduced(kernels, kernels.positions(rows), self._aggregation, device_type(pa.int32()))
+        beyond = kernels.filled(places, kernels.number(rows, pa.int32()))
+        return (kernels.gather([column], beyond, nullify=True)[0], kernels.is_valid(places))

@@ -1,0 +1,1 @@
+"""Expressions computed over one frame."""

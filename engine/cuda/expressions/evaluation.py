@@ -1,0 +1,63 @@
+"""Expressions computed over one frame. Dictionaries are columns of their values here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pylibcudf as plc
+
+from bamquery.data_types.type_groups import value_type
+from bamquery.engine.cuda.casts.cast import cast
+from bamquery.engine.cuda.comparisons import is_member
+from bamquery.engine.cuda.expressions.conditions import FORMS
+from bamquery.engine.cuda.expressions.function_registry import FUNCTIONS
+from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.kernels import Datum, Kernels, Operand
+from bamquery.errors import placed_at
+from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
+
+
+def evaluate_columns(
+    kernels: Kernels, expressions: Sequence[Expression], frame: CudaFrame
+) -> list[plc.Column]:
+    """One column per expression, of its type. No rows, no errors.
+
+    Raises:
+        ExecutionError: a value cannot be computed.
+    """
+    if not frame.rows:
+        return [kernels.nulls(0, value_type(expression.type)) for expression in expressions]
+    return [kernels.column(evaluate(kernels, e, frame), frame.rows) for e in expressions]
+
+
+def evaluate(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datum:
+    """The expression's value for each row, or one for all of at least one row.
+
+    Raises:
+        ExecutionError: a value cannot be computed.
+    """
+    match expression:
+        case ColumnRef(index=index):
+            return frame.columns[index]
+        case Literal(value=value):
+            return value
+        case Cast(argument=argument, type=kind, try_=try_, place=written):
+            column = kernels.column(evaluate(kernels, argument, frame), frame.rows)
+            given = Operand(value_type(argument.type), column)
+            with placed_at(written):
+                return cast(kernels, given, value_type(kind), try_=try_)
+        case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
+            return FORMS[name](kernels, arguments, value_type(kind), frame, evaluate)
+        case Call(function="in", arguments=(argument, Members() as members)):
+            given = Operand(value_type(argument.type), evaluate(kernels, argument, frame))
+            return is_member(kernels, given, members, frame.rows)
+        case Call(function=name, arguments=arguments, type=kind):
+            given_all = [Operand(value_type(a.type), evaluate(kernels, a, frame)) for a in arguments]
+            if all(argument.is_constant for argument in given_all):
+                # The others stay constants, since some functions take literals only.
+                place = 1 if name in ("date_part", "date_trunc") else 0
+                datum = kernels.column(given_all[place].datum, frame.rows)
+                given_all[place] = Operand(given_all[place].kind, datum)
+            return FUNCTIONS[name](kernels, given_all, value_type(kind))
+        case Members():
+            raise AssertionError("members are looked among, not computed")

@@ -1,0 +1,213 @@
+"""A chunk on the GPU: its tables, counters and what must live until its kernels have ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.chunk.chunk_sizes import ListedChunk
+from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows, places
+from bamquery.engine.cuda.scan.resources.counter_board import Board, Slot, Uploads
+from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
+from bamquery.engine.cuda.scan.resources.launcher import WARPS
+from bamquery.engine.cuda.scan.resources.rings import Rings
+from bamquery.engine.cuda.scan.scan_clock import StreamTime
+from bamquery.engine.cuda.scan.scan_state import ScanState
+from bamquery.storage.format.layout import Extent
+from bamquery.storage.fragments.stored_buffers import StoredBuffers
+
+_PARTS: Final = ("values", "validity", "offsets")
+
+__all__ = ["WARPS", "ChunkMemory", "Nulls"]
+
+
+@dataclass(frozen=True)
+class Nulls:
+    """Where a column of the chunk has nulls: a state for each vector, here and on the GPU."""
+
+    states: NDArray[np.uint8]
+    address: int
+
+
+class ChunkMemory:
+    """What is on the GPU for one chunk; one thread uses it."""
+
+    def __init__(self, state: ScanState, chunk: ListedChunk) -> None:
+        """Make its counters and edges, on the scan's look stream.
+
+        Attributes:
+            vectors: a ScanVector for each vector, on the GPU; their pieces are fragments of the run.
+            vector_rows: rows of each, half words.
+            parts: of each vector, see `VectorList.parts`.
+            file_rows: of each fragment of the run, words.
+            firsts: first vector of each piece, and the number of vectors behind the last, words.
+            firsts_count: the word with how many of these words there are.
+            keep: memory that kernels use which may not have ended.
+        """
+        self.state: Final = state
+        self.listed: Final = chunk.listed
+        self.first: Final = chunk.first
+        self.rows: Final = ChunkRows.of(chunk.chunk.pieces)
+        self.fragments: Final = [
+            number
+            for number, piece in zip(chunk.fragments, chunk.chunk.pieces, strict=True)
+            if len(piece.vectors)
+        ]
+        self.board: Final = Board(state.session, state.resources.blocks)
+        self.uploads: Final = Uploads(state.session, state.resources.blocks, state.launcher)
+        self.vectors: Final = chunk.listed.vectors + VECTOR.itemsize * chunk.first
+        self.vector_rows: Final = chunk.listed.vector_rows + 2 * chunk.first
+        parts = chunk.listed.parts
+        self.parts: Final = None if parts is None else parts + chunk.first
+        self.file_rows: Final = chunk.listed.resident.rows
+        edges = np.append(self.rows.firsts, np.uint32(len(self.rows.firsts)))
+        self.firsts: Final = self.uploads.put(edges, state.look_stream)
+        self.firsts_count: Final = self.firsts + 4 * len(self.rows.firsts)
+        self.keep: Final[list[Any]] = []
+        self._nulls: dict[str, Nulls | None] = {}
+        self._places: dict[Rings, dict[tuple[str, str], int]] = {}
+        self._clocks: list[StreamTime] = []
+        self._host_blocks: list[HostBlock] = []
+        self._closed = False
+
+    def allocate(self, size: int, what: str, stream: Any = None) -> rmm.DeviceBuffer:
+        """Memory ordered on a stream, the session's if None, and kept as long as this."""
+        memory = self.state.session.allocate(max(size, 16), what, stream)
+        self.keep.append(memory)
+        return memory
+
+    def clock(self, stream: Any) -> StreamTime:
+        """Begins now, and is kept as long as this."""
+        clock = StreamTime(self.state.session, stream)
+        self._clocks.append(clock)
+        return clock
+
+    def host_block(self, size: int) -> HostBlock:
+        """Pinned memory of the host, kept as long as this."""
+        block = self.state.resources.blocks.take(size)
+        self._host_blocks.append(block)
+        return block
+
+    def release(self, memory: rmm.DeviceBuffer) -> None:
+        """Nobody needs it but what the session's stream was given: its memory goes back behind that."""
+        self.keep[:] = [kept for kept in self.keep if kept is not memory]
+
+    def buffers(self, column: str) -> list[StoredBuffers]:
+        """Of a column, in each piece."""
+        buffers = self.listed.resident.buffers(column)
+        return [buffers[number] for number in self.fragments]
+
+    def nulls(self, column: str) -> Nulls | None:
+        """Where the column has nulls; None if it has none in this chunk."""
+        if column not in self._nulls:
+            found = self.listed.states(column, self.first, self.rows.count)
+            self._nulls[column] = None if found is None else Nulls(*found)
+        return self._nulls[column]
+
+    def checksums(self, column: str, part: str) -> int:
+        """Of each vector, words on the GPU."""
+        return self.listed.checksums(column, part) + 4 * self.first
+
+    def part_checksums(self, column: str) -> tuple[int, int]:
+        """Of the parts of all vectors of the run, and the chunk's vectors' numbers in it, words on the GPU.
+
+        The chunk has `parts`, and so has the column.
+        """
+        return self.listed.resident.part_checksums(column), self.listed.numbers_address + 4 * self.first
+
+    def extents(self, column: str, part: str) -> list[Extent | None]:
+        """The `values` or the `validity` of a column in each piece."""
+        return [getattr(buffers, part) for buffers in self.buffers(column)]
+
+    def file_places(self, column: str, part: str, rings: Rings) -> int:
+        """The same in namespaces of `rings`, for the session's stream: made for all columns at once."""
+        if rings not in self._places:
+            lowest, end = self.fragments[0], self.fragments[-1] + 1
+            resident = self.listed.resident
+            nsids = self.state.namespaces(resident, rings, self.fragments)[lowest:end]
+            names = [column.name for column in self.state.columns.values()]
+            keys = [(name, part) for name in names for part in _PARTS]
+            made = np.zeros((len(keys), end - lowest), PLACE)
+            made["nsid"] = nsids
+            for at, key in enumerate(keys):
+                made[at]["offset"] = resident.offsets(*key)[lowest:end]
+            address = self.uploads.put(made, self.state.stream) - PLACE.itemsize * lowest
+            self._places[rings] = {
+                key: address + at * PLACE.itemsize * (end - lowest) for at, key in enumerate(keys)
+            }
+        return self._places[rings][column, part]
+
+    def places(self, column: str, part: str, rings: Rings | None, stream: Any) -> int:
+        """Where a ScanPlace for each fragment of the run would be; only those of the chunk's are there.
+
+        With namespaces of `rings`, or else where the page cache has the files.
+        """
+        extents = self.extents(column, part)
+        offsets = [0 if extent is None else extent.offset for extent in extents]
+        fragments = [piece.fragment for piece in self.rows.pieces]
+        nsids = [0 if rings is None else rings.namespace(fragment, self.state) for fragment in fragments]
+        maps = {}
+        if rings is None:
+            for number, (fragment, extent) in enumerate(zip(fragments, extents, strict=True)):
+                if extent is not None and extent.length:
+                    pinned = self.state.pinned(fragment, extent)
+                    assert not isinstance(pinned, str), pinned
+                    maps[number] = (pinned.address - extent.offset) % (1 << 64)
+        lowest = self.fragments[0]
+        found = places([number - lowest for number in self.fragments], offsets, maps, nsids)
+        return self.uploads.put(found, stream) - PLACE.itemsize * lowest
+
+    def of_pieces(self, values: NDArray[Any], stream: Any) -> int:
+        """Where a value for each fragment of the run would be; only those of the chunk's pieces are there."""
+        lowest = self.fragments[0]
+        made = np.zeros(self.fragments[-1] + 1 - lowest, values.dtype)
+        made[np.array(self.fragments) - lowest] = values
+        return self.uploads.put(made, stream) - made.itemsize * lowest
+
+    def mapped(self, column: str, part: str) -> bool:
+        """Whether the GPU reaches the buffer in the page cache, in every piece."""
+        return all(
+            extent is None or not extent.length or not isinstance(self.state.pinned(p.fragment, extent), str)
+            for p, extent in zip(self.rows.pieces, self.extents(column, part), strict=True)
+        )
+
+    def launch(
+        self, file: str, name: str, *arguments: Any, items: int, of_a_block: int = 256, stream: Any = None
+    ) -> None:
+        """Start a kernel of `file` for so many items, on the session's stream if `stream` is None."""
+        launcher = self.state.launcher
+        launcher.start(
+            launcher.kernel(file, name),
+            *arguments,
+            grid=launcher.grid(items, of_a_block),
+            stream=self.state.stream if stream is None else stream,
+        )
+
+    def prefix_sums(self, counts: int, count: int, total: Slot, stream: Any = None) -> rmm.DeviceBuffer:
+        """Sums of the words before each of `count` words, and of all behind the last, which `total` gets."""
+        sums = self.allocate(4 * (count + 1), "selecting rows", stream)
+        where = self.state.stream if stream is None else stream
+        self.state.launcher.prefix_sums(counts, count, sums.ptr, total.address, where)
+        return sums
+
+    def stop(self, stream: Any) -> None:
+        """Nobody wants the rows any more: kernels that drive queue pairs take no more work."""
+        control = self.board.control.address
+        self.state.session.gpu.cuda("stop kernels", "cuMemsetD8Async", control, 1, 4, stream)
+
+    def close(self) -> None:
+        """The GPU has done with it."""
+        if not self._closed:
+            self._closed = True
+            self.uploads.close()
+            self.board.close()
+            self.keep.clear()
+            for clock in self._clocks:
+                clock.close()
+            for block in self._host_blocks:
+                self.state.resources.blocks.give_back(block)
+            self._host_blocks.clear()

@@ -1,0 +1,199 @@
+"""Which of a chunk's rows are alive, as positions in the GPU's memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory
+from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn
+from bamquery.engine.cuda.scan.kernel_tables.predicates import EVERYTHING, FusedPredicate
+from bamquery.engine.cuda.scan.resources.counter_board import Slot
+from bamquery.storage.format.layout import VECTOR_ROWS
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A bit for each row that passed: what `Selection` is made from, once the count is known.
+
+    Attributes:
+        mask: of whole vectors.
+        sums: rows that pass before each vector.
+        total: the word with how many pass.
+        of_pieces: of the chunk's rows only: rows that pass before each piece.
+    """
+
+    mask: rmm.DeviceBuffer
+    sums: rmm.DeviceBuffer
+    vectors: int
+    total: Slot
+    of_pieces: Slot | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Rows of a chunk, ascending.
+
+    Attributes:
+        positions: a word each.
+        rows: how many.
+        count: the word on the GPU that says so, too.
+        piece_rows: of each piece, a word each and one for the distinct vectors: see `describe`.
+        everything: these are all rows, and positions leave nothing out.
+    """
+
+    positions: rmm.DeviceBuffer
+    rows: int
+    count: Slot
+    described: Slot
+    everything: bool = False
+
+
+def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
+    chunk: ChunkMemory,
+    predicate: FusedPredicate,
+    values: rmm.DeviceBuffer | None,
+    validity: rmm.DeviceBuffer | None,
+    nulls: int | None,
+    stream: Any = None,
+    *,
+    parts: int | None = None,
+) -> Passed:
+    """Compare whole vectors, which are there for `stream`; `nulls` is where their states are.
+
+    With `parts` (`ChunkMemory.parts`), only those of `values` are there, and no other row passes.
+    """
+    return _filter(
+        *(chunk, predicate, values, validity, nulls, chunk.vector_rows, chunk.rows.rows, chunk.rows.count),
+        parts=parts,
+        stream=stream,
+    )
+
+
+def filter_column(chunk: ChunkMemory, predicate: FusedPredicate, column: DeviceColumn) -> Passed:
+    """Compare a column of selected rows."""
+    vectors = -(-column.rows // VECTOR_ROWS)
+    here = replace(predicate, c_type=predicate.selected_c_type)
+    return _filter(chunk, here, column.data, column.validity, None, None, column.rows, vectors, pieces=False)
+
+
+def everything(chunk: ChunkMemory) -> Selection:
+    """All rows of the chunk; nobody has to wait."""
+    return select(chunk, filter_loaded(chunk, EVERYTHING, None, None, None), chunk.rows.rows)
+
+
+def select(chunk: ChunkMemory, passed: Passed, rows: int) -> Selection:
+    """The rows that passed, of which there are `rows`, at least one."""
+    positions = _positions(chunk, passed, rows)
+    return _described(chunk, positions, rows, passed.total, everything=rows == chunk.rows.rows)
+
+
+def narrow(
+    chunk: ChunkMemory, before: Selection, passed: Passed, rows: int
+) -> tuple[Selection, rmm.DeviceBuffer]:
+    """Those of the rows before that passed, and their places among them."""
+    places = _positions(chunk, passed, rows)
+    return _narrowed(chunk, before, places, rows, passed.total), places
+
+
+def narrow_by(chunk: ChunkMemory, before: Selection, passed: NDArray[np.int64]) -> tuple[Selection, int, int]:
+    """The same for places that the host knows: the selection, where the places are, how many."""
+    stream = chunk.state.stream
+    address = chunk.uploads.put(passed.astype(np.uint32), stream)
+    word = chunk.uploads.put(np.array([len(passed)], np.uint32), stream)
+    count = Slot(word, -1, -1)  # on no sheet: only kernels look at it
+    positions = chunk.allocate(4 * len(passed), "selecting rows")
+    chunk.launch(
+        "scan_select",
+        "scan_pick",
+        *(before.positions.ptr, address, word, positions.ptr),
+        items=len(passed),
+    )
+    return _described(chunk, positions, len(passed), count), address, len(passed)
+
+
+def _narrowed(
+    chunk: ChunkMemory, before: Selection, places: rmm.DeviceBuffer, rows: int, total: Slot
+) -> Selection:
+    positions = chunk.allocate(4 * rows, "selecting rows")
+    chunk.launch(
+        "scan_select",
+        "scan_pick",
+        *(before.positions.ptr, places.ptr, total.address, positions.ptr),
+        items=rows,
+    )
+    return _described(chunk, positions, rows, total)
+
+
+def _described(
+    chunk: ChunkMemory, positions: rmm.DeviceBuffer, rows: int, count: Slot, *, everything: bool = False
+) -> Selection:
+    """Let the GPU note how the rows spread over pieces and vectors: profiles count with it."""
+    pieces = len(chunk.rows.pieces)
+    described = chunk.board.take(4 * (pieces + 1))
+    chunk.launch(
+        "scan_select",
+        "scan_describe",
+        *(positions.ptr, rows, chunk.firsts, pieces, described.address, described.address + 4 * pieces),
+        items=rows,
+    )
+    return Selection(positions, rows, count, described, everything and chunk.rows.dense)
+
+
+def _filter(  # noqa: PLR0917 - the kernel's own arguments
+    chunk: ChunkMemory,
+    predicate: FusedPredicate,
+    values: rmm.DeviceBuffer | None,
+    validity: rmm.DeviceBuffer | None,
+    nulls: int | None,
+    vector_rows: int | None,
+    rows: int,
+    vectors: int,
+    *,
+    parts: int | None = None,
+    pieces: bool = True,
+    stream: Any = None,
+) -> Passed:
+    mask = chunk.allocate(vectors * VECTOR_ROWS // 8, "comparing a column", stream)
+    counts = chunk.allocate(4 * vectors, "comparing a column", stream)
+    launcher = chunk.state.launcher
+    arguments: tuple[Any, ...] = (
+        *(None if values is None else values.ptr, None if validity is None else validity.ptr),
+        *(nulls, vector_rows, rows, vectors, parts, predicate.pack(), mask.ptr, counts.ptr),
+    )
+    launcher.start(
+        launcher.kernel("scan_filter", "scan_filter", f"BAMQUERY_SCAN_TYPE={predicate.c_type}"),
+        *arguments,
+        grid=launcher.grid(vectors, WARPS),
+        stream=chunk.state.stream if stream is None else stream,
+    )
+    total = chunk.board.take(4)
+    sums = chunk.prefix_sums(counts.ptr, vectors, total, stream)
+    of_pieces = None
+    if pieces:
+        edges = len(chunk.rows.firsts)
+        of_pieces = chunk.board.take(4 * edges)
+        chunk.launch(
+            "scan_select",
+            "scan_pick",
+            *(sums.ptr, chunk.firsts, chunk.firsts_count, of_pieces.address),
+            items=edges,
+            stream=stream,
+        )
+    return Passed(mask, sums, vectors, total, of_pieces)
+
+
+def _positions(chunk: ChunkMemory, passed: Passed, rows: int) -> rmm.DeviceBuffer:
+    positions = chunk.allocate(4 * rows, "selecting rows")
+    chunk.launch(
+        "scan_select",
+        "scan_positions",
+        *(passed.mask.ptr, passed.sums.ptr, passed.vectors, positions.ptr),
+        items=passed.vectors,
+        of_a_block=WARPS,
+    )
+    return positions

@@ -1,0 +1,1 @@
+"""Columns of a scan on the GPU while they are being made."""

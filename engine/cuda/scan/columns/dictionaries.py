@@ -1,0 +1,74 @@
+"""Dictionaries of a scan's fragments on the GPU: copied once each, and joined for those of a chunk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pylibcudf as plc
+
+from bamquery.engine.cuda.frames import CudaFrame
+from bamquery.engine.cuda.scan.columns import libcudf_rows
+from bamquery.engine.cuda.scan.columns.scan_column import ScanColumn
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.operators.scan.device_scan import ScanWork
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
+from bamquery.storage.readers.queue_reader import QueueReader
+
+
+class Dictionaries:
+    """Those of one scan; one thread uses it."""
+
+    def __init__(self, session: CudaSession, work: ScanWork[CudaFrame]) -> None:
+        self._session = session
+        self._work = work
+        self._uploaded: dict[str, dict[str, plc.Column]] = {}
+        """By column and file; of the fragments of the last two chunks that needed them."""
+        self._before: dict[str, set[str]] = {}
+
+    def of(self, column: ScanColumn, fragments: list[Fragment]) -> plc.Column | None:
+        """The fragments' dictionaries of a column, end to end; None where none has a value.
+
+        Raises:
+            CorruptionError: one is not what was written; StorageError: it cannot be read.
+            MemoryLimitError: there is too little memory for them.
+        """
+        known = self._uploaded.setdefault(column.name, {})
+        names = {str(fragment.path) for fragment in fragments}
+        keep = names | self._before.get(column.name, set())
+        self._before[column.name] = names
+        for name in known.keys() - keep:
+            del known[name]
+        found = []
+        for fragment in fragments:
+            name = str(fragment.path)
+            if name not in known:
+                known[name] = libcudf_rows.uploaded(self._session, self._read(fragment, column.name))
+            if dictionary_size(fragment, column.name):
+                found.append(known[name])
+        return libcudf_rows.joined(self._session, found) if found else None
+
+    def _read(self, fragment: Fragment, column: str) -> Any:
+        """The values, which the fragment keeps."""
+        counters = ReadCounters()
+        settings, profile = self._work.context.settings, self._work.profile
+        reader: BlockReader
+        if settings.reader == "direct":
+            reader = QueueReader(fragment.path, fragment.data_bytes)
+        else:
+            reader = MappedReader(fragment.path, fragment.data_bytes, settings.block_size)
+        try:
+            with profile.columns[column].clock.reading():
+                return fragment.dictionary(column, reader, counters)
+        finally:
+            reader.close()
+            with profile.lock:
+                profile.columns[column].counters += counters
+
+
+def dictionary_size(fragment: Fragment, column: str) -> int:
+    """How many values it has."""
+    layout = fragment.layout.columns[fragment.column_index(column)].dictionary
+    assert layout is not None
+    return layout.size

@@ -1,0 +1,45 @@
+"""A column of a scan, and how its values are laid out."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from bamquery.storage.format.storable_types import is_string_like
+
+
+class Form(enum.Enum):
+    """What kernels have to read for a row."""
+
+    FIXED = "fixed"
+    """A value of some bits."""
+    STRINGS = "strings"
+    """Two offsets, and the bytes between them."""
+    DICTIONARY = "dictionary"
+    """A code, the number of a value in the fragment's dictionary."""
+
+
+@dataclass(frozen=True)
+class ScanColumn:
+    """A column of the scan; `kind` is its type in the table's schema."""
+
+    name: str
+    kind: pa.DataType
+    form: Form
+
+    @property
+    def stored_kind(self) -> pa.DataType:
+        """The type of what a row has: of a dictionary's codes."""
+        kind: Any = self.kind
+        stored: pa.DataType = kind.index_type if self.form is Form.DICTIONARY else kind
+        return stored
+
+
+def scan_column(name: str, kind: pa.DataType) -> ScanColumn:
+    """The column of a table."""
+    if pa.types.is_dictionary(kind):
+        return ScanColumn(name, kind, Form.DICTIONARY)
+    return ScanColumn(name, kind, Form.STRINGS if is_string_like(kind) else Form.FIXED)

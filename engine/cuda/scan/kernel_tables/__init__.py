@@ -1,0 +1,1 @@
+"""Tables and structures that kernels read, packed on the host."""

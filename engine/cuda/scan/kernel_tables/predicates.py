@@ -1,0 +1,194 @@
+"""Conditions on one column, as the filter kernel takes them: intervals of keys that order like the values.
+
+A key is an unsigned number, of 32 bits for values of up to 32 bits, of 128 for decimals and of 64 for others;
+-0 is 0, and NaN is the greatest and equals itself, as everywhere in BamQuery.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from bamquery.engine.operators.scan.filter_order import Step
+from bamquery.storage.format.storable_types import is_string_like, value_kind
+from bamquery.storage.statistics.predicate import RangePredicate
+
+TERMS: Final = 8
+INTERVALS: Final = 24
+"""As many as a ScanPredicate of engine/kernels/scan_predicate.hpp holds."""
+
+_C_TYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+    | {"float32": "float", "float64": "double", "bool": "ScanBits", "int128": "ScanDecimal"}
+)
+_WIDE: Final = frozenset({"ScanDecimal"})
+"""Types whose keys, and so intervals, have 128 bits."""
+
+Interval: TypeAlias = tuple[int, int]
+"""Keys from the first to the second, both included."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """True for values in one of the intervals; `negated`: in none."""
+
+    intervals: tuple[Interval, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class FusedPredicate:
+    """What a kernel checks of one column.
+
+    Attributes:
+        c_type: the column's values in CUDA C++.
+        terms: all must hold; none: nothing is compared.
+        wants_nulls: rows pass if they are null, and only then; otherwise only rows that are not.
+    """
+
+    c_type: str
+    terms: tuple[Term, ...]
+    wants_nulls: bool = False
+
+    @property
+    def selected_c_type(self) -> str:
+        """Of the values of selected rows: booleans have a byte each there."""
+        return "uint8_t" if self.c_type == "ScanBits" else self.c_type
+
+    def pack(self) -> bytes:
+        """The ScanPredicate."""
+        intervals = [interval for term in self.terms for interval in term.intervals]
+        terms = bytearray()
+        first = 0
+        for term in self.terms:
+            terms += struct.pack("<HHI", first, len(term.intervals), term.negated)
+            first += len(term.intervals)
+        size = 16 if self.c_type in _WIDE else 8
+        places = b"".join(key.to_bytes(size, "little") for interval in intervals for key in interval)
+        return (
+            struct.pack("<II", len(self.terms), self.wants_nulls)
+            + terms.ljust(8 * TERMS, b"\0")
+            + places.ljust(2 * size * INTERVALS, b"\0")
+        )
+
+
+EVERYTHING: Final = FusedPredicate("double", ())
+"""All rows that are not null; where no validity is looked at, all rows."""
+
+
+def fuse(step: Step, kind: pa.DataType) -> FusedPredicate | str:
+    """The step's conditions on its one column of type `kind`, or why they do not fit a kernel."""
+    if len(step.columns) != 1:
+        return "its condition compares several columns"
+    c_type = value_c_type(kind)
+    if c_type is None:
+        return f"values of type {kind} are not compared while they stream"
+    if any(len(conjunct.ranges) != 1 for conjunct in step.conjuncts):
+        return "its condition is more than comparisons of the column with constants"
+    return fuse_ranges([conjunct.ranges[0] for conjunct in step.conjuncts], kind, c_type)
+
+
+def value_c_type(kind: pa.DataType) -> str | None:
+    """What values of the type are in CUDA C++; None for those that the filter kernel does not compare."""
+    if pa.types.is_dictionary(kind) or is_string_like(kind):
+        return None
+    return _C_TYPES.get(value_kind(kind))
+
+
+def fuse_ranges(ranges: Sequence[RangePredicate], kind: pa.DataType, c_type: str) -> FusedPredicate | str:
+    """One predicate for conditions on one column that all must hold, or why they do not fit a kernel."""
+    low, high = 0, (1 << key_bits(kind)) - 1
+    within = (low, high)
+    excluded: list[Interval] = []
+    terms: list[Term] = []
+    wants_nulls = forbids_nulls = False
+    for found in ranges:
+        if found.or_null:
+            return "its condition is true of nulls and of other values"
+        if found.operator == "is_null":
+            wants_nulls = True
+            continue
+        forbids_nulls = True
+        if found.operator == "is_not_null":
+            continue
+        if found.members is not None:
+            return f"its condition names {len(found.members)} values, which are found by their hashes"
+        keys = [order_key(value) for value in found.values if value.is_valid]
+        if found.operator == "in":
+            terms.append(Term(tuple((key, key) for key in sorted(set(keys)))))
+        elif not keys:  # a comparison with null is never true
+            terms.append(Term(()))
+        elif found.operator == "!=":
+            excluded.append((keys[0], keys[0]))
+        else:
+            first, last = _interval(found.operator, keys[0], high)
+            within = (max(within[0], first), min(within[1], last))
+    if within[0] > within[1]:
+        terms.append(Term(()))
+    elif within != (low, high):
+        terms.append(Term((within,)))
+    if excluded:
+        terms.append(Term(tuple(sorted(set(excluded))), negated=True))
+    if wants_nulls and forbids_nulls:
+        return FusedPredicate(c_type, (Term(()),))
+    count = sum(len(term.intervals) for term in terms)
+    if len(terms) > TERMS or count > INTERVALS:
+        return f"its condition names {count} values, and a kernel compares with {INTERVALS} at most"
+    return FusedPredicate(c_type, tuple(terms), wants_nulls)
+
+
+def key_bits(kind: pa.DataType) -> int:
+    """Of the keys of values of that type."""
+    return max(kind.bit_width, 32)
+
+
+def order_key(value: pa.Scalar[Any]) -> int:
+    """The key of a value that is not null."""
+    bits = key_bits(value.type)
+    sign = 1 << (bits - 1)
+    if pa.types.is_boolean(value.type):
+        return int(value.as_py())
+    if pa.types.is_decimal(value.type):
+        return (_unscaled(value.as_py()) & ((1 << bits) - 1)) ^ sign
+    if pa.types.is_floating(value.type):
+        number = value.as_py()
+        if math.isnan(number):
+            return (1 << bits) - 1
+        found = int.from_bytes(struct.pack("<d" if bits == 64 else "<f", number + 0.0), "little")
+        return (found ^ ((1 << bits) - 1)) if found & sign else found | sign
+    number = value.as_py() if pa.types.is_integer(value.type) else value.cast(_stored(value.type)).as_py()
+    if pa.types.is_unsigned_integer(value.type):
+        return int(number)
+    return (int(number) & ((1 << bits) - 1)) ^ sign
+
+
+def _unscaled(value: Decimal) -> int:
+    """The digits as one number: Arrow gives as many behind the point as the type has."""
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits)))
+    return -number if sign else number
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if kind.bit_width == 64 else pa.int32()
+
+
+def _interval(operator: str, key: int, high: int) -> Interval:
+    match operator:
+        case "=":
+            return key, key
+        case "<":
+            return 0, key - 1  # empty where nothing is smaller
+        case "<=":
+            return 0, key
+        case ">":
+            return key + 1, high
+        case _:
+            return key, high

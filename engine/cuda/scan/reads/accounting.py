@@ -1,0 +1,149 @@
+"""What a chunk's reads took and were needed for, written into the profile once the GPU has ended them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.kernel_tables.requests import ChunkRows
+from bamquery.engine.cuda.scan.reads.vector_recording import record_read
+from bamquery.engine.cuda.scan.resources.counter_board import Board, Slot
+from bamquery.engine.operators.scan.accounting import bytes_of_pieces
+from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
+from bamquery.engine.profiling.queue_profile import QueueProfile
+from bamquery.errors import GpuError
+from bamquery.storage.read_planner.planner import Strategy
+from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.statistics.parts import PART_ROWS
+
+
+@dataclass
+class ColumnRead:
+    """One chunk's read of one column.
+
+    Attributes:
+        name: the column's.
+        strategy: how.
+        path: by what way the bytes came.
+        counters: what the host knows that it took.
+        tallies: what kernels counted besides, of commands of queue pairs.
+        copied: what kernels counted that read the page cache.
+        described: rows of each piece that the column had to look at, and distinct vectors behind them; None:
+            the whole pieces, which are counted elsewhere.
+        vectors: that were read; None: those of `described`.
+        expected: for the first of `tallies`, the word with how many blocks they must come to.
+        string_bytes: of the rows that the column had to look at.
+        in_parts: not whole vectors were read, but as many of their parts as kernels counted commands.
+        touched: which of the chunk's vectors were read, once counters were copied back; None: all, or nobody
+            asks.
+    """
+
+    name: str
+    strategy: Strategy
+    path: str
+    counters: ReadCounters = field(default_factory=ReadCounters)
+    tallies: list[Slot] = field(default_factory=list)
+    copied: list[Slot] = field(default_factory=list)
+    described: Slot | None = None
+    vectors: int | None = None
+    expected: list[Slot] = field(default_factory=list)
+    string_bytes: int = 0
+    in_parts: bool = False
+    touched: Callable[[], NDArray[np.bool_]] | None = None
+
+
+@dataclass
+class KernelTime:
+    """How long reading took, for the columns it served; call it once it has ended.
+
+    Attributes:
+        through_queues: it was a kernel that drove queue pairs.
+    """
+
+    seconds: Callable[[], float]
+    columns: tuple[str, ...]
+    through_queues: bool = True
+
+
+def settle(  # noqa: PLR0917 - all of one chunk
+    profile: ScanProfile,
+    queues: Callable[[], QueueProfile],
+    rows: ChunkRows,
+    board: Board,
+    block_bytes: int,
+    reads: list[ColumnRead],
+    kernels: list[KernelTime],
+) -> None:
+    """Add it up; the board was copied back after all kernels.
+
+    Raises:
+        GpuError: a kernel left something out.
+    """
+    for read in reads:
+        _add_tallies(read, board, block_bytes, queues, profile)
+        with profile.lock:
+            _add_read(profile.columns[read.name], read, rows, board)
+        if profile.vector_map is not None:
+            touched = None if read.touched is None else read.touched()
+            record_read(profile.vector_map, read.name, read.strategy, rows, touched)
+    for kernel in kernels:
+        seconds = kernel.seconds()
+        if kernel.through_queues:
+            with profile.lock:
+                queues().kernel_seconds += seconds
+        for name in kernel.columns:
+            profile.columns[name].clock.add(seconds)
+
+
+def _add_tallies(
+    read: ColumnRead, board: Board, block_bytes: int, queues: Callable[[], QueueProfile], profile: ScanProfile
+) -> None:
+    for number, slot in enumerate(read.tallies):
+        found = board.tallied(slot)
+        size = found["blocks"] * block_bytes
+        read.counters += ReadCounters(found["commands"], found["blocks"], size)
+        if number < len(read.expected) and found["blocks"] != board.word(read.expected[number]):
+            raise GpuError(
+                f'column "{read.name}": {found["blocks"]} of {board.word(read.expected[number])} blocks were '
+                "fetched, and no command failed: queue pairs have too few slots left"
+            )
+        with profile.lock:
+            figures = queues()
+            figures.commands += found["commands"]
+            figures.bytes += size
+            figures.in_flight_seconds += found["in_flight_ns"] / 1e9
+            figures.waited_seconds += found["waited_ns"] / 1e9
+            figures.warp_seconds += found["warp_ns"] / 1e9
+    for slot in read.copied:
+        found = board.tallied(slot)
+        read.counters += ReadCounters(found["commands"], found["blocks"], found["blocks"] * block_bytes)
+
+
+def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: Board) -> None:
+    pieces = len(rows.pieces)
+    figures.counters += read.counters
+    if read.strategy is not Strategy.STREAM:
+        figures.bytes_fetched += read.counters.bytes
+    figures.paths[read.path] += 1
+    if read.in_parts:
+        parts = sum(-(-piece.rows // PART_ROWS) for piece in rows.pieces)
+        figures.parts_pruned += parts - read.counters.commands
+    touched = pieces
+    if read.described is not None:
+        found = board.words(read.described, pieces + 1)
+        touched = int((found[:pieces] != 0).sum())
+        counts = found[:pieces].astype(np.int64)
+        figures.rows_needed += int(counts.sum())
+        figures.bytes_needed += bytes_of_pieces(rows.pieces, read.name, counts) + read.string_bytes
+        figures.vectors_read += int(found[pieces]) if read.vectors is None else read.vectors
+    else:
+        figures.vectors_read += rows.count if read.vectors is None else read.vectors
+    if read.strategy is Strategy.STREAM:
+        figures.streamed += touched
+    elif read.strategy is Strategy.FETCH_VECTORS:
+        figures.fetched_vectors += touched
+    else:
+        figures.fetched_blocks += touched

@@ -1,0 +1,388 @@
+"""Reads one column of a chunk for the rows that are alive, in the way that costs least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, Nulls
+from bamquery.engine.cuda.scan.chunk.row_selection import Passed, Selection, filter_loaded
+from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings, row_bits
+from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn
+from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
+from bamquery.engine.cuda.scan.kernel_tables.string_requests import OFFSET_BYTES
+from bamquery.engine.cuda.scan.read_strategy import BufferShape, choose_strategy
+from bamquery.engine.cuda.scan.reads.accounting import ColumnRead, KernelTime
+from bamquery.engine.cuda.scan.reads.checksums import check_parts, check_vectors
+from bamquery.engine.cuda.scan.reads.dictionary_codes import decode, prepare
+from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
+from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
+from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
+from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, Loaded, load_vectors
+from bamquery.engine.cuda.scan.reads.string_blocks import BlockStrings, fetch_listed
+from bamquery.engine.cuda.scan.reads.string_checks import check_strings
+from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead, row_bytes
+from bamquery.engine.cuda.scan.reads.string_vectors import (
+    LoadedOffsets,
+    VectorStrings,
+    load_offsets,
+    vector_strings,
+)
+from bamquery.engine.cuda.scan.reads.vector_recording import touched_vectors
+from bamquery.storage.read_planner.planner import Strategy
+from bamquery.storage.readers.block_reader import ReadCounters
+
+ReadColumn: TypeAlias = "DeviceColumn | StringRead"
+"""A column; of strings what `ColumnLoads.complete` makes one of."""
+
+
+class Check(Protocol):
+    """A check that was started."""
+
+    def settle(self, chunk: ChunkMemory) -> None:
+        """Raise CorruptionError if it failed, once the board was copied back."""
+        ...
+
+
+@dataclass
+class StagedColumn:
+    """A column whose vectors were loaded.
+
+    Attributes:
+        bits: of a value as it is stored.
+        values: all of the chunk's; of strings the offsets.
+        validity: bitmaps of those that have nulls and values; None: there is none.
+        nulls: states; None: no row is null.
+        offsets: of strings.
+        read: what they are accounted for in.
+    """
+
+    bits: int
+    values: Loaded
+    validity: Loaded | None
+    nulls: Nulls | None
+    read: ColumnRead
+    offsets: LoadedOffsets | None = None
+
+
+class ColumnLoads:
+    """One chunk's reads; one thread uses it.
+
+    Attributes:
+        reads: what they are to be accounted for.
+        kernels: that drove queue pairs.
+        checks: of vectors that were read whole, and of what kernels looked at.
+    """
+
+    def __init__(self, chunk: ChunkMemory) -> None:
+        self.chunk = chunk
+        self.reads: list[ColumnRead] = []
+        self.kernels: list[KernelTime] = []
+        self.checks: list[Check] = []
+
+    def check(
+        self, name: str, staged: StagedColumn, stream: Any, wanted: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Start to compare a column that was staged with its checksums, where that is asked for."""
+        chunk = self.chunk
+        if not chunk.state.verifies:
+            return
+        used = None
+        if wanted is not None:
+            used = chunk.uploads.put(wanted.astype(np.uint32), stream)
+        values = staged.values.memory
+        if staged.offsets is not None:
+            self._check_offsets(name, staged.offsets)
+        elif staged.values.parts is not None:
+            parts = staged.values.parts
+            self.checks.append(check_parts(chunk, name, staged.bits, values, parts, stream))
+        else:
+            self.checks.append(check_vectors(chunk, name, "values", staged.bits, values, stream, used=used))
+        if staged.validity is not None:
+            bitmap = staged.validity.memory
+            self.checks.append(
+                check_vectors(chunk, name, "validity", 1, bitmap, stream, nulls=staged.nulls, used=used)
+            )
+
+    def stage(
+        self,
+        column: ScanColumn,
+        stream: Any,
+        *,
+        described: Selection | None = None,
+        wanted: NDArray[np.bool_] | None = None,
+        in_parts: bool = False,
+    ) -> StagedColumn:
+        """Start to load a column's vectors; `wanted`: only those, for the rows `described`.
+
+        `in_parts`: of its values only those are needed that are `filtered` by the scan's conditions first.
+        """
+        chunk, name = self.chunk, column.name
+        bits = self.bits(name)
+        offsets = None
+        if column.form is Form.STRINGS:
+            offsets = load_offsets(chunk, name, stream, wanted)
+            assert offsets.loaded is not None
+            values = offsets.loaded
+        else:
+            values = load_vectors(chunk, name, "values", bits, stream, wanted, in_parts=in_parts)
+        nulls = chunk.nulls(name)
+        loads = [values]
+        if nulls is not None and (nulls.states == 1).any():
+            mixed = nulls.states == 1
+            loads.append(
+                load_vectors(chunk, name, "validity", 1, stream, mixed if wanted is None else mixed & wanted)
+            )
+        counters = ReadCounters()
+        for load in loads:
+            counters += load.counters
+            if load.seconds is not None:
+                self.kernels.append(KernelTime(load.seconds, (name,), load.path == QUEUE_PAIRS))
+        read = ColumnRead(
+            *(name, Strategy.STREAM, values.path, counters),
+            [load.tally for load in loads if load.tally is not None and load.path == QUEUE_PAIRS],
+            copied=[load.tally for load in loads if load.tally is not None and load.path != QUEUE_PAIRS],
+            described=None if described is None else described.described,
+            vectors=chunk.rows.count if wanted is None else int(wanted.sum()),
+            in_parts=values.parts is not None,
+            touched=None if wanted is None else lambda: wanted,
+        )
+        self.reads.append(read)
+        return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls, read, offsets)
+
+    def filtered(self, predicate: FusedPredicate, staged: StagedColumn, stream: Any) -> Passed:
+        """Start to compare a column that was staged and is there for `stream`."""
+        validity = None if staged.validity is None else staged.validity.memory
+        nulls = None if staged.nulls is None else staged.nulls.address
+        values = staged.values
+        return filter_loaded(
+            self.chunk, predicate, values.memory, validity, nulls, stream, parts=values.parts
+        )
+
+    def gathered(
+        self,
+        column: ScanColumn,
+        staged: StagedColumn,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> ReadColumn:
+        """The selection's rows of a column that was staged; `wanted`: as `read` has it."""
+        validity = None if staged.validity is None else staged.validity.memory
+        if staged.offsets is not None:
+            bitmap = None
+            if staged.nulls is not None:
+                bitmap = gather_validity(self.chunk, validity, staged.nulls, selection)
+            return self._vector_strings(column, selection, staged.read, staged.offsets, bitmap)
+        found = gather_column(
+            *(self.chunk, column.stored_kind, staged.bits, staged.values.memory, validity, staged.nulls),
+            selection,
+        )
+        return self._decoded(column, found, selection, wanted)
+
+    def drop(self, staged: StagedColumn) -> None:
+        """Nobody gathers from it any more."""
+        for loaded in (staged.values, staged.validity):
+            if loaded is not None:
+                self.chunk.release(loaded.memory)
+
+    def read(
+        self, columns: Sequence[ScanColumn], selection: Selection, wanted: NDArray[np.bool_] | None
+    ) -> list[ReadColumn]:
+        """The selection's rows of columns; those of which blocks are fetched share one kernel.
+
+        `wanted`: vectors of the pieces that have selected rows, as far as the host knows.
+        """
+        stream = self.chunk.state.stream
+        fetches = Fetches(self.chunk, selection)
+        found: dict[ScanColumn, ReadColumn] = {}
+        fetched: dict[ScanColumn, tuple[FetchedColumn, ColumnRead]] = {}
+        for column in columns:
+            strategy = self.strategy(column, selection.rows)[0]
+            if strategy is Strategy.STREAM:
+                staged = self.stage(column, stream, described=selection, wanted=wanted)
+                self.check(column.name, staged, stream, wanted)
+                found[column] = self.gathered(column, staged, selection, wanted)
+                if staged.offsets is None:  # of strings the offsets are looked at once more
+                    self.drop(staged)
+            elif strategy is Strategy.FETCH_VECTORS:
+                found[column] = self._picked(column, selection, wanted)
+            else:
+                if column.form is Form.DICTIONARY:
+                    prepare(self.chunk, column, wanted)
+                fetched[column] = self._fetch(fetches, column, selection)
+        seconds = fetches.start()
+        if seconds is not None:
+            self.kernels.append(KernelTime(seconds, tuple(column.name for column in fetched)))
+        for column, (one, read) in fetched.items():
+            found[column] = self._fetched(column, one, read, selection, wanted)
+        return [found[column] for column in columns]
+
+    def complete(self, waiting: Sequence[StringRead]) -> list[DeviceStrings]:
+        """The columns of strings, once the board was copied back; those of blocks share one kernel."""
+        kernel = fetch_listed(self.chunk, [one for one in waiting if isinstance(one, BlockStrings)])
+        if kernel is not None:
+            self.kernels.append(kernel)
+        return [one.complete(self.chunk) for one in waiting]
+
+    def strategy(self, column: ScanColumn, rows: int) -> tuple[Strategy, float]:
+        """How to read a column for so many rows, and what that should take."""
+        chunk, state = self.chunk, self.chunk.state
+        nulls = chunk.nulls(column.name)
+        shapes = [BufferShape(chunk.rows.count, self.bits(column.name))]
+        if column.form is Form.STRINGS:
+            stored = [piece.fragment.rows for piece in chunk.rows.pieces]
+            size = row_bytes(chunk.extents(column.name, "values"), stored)
+            shapes.append(BufferShape.of_strings(chunk.rows.count, size, state.block_bytes))
+        if nulls is not None:
+            shapes.append(BufferShape(int((nulls.states == 1).sum()), 1))
+        strategy, seconds = choose_strategy(
+            tuple(shapes), rows, chunk.rows.count, state.block_bytes, state.rates
+        )
+        return (strategy if state.forced is None else state.forced), seconds
+
+    def bits(self, name: str) -> int:
+        """Of a value of the column as it is stored."""
+        return self.chunk.buffers(name)[0].bits
+
+    def _fetch(
+        self, fetches: Fetches, column: ScanColumn, selection: Selection
+    ) -> tuple[FetchedColumn, ColumnRead]:
+        """Have blocks fetched that hold the selection's rows; of strings those of the offsets."""
+        name = column.name
+        nulls = self.chunk.nulls(name)
+        if column.form is Form.STRINGS:
+            one = fetches.add_offsets(name, nulls)
+        else:
+            one = fetches.add(name, self.bits(name), nulls)
+        read = ColumnRead(
+            *(name, Strategy.FETCH_BLOCKS, QUEUE_PAIRS, ReadCounters(), one.tallies),
+            described=selection.described,
+            expected=one.blocks,
+            touched=touched_vectors(self.chunk, selection),
+        )
+        self.reads.append(read)
+        return one, read
+
+    def _fetched(
+        self,
+        column: ScanColumn,
+        one: FetchedColumn,
+        read: ColumnRead,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None,
+    ) -> ReadColumn:
+        """The column of what is being fetched."""
+        if column.form is Form.STRINGS:
+            offsets = StringOffsets(pairs=one.data)
+            strings = offsets.pack(self.chunk, column.name, selection)
+            started = BlockStrings(
+                *(column.name, column.kind, selection, read, offsets, strings, one.validity, self.checks)
+            )
+            started.start(self.chunk)
+            return started
+        found = DeviceColumn(column.stored_kind, row_bits(self.bits(column.name)), selection.rows, one.data)
+        if one.validity is not None:
+            found.validity, found.nulls = one.validity
+        return self._decoded(column, found, selection, wanted)
+
+    def _picked(
+        self, column: ScanColumn, selection: Selection, wanted: NDArray[np.bool_] | None
+    ) -> ReadColumn:
+        chunk, name = self.chunk, column.name
+        bits, nulls = self.bits(name), chunk.nulls(name)
+        strings = column.form is Form.STRINGS
+        part, behind = ("offsets", OFFSET_BYTES) if strings else ("values", 0)
+        values = fetch_vectors(chunk, name, part, bits, selection, None, behind)
+        picks = [values]
+        if nulls is not None and (nulls.states == 1).any():
+            picks.append(fetch_vectors(chunk, name, "validity", 1, selection, nulls))
+        read = ColumnRead(
+            *(name, Strategy.FETCH_VECTORS, values.path),
+            described=selection.described,
+            touched=touched_vectors(chunk, selection),
+        )
+        for pick in picks:
+            (read.tallies if pick.path == QUEUE_PAIRS else read.copied).append(pick.tally)
+            if pick.seconds is not None:
+                self.kernels.append(KernelTime(pick.seconds, (name,)))
+        self.reads.append(read)
+        validity = picks[1] if len(picks) > 1 else None
+        if strings:
+            return self._picked_strings(column, selection, read, values, validity, nulls)
+        if chunk.state.verifies:
+            self._check_pick(name, "values", bits, values, None)
+            if validity is not None:
+                self._check_pick(name, "validity", 1, validity, nulls)
+        found = gather_column(
+            *(chunk, column.stored_kind, bits, values.memory),
+            *(None if validity is None else validity.memory, nulls, selection, values.slots.ptr),
+            None if validity is None else validity.slots.ptr,
+        )
+        return self._decoded(column, found, selection, wanted)
+
+    def _picked_strings(  # noqa: PLR0917 - one read of one column
+        self,
+        column: ScanColumn,
+        selection: Selection,
+        read: ColumnRead,
+        values: PickedVectors,
+        validity: PickedVectors | None,
+        nulls: Nulls | None,
+    ) -> VectorStrings:
+        unit = picked_bytes(self.bits(column.name), OFFSET_BYTES)
+        offsets = StringOffsets(vectors=values.memory, slots=values.slots.ptr, unit=unit)
+        found = LoadedOffsets(None, offsets, values.used.ptr)
+        if self.chunk.state.verifies:
+            self._check_offsets(column.name, found)
+            if validity is not None:
+                self._check_pick(column.name, "validity", 1, validity, nulls)
+        bitmap = None
+        if nulls is not None:
+            memory, slots = (None, None) if validity is None else (validity.memory, validity.slots.ptr)
+            bitmap = gather_validity(self.chunk, memory, nulls, selection, slots)
+        return self._vector_strings(column, selection, read, found, bitmap)
+
+    def _vector_strings(
+        self,
+        column: ScanColumn,
+        selection: Selection,
+        read: ColumnRead,
+        found: LoadedOffsets,
+        validity: Any,
+    ) -> VectorStrings:
+        return vector_strings(
+            *(self.chunk, column.name, column.kind, selection, read, found, validity),
+            *(self.kernels, self.checks),
+        )
+
+    def _decoded(
+        self,
+        column: ScanColumn,
+        found: DeviceColumn,
+        selection: Selection,
+        wanted: NDArray[np.bool_] | None = None,
+    ) -> DeviceColumn:
+        """The column; of a dictionary's codes the places of its values."""
+        if column.form is not Form.DICTIONARY:
+            return found
+        places, check = decode(self.chunk, column, found, selection, wanted)
+        self.checks.append(check)
+        return places
+
+    def _check_offsets(self, name: str, found: LoadedOffsets) -> None:
+        strings = found.offsets.pack(self.chunk, name, None)
+        self.checks.append(check_strings(self.chunk, name, "offsets", strings, found.used))
+
+    def _check_pick(self, name: str, part: str, bits: int, pick: PickedVectors, nulls: Nulls | None) -> None:
+        self.checks.append(
+            check_vectors(
+                *(self.chunk, name, part, bits, pick.memory, self.chunk.state.stream),
+                nulls=nulls,
+                slots=pick.slots.ptr,
+                used=pick.used.ptr,
+            )
+        )

@@ -1,0 +1,108 @@
+"""A dictionary column's codes, which become places in the dictionaries of all of a chunk's fragments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pylibcudf as plc
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
+from bamquery.engine.cuda.scan.chunk.row_selection import Selection
+from bamquery.engine.cuda.scan.columns import libcudf_rows
+from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, PlacesColumn
+from bamquery.engine.cuda.scan.columns.dictionaries import dictionary_size
+from bamquery.engine.cuda.scan.columns.scan_column import ScanColumn
+from bamquery.engine.cuda.scan.resources.counter_board import Slot
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.errors import CorruptionError
+from bamquery.storage.fragments.fragment import Fragment
+
+
+@dataclass(frozen=True)
+class CodesCheck:
+    """That a column's dictionaries have all its codes; `bad` as a VectorCheck's."""
+
+    column: str
+    bad: Slot
+
+    def settle(self, chunk: ChunkMemory) -> None:
+        """Look at what it found, once the board was copied back.
+
+        Raises:
+            CorruptionError: names file and column.
+        """
+        found = chunk.board.word(self.bad)
+        if found:
+            fragment, _ = chunk.rows.place(chunk.rows.count - found)
+            problem = f'column "{self.column}" refers to values beyond its dictionary'
+            raise CorruptionError(problem, fragment.path)
+
+
+def prepare(chunk: ChunkMemory, column: ScanColumn, wanted: NDArray[np.bool_] | None) -> None:
+    """Have the dictionaries that `decode` will need copied: before kernels are started that take long."""
+    chunk.state.dictionaries.of(column, [f for f in _used(chunk, wanted) if f is not None])
+
+
+def decode(
+    chunk: ChunkMemory,
+    column: ScanColumn,
+    codes: DeviceColumn,
+    selection: Selection,
+    wanted: NDArray[np.bool_] | None,
+) -> tuple[PlacesColumn, CodesCheck]:
+    """Start to turn a selection's codes into places in the joined dictionaries.
+
+    `wanted`: vectors of the pieces that have selected rows; the others' dictionaries are left out.
+    """
+    state, rows = chunk.state, selection.rows
+    used = _used(chunk, wanted)
+    values = state.dictionaries.of(column, [fragment for fragment in used if fragment is not None])
+    sizes = [0 if fragment is None else dictionary_size(fragment, column.name) for fragment in used]
+    firsts, behind = _firsts(chunk, sizes)
+    places = chunk.allocate(4 * rows, f'reading column "{column.name}"')
+    bad = chunk.board.take(4)
+    chunk.launch(
+        "scan_codes",
+        "scan_codes",
+        *(codes.data.ptr, codes.bits, None if codes.validity is None else codes.validity.ptr),
+        *(selection.positions.ptr, rows, chunk.vectors, chunk.rows.count, firsts, behind),
+        *(places.ptr, bad.address),
+        items=rows,
+    )
+    found = PlacesColumn(column.kind, 32, rows, places, look_up=_look_up(state.session, column, values))
+    return found, CodesCheck(column.name, bad)
+
+
+def _firsts(chunk: ChunkMemory, sizes: list[int]) -> tuple[int, int]:
+    """Where dictionaries begin by their fragments' numbers, on the GPU; and the number behind the last."""
+    lowest = chunk.fragments[0]
+    by_number = np.zeros(chunk.fragments[-1] + 1 - lowest, np.int64)
+    by_number[np.array(chunk.fragments) - lowest] = sizes
+    firsts = np.concatenate([[0], np.cumsum(by_number)]).astype(np.uint32)
+    return chunk.uploads.put(firsts, chunk.state.stream) - 4 * lowest, lowest + len(by_number)
+
+
+def _look_up(
+    session: CudaSession, column: ScanColumn, values: plc.Column | None
+) -> Callable[[rmm.DeviceBuffer, int], plc.Column]:
+    kind: Any = column.kind
+
+    def found(places: rmm.DeviceBuffer, rows: int) -> plc.Column:
+        if values is None:
+            return libcudf_rows.nothing(session, kind.value_type, rows)
+        return libcudf_rows.looked_up(session, values, places, rows)
+
+    return found
+
+
+def _used(chunk: ChunkMemory, wanted: NDArray[np.bool_] | None) -> list[Fragment | None]:
+    """Each piece's fragment; None where no row of it is selected."""
+    return [
+        piece.fragment if wanted is None or wanted[first] else None
+        for piece, first in zip(chunk.rows.pieces, chunk.rows.firsts[:-1].tolist(), strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""What a GPU's scans share and keep between queries."""

@@ -1,0 +1,184 @@
+"""Buffers of fragments in the page cache, pinned so that a GPU's copy engine needs no processor to read them.
+
+Pinning takes 20 to 50 ms a GB, so what is pinned stays so for later queries, up to a limit.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from bamquery.driver.control_groups import usable_memory
+from bamquery.driver.gpu.device import Gpu
+from bamquery.driver.gpu.memory import PinnedMemory
+from bamquery.errors import CorruptionError, GpuError, StorageError
+from bamquery.storage.format.layout import Extent
+from bamquery.storage.fragments.fragment import Fragment
+
+
+def pin_limit() -> int:
+    """Bytes of page cache that a process pins at most: half of the memory that it may use."""
+    return usable_memory() // 2
+
+
+class PinnedExtent:
+    """One buffer of one file.
+
+    Attributes:
+        host: where this process has its first byte.
+        address: where the GPU has it.
+        size: bytes that are pinned: whole pages.
+        users: scans that read it.
+        written: when the file was last changed, and which file it was: what is pinned is the pages of then.
+    """
+
+    def __init__(self, gpu: Gpu, path: str, extent: Extent) -> None:
+        """Map and pin it; `extent` begins on a page."""
+        size = -(-extent.length // mmap.PAGESIZE) * mmap.PAGESIZE
+        file = os.open(path, os.O_RDONLY)
+        try:
+            found = os.fstat(file)
+            if found.st_size < extent.end:
+                raise StorageError("was truncated", path)
+            self.written: Final = _written(found)
+            mapped = mmap.mmap(file, extent.length, prot=mmap.PROT_READ, offset=extent.offset)
+        finally:
+            os.close(file)
+        view = np.frombuffer(mapped, np.uint8)
+        self.host: Final = int(view.ctypes.data)
+        self.size: Final = size
+        self.users = 0
+        self._pinned: Final[PinnedMemory] = gpu.pin(view, self.host, size, read_only=True)
+        self.address: Final = self._pinned.address
+
+    def close(self, on_release: Callable[[], None]) -> None:
+        """Unpin, once kernels that run now have ended; `on_release` is called then."""
+        self._pinned.close(on_release)
+
+
+class FileMaps:
+    """Pinned buffers of one GPU's scans, the one used last longest; thread-safe.
+
+    Attributes:
+        bytes: pinned now, `leaving` among them: those that go when kernels that run now have ended.
+    """
+
+    def __init__(self, gpu: Gpu, limit: int | None = None) -> None:
+        """`limit`: bytes pinned at most; None: half of the memory there is."""
+        self._gpu = gpu
+        self._limit = pin_limit() if limit is None else limit
+        self._pinned: OrderedDict[tuple[str, int], PinnedExtent] = OrderedDict()
+        self._watched: weakref.WeakSet[Fragment] = weakref.WeakSet()
+        self._gone: list[str] = []
+        self._lock = threading.RLock()
+        self.bytes = 0
+        self.leaving = 0
+
+    def take(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
+        """The buffer, pinned until `give_back`; or why it cannot be.
+
+        Raises:
+            StorageError: the file is not there as it was written.
+        """
+        path = str(fragment.path)
+        with self._lock:
+            self._forget()
+            key = (path, extent.offset)
+            found = self._pinned.get(key)
+            if found is not None and not found.users and found.written != _written(_stat(fragment)):
+                # Nobody writes to a fragment. If somebody has, the pinned pages may not be the file's.
+                self._drop(key)
+                found = None
+            if found is None:
+                wanted = extent.length + mmap.PAGESIZE
+                if not self._make_room(wanted):
+                    return f"more than {self._limit:,} bytes of files would be pinned"
+                try:
+                    found = PinnedExtent(self._gpu, path, extent)
+                except (OSError, ValueError) as error:
+                    raise StorageError(f"cannot be mapped: {error}", fragment.path) from error
+                except GpuError as error:
+                    return str(error)
+                self._pinned[key] = found
+                self.bytes += found.size
+                if fragment not in self._watched:
+                    self._watched.add(fragment)
+                    weakref.finalize(fragment, self._gone.append, path)
+            self._pinned.move_to_end(key)
+            found.users += 1
+            return found
+
+    def give_back(self, extent: PinnedExtent) -> None:
+        """One scan less reads it; the GPU has done with it."""
+        with self._lock:
+            extent.users -= 1
+
+    def close(self) -> None:
+        """Unpin all."""
+        with self._lock:
+            for key in list(self._pinned):
+                self._drop(key)
+
+    def forget(self, folder: Path) -> None:
+        """Unpin the files below a folder that no scan reads."""
+        with self._lock:
+            for key, extent in list(self._pinned.items()):
+                if folder in Path(key[0]).parents and not extent.users:
+                    self._drop(key)
+
+    def _forget(self) -> None:
+        """Unpin what belongs to fragments that nobody has open: vacuum may have removed their files."""
+        while self._gone:
+            path = self._gone.pop()
+            for key in [key for key, extent in self._pinned.items() if key[0] == path and not extent.users]:
+                self._drop(key)
+
+    def _make_room(self, size: int) -> bool:
+        idle = [key for key, extent in self._pinned.items() if not extent.users]
+        while self.bytes - self.leaving + size > self._limit and idle:
+            self._drop(idle.pop(0))
+        return self.bytes + size <= self._limit
+
+    def _drop(self, key: tuple[str, int]) -> None:
+        extent = self._pinned.pop(key)
+        self.leaving += extent.size
+
+        def released() -> None:
+            with self._lock:
+                self.leaving -= extent.size
+                self.bytes -= extent.size
+
+        extent.close(released)
+
+
+def require_whole(fragment: Fragment) -> None:
+    """See that the file still has its length: pinned pages outlive what is cut off.
+
+    Raises:
+        CorruptionError: it has not.
+        StorageError: it cannot be examined.
+    """
+    size = _stat(fragment).st_size
+    if size != fragment.data_bytes:
+        raise CorruptionError(f"{size} bytes instead of {fragment.data_bytes}", fragment.path)
+
+
+def _stat(fragment: Fragment) -> os.stat_result:
+    try:
+        return os.stat(fragment.path)
+    except FileNotFoundError as error:
+        raise CorruptionError("the file is missing", fragment.path) from error
+    except OSError as error:
+        raise StorageError(f"cannot be examined: {error.strerror or error}", fragment.path) from error
+
+
+def _written(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns

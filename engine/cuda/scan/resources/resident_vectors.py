@@ -1,0 +1,241 @@
+"""What kernels have to know of a table's vectors, kept in the GPU's memory from query to query.
+
+Vectors are numbered through all fragments of a run (`Resident`): a table's, or some of a very long one's.
+A vector takes 24 bytes for each column that is pruned by, 128 more if its parts are, 4 for each checksum, 32
+for those of parts, and one where a column has nulls.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import rmm
+from numpy.typing import NDArray
+
+from bamquery.engine.cuda.scan.kernel_tables.requests import VECTOR, null_states
+from bamquery.engine.cuda.scan.kernel_tables.zones import part_zones_of, zones_of
+from bamquery.engine.cuda.scan.resources.counter_board import Uploads
+from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
+from bamquery.engine.cuda.scan.resources.launcher import Launcher
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.stored_buffers import StoredBuffers, stored_buffers
+from bamquery.storage.statistics.parts import Parts, has_parts
+
+RUN_VECTORS: Final = 1 << 20
+"""Of one run, a thousand million rows: what is resident stays small, however long the table is."""
+_KEPT: Final = 4
+"""Runs that are kept, the ones used last."""
+
+
+def runs(fragments: Sequence[Fragment]) -> Iterator[tuple[Fragment, ...]]:
+    """A table's fragments in runs of at most RUN_VECTORS, or of one fragment."""
+    begin = count = 0
+    for end, fragment in enumerate(fragments):
+        if count and count + fragment.vector_count > RUN_VECTORS:
+            yield tuple(fragments[begin:end])
+            begin, count = end, 0
+        count += fragment.vector_count
+    if begin < len(fragments):
+        yield tuple(fragments[begin:])
+
+
+class Resident:
+    """A run of fragments as kernels see it; thread-safe.
+
+    Attributes:
+        fragments: at least one.
+        firsts: number of each fragment's first vector, and how many vectors there are.
+        count: vectors.
+        rows: of each fragment, words on the GPU.
+        firsts_address: `firsts` on the GPU.
+    """
+
+    def __init__(
+        self, session: CudaSession, blocks: HostBlocks, launcher: Launcher, fragments: tuple[Fragment, ...]
+    ) -> None:
+        self.fragments: Final = fragments
+        counts = [fragment.vector_count for fragment in fragments]
+        self.firsts: Final[NDArray[np.uint32]] = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
+        self.count: Final = int(self.firsts[-1])
+        self._session = session
+        self._blocks = blocks
+        self._launcher = launcher
+        self._lock = threading.RLock()
+        self._memory: dict[object, rmm.DeviceBuffer] = {}
+        self._buffers: dict[str, list[StoredBuffers]] = {}
+        self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
+        self._states: dict[str, NDArray[np.uint8] | None] = {}
+        self.rows: Final = self._kept("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
+        self.firsts_address: Final = self._kept("firsts", lambda: self.firsts)
+
+    def close(self) -> None:
+        """Give the memory back; nothing uses it any more."""
+        with self._lock:
+            self._memory.clear()
+
+    def vectors(self) -> int:
+        """A ScanVector for each vector, on the GPU."""
+        return self._kept("vectors", self._vectors)
+
+    def vector_rows(self) -> int:
+        """Rows of each vector, half words on the GPU."""
+        return self._kept("vector rows", self._vector_rows)
+
+    def zones(self, column: str) -> int:
+        """A ScanZone for each vector of a column that `zones_of` knows, on the GPU."""
+
+        def make() -> NDArray[Any]:
+            return np.concatenate([zones_of(fragment, column) for fragment in self.fragments])
+
+        return self._kept(("zones", column), make)
+
+    def has_parts(self, column: str) -> bool:
+        """Whether the column's vectors have parts."""
+        return has_parts(self.fragments[0].schema.field(column).type)
+
+    def part_zones(self, column: str) -> int:
+        """A ScanParts for each vector of a column that has parts, on the GPU."""
+
+        def make() -> NDArray[Any]:
+            return np.concatenate([part_zones_of(fragment, column) for fragment in self.fragments])
+
+        return self._kept(("part zones", column), make)
+
+    def part_checksums(self, column: str) -> int:
+        """CRC-32C of the parts of each vector of a column that has some, words on the GPU."""
+
+        def of(fragment: Fragment) -> NDArray[np.uint32]:
+            parts: Parts | None = fragment.parts(column)
+            assert parts is not None
+            return parts.checksums
+
+        return self._kept(
+            ("part checksums", column), lambda: np.concatenate([of(fragment) for fragment in self.fragments])
+        )
+
+    def checksums(self, column: str, part: str) -> int:
+        """CRC-32C of each vector's part of a column's `values`, `validity` or `offsets`, words on the GPU."""
+
+        def make() -> NDArray[np.uint32]:
+            found = []
+            for fragment, buffers in zip(self.fragments, self.buffers(column), strict=True):
+                stored = getattr(buffers.checksums, part)
+                found.append(np.zeros(fragment.vector_count, np.uint32) if stored is None else stored)
+            return np.concatenate(found)
+
+        return self._kept((part, column), make)
+
+    def states(self, column: str) -> NDArray[np.uint8] | None:
+        """A null state for each vector, see `StoredBuffers.null_states`; None where no row is null."""
+        with self._lock:
+            if column not in self._states:
+                every = [np.arange(fragment.vector_count) for fragment in self.fragments]
+                self._states[column] = null_states(every, self.buffers(column))
+            return self._states[column]
+
+    def states_address(self, column: str) -> int:
+        """`states` of a column that has nulls, on the GPU."""
+        states = self.states(column)
+        assert states is not None
+        return self._kept(("states", column), lambda: states)
+
+    def buffers(self, column: str) -> list[StoredBuffers]:
+        """Where a column's bytes are, in each fragment."""
+        with self._lock:
+            found = self._buffers.get(column)
+            if found is None:
+                found = [stored_buffers(fragment, column) for fragment in self.fragments]
+                self._buffers[column] = found
+            return found
+
+    def offsets(self, column: str, part: str) -> NDArray[np.uint64]:
+        """Where `values`, `validity` or `offsets` of a column begin in each fragment's file; 0 without."""
+        with self._lock:
+            found = self._offsets.get((column, part))
+            if found is None:
+                extents = [getattr(buffers, part) for buffers in self.buffers(column)]
+                found = np.array([0 if e is None else e.offset for e in extents], np.uint64)
+                self._offsets[column, part] = found
+            return found
+
+    def is_of(self, fragments: tuple[Fragment, ...]) -> bool:
+        """Whether these are the fragments, and not others that were opened later."""
+        return len(fragments) == len(self.fragments) and all(map(operator.is_, fragments, self.fragments))
+
+    def _kept(self, key: object, make: Callable[[], NDArray[Any]]) -> int:
+        with self._lock:
+            found = self._memory.get(key)
+            if found is None:
+                array = np.ascontiguousarray(make())
+                memory = self._session.allocate(max(array.nbytes, 16), "describing a table")
+                uploads = Uploads(self._session, self._blocks, self._launcher)
+                uploads.fill(memory, array, self._session.driver_stream)
+                try:
+                    self._session.synchronize()  # once: all streams may use it from here on
+                except BaseException:  # Ctrl-C: the GPU still reads what is uploaded
+                    self._session.gpu.abandon((uploads, memory))
+                    raise
+                uploads.close()
+                found = self._memory[key] = memory
+            return int(found.ptr)
+
+    def _vectors(self) -> NDArray[Any]:
+        found = np.zeros(self.count, VECTOR)
+        counts = [fragment.vector_count for fragment in self.fragments]
+        found["piece"] = np.repeat(np.arange(len(counts)), counts)
+        found["number"] = np.arange(self.count) - np.repeat(self.firsts[:-1].astype(np.int64), counts)
+        return found
+
+    def _vector_rows(self) -> NDArray[np.uint16]:
+        found = np.full(self.count, VECTOR_ROWS, np.uint16)
+        for last, fragment in zip(self.firsts[1:].tolist(), self.fragments, strict=True):
+            if fragment.vector_count:
+                found[last - 1] = fragment.rows - (fragment.vector_count - 1) * VECTOR_ROWS
+        return found
+
+
+class ResidentRuns:
+    """Those of one GPU; thread-safe."""
+
+    def __init__(self, blocks: HostBlocks, launcher: Launcher) -> None:
+        self._blocks = blocks
+        self._launcher = launcher
+        self._lock = threading.Lock()
+        self._known: OrderedDict[tuple[int | None, str, int], Resident] = OrderedDict()
+        self._made: weakref.WeakSet[Resident] = weakref.WeakSet()
+
+    def get(self, session: CudaSession, fragments: tuple[Fragment, ...]) -> Resident:
+        """The run of those fragments, in memory of `session`.
+
+        Raises:
+            MemoryLimitError: there is too little.
+        """
+        key = (session.limit, str(fragments[0].path), len(fragments))
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None and found.is_of(fragments):
+                self._known.move_to_end(key)
+                return found
+        made = Resident(session, self._blocks, self._launcher, fragments)
+        with self._lock:
+            self._made.add(made)
+            self._known[key] = made
+            self._known.move_to_end(key)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return made
+
+    def close(self) -> None:
+        """Give their memory back: it must not outlive its pool."""
+        with self._lock:
+            self._known.clear()
+            for resident in list(self._made):
+                resident.close()

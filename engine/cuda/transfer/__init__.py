@@ -1,0 +1,1 @@
+"""Frames between Arrow and the GPU."""

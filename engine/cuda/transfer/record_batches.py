@@ -1,0 +1,44 @@
+"""Whole frames between Arrow and the GPU: one copy each way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.engine.cpu.frames import make_batch
+from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.session import CudaSession
+from bamquery.engine.cuda.transfer.arrow_layout import inbound
+from bamquery.engine.cuda.transfer.upload import upload
+from bamquery.plan.nodes import Field
+
+
+def from_arrow(session: CudaSession, batch: pa.RecordBatch) -> CudaFrame:
+    """The batch's columns in the GPU's memory; waits for the copy."""
+    columns = [upload(session, column) for column in batch.columns]
+    session.synchronize()
+    return make_frame(columns, batch.num_rows)
+
+
+def to_arrow(session: CudaSession, frame: CudaFrame, fields: Sequence[Field]) -> pa.RecordBatch:
+    """A batch with the fields' names and types; waits for all work before it.
+
+    Raises:
+        ExecutionError: there are more distinct values than a dictionary's index type can number.
+    """
+    if not frame.columns:
+        return make_batch([], frame.rows)
+    session.synchronize()  # so that what is left to wait for is the copy
+    pairs = zip(frame.columns, fields, strict=True)
+    arrays = [inbound(downloaded(session, column), field.type) for column, field in pairs]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(f.name, f.type) for f in fields]))
+
+
+def downloaded(session: CudaSession, column: plc.Column) -> pa.Array[Any]:
+    """The column as libcudf gives it."""
+    array: Any = column.to_arrow(stream=session.stream)
+    found: pa.Array[Any] = array
+    return found

@@ -1,0 +1,111 @@
+"""Aggregates over frames that compare texts or choose one: of numbers that stand for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import pyarrow as pa
+import pylibcudf as plc
+
+from bamquery.data_types.type_groups import value_type
+from bamquery.engine.cuda.aggregates.aggregation import CudaGroups
+from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
+from bamquery.engine.cuda.frames import CudaFrame, make_frame
+from bamquery.engine.cuda.kernels import Kernels, Operand
+from bamquery.engine.cuda.keys.portions import is_text
+from bamquery.engine.cuda.windows.ranks import ranked
+from bamquery.plan.expressions import AggregateCall, ColumnRef
+
+Outside: TypeAlias = tuple["CudaGroups | None", "CudaGroups | None"]
+"""The states of what is before the rows and behind them."""
+
+
+@dataclass(frozen=True)
+class OfRanks:
+    """A call over numbers instead of texts.
+
+    Attributes:
+        call: that, over the columns of `frame`.
+        frame: the rows, with columns of numbers behind theirs.
+        outside: the states of what is before the rows and behind them, with the same numbers.
+        texts: what the call's value is the number of; None: it is the value itself.
+    """
+
+    call: AggregateCall
+    frame: CudaFrame
+    outside: Outside | None
+    texts: plc.Column | None = None
+
+
+def over_ranks(kernels: Kernels, call: AggregateCall, frame: CudaFrame, outside: Outside | None) -> OfRanks:
+    """The call with numbers for its texts; as it is where it has none that are compared.
+
+    The parts of a state that are texts are those of the row's arguments and sort keys in the same places.
+
+    Raises:
+        ExecutionError: an argument cannot be computed.
+    """
+    inputs = [*call.arguments, *(key.expression for key in call.order)]
+    places = [place for place, value in enumerate(inputs) if _is_text(value.type)]
+    if call.function == "string_agg":  # which gives what no row has
+        places = [place for place in places if place]
+    elif call.function == "count" and not call.distinct:
+        places = []
+    columns, sides = [*frame.columns], list(outside or ())
+    texts: plc.Column | None = None
+    for place in places:
+        kind = value_type(inputs[place].type)
+        (own,) = evaluate_columns(kernels, [inputs[place]], frame)
+        states = [side for side in sides if side is not None and _has_text(side, place)]
+        (numbers, *others), values = _numbers(
+            kernels, [own, *(state.parts[0][place] for state in states)], kind
+        )
+        inputs[place] = ColumnRef(len(columns), "rank", pa.int64())
+        columns.append(numbers)
+        known = {id(state): _with_number(state, place, n) for state, n in zip(states, others, strict=True)}
+        sides = [known.get(id(side), side) for side in sides]
+        if place == 0 and _is_text(call.type):
+            texts = values
+    if not places:
+        return OfRanks(call, frame, outside)
+    count = len(call.arguments)
+    keys = tuple(
+        replace(key, expression=value) for key, value in zip(call.order, inputs[count:], strict=True)
+    )
+    kind = call.type if texts is None else pa.int64()
+    coded = replace(call, arguments=tuple(inputs[:count]), order=keys, type=kind)
+    given = None if outside is None else (sides[0], sides[1])
+    return OfRanks(coded, make_frame(columns, frame.rows), given, texts)
+
+
+def _numbers(
+    kernels: Kernels, pieces: list[plc.Column], kind: pa.DataType
+) -> tuple[list[plc.Column], plc.Column]:
+    """Numbers of texts in several columns, null for null, and the texts by number."""
+    column = kernels.joined(pieces)
+    ranks = ranked(kernels, Operand(kind, column))
+    numbers = ranks.numbers.column
+    if column.null_count():
+        numbers = kernels.null_where(kernels.is_null(column), numbers, pa.int64())
+    found: list[plc.Column] = []
+    start = 0
+    for piece in pieces:
+        found.append(kernels.cut(numbers, start, start + piece.size()))
+        start += piece.size()
+    return found, ranks.values
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = value_type(kind)
+    return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
+
+
+def _has_text(state: CudaGroups, place: int) -> bool:
+    parts = state.parts[0]
+    return place < len(parts) and is_text(parts[place])
+
+
+def _with_number(state: CudaGroups, place: int, numbers: plc.Column) -> CudaGroups:
+    (parts,) = state.parts
+    return replace(state, parts=((*parts[:place], numbers, *parts[place + 1 :]),))

@@ -1,0 +1,1 @@
+"""What the operators of one running query share: context, memory budget, threads, spill files."""

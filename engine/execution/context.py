@@ -1,0 +1,119 @@
+"""What the operators of one running query share."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Generic
+
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.execution.memory_budget import MemoryBudget, keep_freed
+from bamquery.engine.execution.string_limits import TextBounds, bounded, set_text_bounds
+from bamquery.engine.settings import Settings
+from bamquery.errors import CancelledError, StatementTimeoutError
+from bamquery.statement_context.cancellation import asking_also, set_check
+
+
+@dataclass
+class ExecutionContext(Generic[Frame]):
+    """Device, settings, memory budget, worker threads and the flag that stops it all; a context manager.
+
+    `spill_folder` is where operators may keep rows that do not fit `memory_limit`; None: nowhere.
+    `sql` is the statement, for reports of faults; empty where it is not known.
+
+    While `alone` is set, whoever begins to spread work computes it by itself: it is too little to hand over.
+
+    `is_deep`: its operators are so many, or their expressions so deep, that they run on a large stack.
+
+    What `at_end` is given is done when the query is over, however it ends.
+
+    Tasks on `pool` never wait for other tasks, so any number of operators may share it.
+    """
+
+    device: Device[Frame]
+    settings: Settings = field(default_factory=Settings)
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    spill_folder: Path | None = None
+    sql: str = ""
+    alone: bool = False
+    is_deep: bool = False
+    memory: MemoryBudget = field(init=False)
+    texts: TextBounds = field(init=False)
+    pool: ThreadPoolExecutor = field(init=False)
+    at_end: ExitStack = field(init=False, default_factory=ExitStack)
+
+    last_check: float = field(init=False, default=0.0)
+    """`time.monotonic()` of when a thread last asked whether to go on."""
+
+    _deadline: float = field(init=False, default=math.inf)
+    _error: CancelledError = field(init=False, default=CancelledError("the query was cancelled"))
+
+    def __post_init__(self) -> None:
+        if self.device.name == "cpu":
+            keep_freed()
+        self.memory = MemoryBudget(self.settings.effective_memory_limit)
+        threads = self.settings.effective_threads
+        self.texts = TextBounds.of_query(self.memory.limit, threads)
+        # The thread that wants rows is one of them: see `ordered_map`.
+        self.pool = ThreadPoolExecutor(max(threads - 1, 1), "bamquery", self._begin_thread)
+
+    @property
+    def threads(self) -> int:
+        """Threads that compute, with the one that wants rows: on a GPU one, as all follows on one stream."""
+        if self.alone or self.device.name != "cpu":
+            return 1
+        return self.settings.effective_threads
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """This thread works for the query until the end."""
+        with bounded(self.texts), asking_also(self.check_cancelled):
+            yield
+
+    def _begin_thread(self) -> None:
+        set_text_bounds(self.texts)
+        set_check(self.check_cancelled)
+
+    def check_cancelled(self) -> None:
+        """Stop here where the query was cancelled.
+
+        Raises:
+            CancelledError: it was, or its time is up.
+        """
+        self.last_check = time.monotonic()
+        self.raise_if_cancelled()
+
+    def raise_if_cancelled(self) -> None:
+        """As `check_cancelled`, by who does not work for the query but waits for it."""
+        if not self.cancelled.is_set() and time.monotonic() > self._deadline:
+            self._error = timed_out(self.settings.statement_timeout or 0)
+            self.cancelled.set()
+        if self.cancelled.is_set():
+            raise type(self._error)(*self._error.args)  # each thread one of its own
+
+    def __enter__(self) -> ExecutionContext[Frame]:
+        self._deadline = time.monotonic() + (self.settings.statement_timeout or math.inf)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.cancelled.set()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        self.at_end.close()
+
+
+def timed_out(seconds: float) -> StatementTimeoutError:
+    """A statement ran longer than so many seconds, its `statement_timeout`."""
+    return StatementTimeoutError(
+        f"the statement ran longer than statement_timeout, {seconds:g} "
+        "seconds, and was cancelled: SET statement_timeout takes more seconds, or 0 for no limit"
+    )

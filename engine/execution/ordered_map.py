@@ -1,0 +1,134 @@
+"""Work spread over a query's threads, answers in order, a bounded number of them in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import Future, wait
+from typing import Any, Generic, TypeVar, cast
+
+from bamquery.engine.execution.context import ExecutionContext
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+
+
+def ordered_map(
+    context: ExecutionContext[Any],
+    function: Callable[[Item], Answer],
+    items: Iterable[Item],
+    in_flight: int | None = None,
+    threads: int | None = None,
+) -> Generator[Answer, None, None]:
+    """`function(item)` for every item, computed by the query's threads, yielded in the items' order.
+
+    Items are taken by the calling thread, one as soon as fewer than `in_flight` (None: one more than
+    there are threads) are in work or wait to be yielded; rather than wait for an answer it works on one, too.
+    An exception surfaces in its item's place. Closing the generator drops what has not begun and waits for
+    what has, so nothing touches the items afterwards; it does not close `items`. `threads`: of the context's
+    if None. Between items freed memory is given back where it is scarce.
+
+    Raises:
+        CancelledError: the query was cancelled before an item was begun.
+    """
+    threads = context.threads if threads is None else threads
+    if threads == 1:
+        for item in items:
+            context.check_cancelled()
+            yield function(item)
+            context.memory.relieve()
+        return
+
+    def work(item: Item) -> Answer:
+        context.check_cancelled()
+        answer = function(item)
+        context.memory.relieve_thread()
+        return answer
+
+    bound = in_flight if in_flight is not None else threads + 1
+    pending: deque[_Task[Item, Answer]] = deque()
+
+    def next_answer() -> Answer:
+        first = pending[0]
+        while not first.is_over and any(task.run() for task in pending):
+            pass
+        first.wait()
+        pending.popleft()
+        context.memory.relieve()
+        return first.answer()
+
+    try:
+        for item in items:
+            task = _Task(work, item)
+            pending.append(task)
+            task.pooled = context.pool.submit(task.run)
+            if len(pending) >= bound:
+                yield next_answer()
+        while pending:
+            yield next_answer()
+    except GeneratorExit:
+        raise
+    except BaseException:
+        # The query has failed, or somebody pressed Ctrl-C: whatever is in work should stop, too.
+        context.cancelled.set()
+        raise
+    finally:
+        # For the pool's threads only: where Ctrl-C ended work of this one, nobody would say that it is over.
+        wait([task.pooled for task in pending if task.pooled is not None and not task.pooled.cancel()])
+
+
+class _Task(Generic[Item, Answer]):
+    """Work on one item, by whoever begins first: a thread of the pool, or the one that wants answers.
+
+    With all but one of the query's threads in the pool, no thread is idle while another one waits for
+    Python's lock, of which each call into a library lets go: three threads on two cores took longer.
+    """
+
+    def __init__(self, work: Callable[[Item], Answer], item: Item) -> None:
+        self._work = work
+        self._item: Item | None = item
+        self._begun = threading.Lock()
+        """Held once somebody has begun."""
+        self.pooled: Future[bool] | None = None
+        """The pool's turn at it, which is over at once where the work was begun elsewhere."""
+        self._working = threading.Lock()
+        self._working.acquire()
+        self._answer: Answer | None = None
+        self._error: BaseException | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is an answer, or an error."""
+        return not self._working.locked()
+
+    def run(self) -> bool:
+        """Do the work, unless somebody has begun; says whether it was done by this call."""
+        if not self._begun.acquire(blocking=False):
+            return False
+        item, self._item = cast(Item, self._item), None
+        try:
+            self._answer = self._work(item)
+        except Exception as error:
+            self._error = error
+        except BaseException as error:
+            self._error = error
+            raise  # Ctrl-C, which comes to the thread that wants answers
+        finally:
+            self._working.release()
+        return True
+
+    def wait(self) -> None:
+        """Until it is over; it must have begun, or begin."""
+        with self._working:
+            pass
+
+    def answer(self) -> Answer:
+        """What came of it."""
+        error, self._error = self._error, None
+        if error is None:
+            return cast(Answer, self._answer)
+        try:
+            raise error
+        finally:
+            del error  # it knows this frame, which would know it

@@ -1,0 +1,1 @@
+"""Formulas that every device computes by."""

@@ -1,0 +1,1 @@
+"""GROUP BY, DISTINCT and grouping sets, within bounded memory."""

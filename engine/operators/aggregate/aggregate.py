@@ -1,0 +1,98 @@
+"""GROUP BY and aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import Any, Generic
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.aggregate.group_states import grouped
+from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
+from bamquery.engine.operators.base.dynamic_filter import LateFilter
+from bamquery.engine.operators.base.frame_sizing import sliced
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
+from bamquery.plan.nodes import Field
+from bamquery.plan.rewriting import substitute
+
+
+class Aggregate(Operator[Frame], Generic[Frame]):
+    """One row a group: the keys, then the aggregates. Without keys one row, also of no rows.
+
+    Chunks become partial states on all threads; states are merged in the rows' order, so `first` and
+    `last` follow it. Groups come out in the order in which they first appear, unless they are very many.
+    """
+
+    reservations = 1
+    runs_again = True
+
+    def __init__(
+        self,
+        child: Operator[Frame],
+        keys: Sequence[Expression],
+        aggregates: Sequence[AggregateCall],
+        fields: tuple[Field, ...],
+    ) -> None:
+        super().__init__(fields, (child,), OperatorProfile("Aggregate", group_details(len(keys), fields)))
+        self._keys = tuple(keys)
+        self._aggregates = tuple(aggregates)
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The groups, once all rows have come."""
+        device = context.device
+        known = None if self._keys else self.children[0].known(self._aggregates)
+        if known is not None:
+            self.profile.details["answered by"] = "zone maps"
+            yield device.from_arrow(known)
+            return
+        aggregation = device.aggregation(self._keys, self._aggregates)
+        nothing = device.empty(self.children[0].fields)
+        with (
+            context.memory.reservation(grouping_name(self._keys, self._aggregates)) as memory,
+            closing(self.children[0].frames(context)) as rows,
+            closing(
+                grouped(
+                    context,
+                    rows,
+                    nothing,
+                    aggregation,
+                    memory=memory,
+                    profile=self.profile,
+                    kind=HolisticStates,
+                )
+            ) as groups,
+        ):
+            for frame in groups:
+                self.profile.details["peak_memory"] = memory.peak
+                yield from sliced(device, frame)
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """A condition on keys leaves out whole groups; without keys there is a row in any case."""
+        return narrow_groups(self.children[0], self._keys, value, late)
+
+
+def narrow_groups(
+    child: Operator[Any], keys: Sequence[Expression], value: Expression, late: LateFilter
+) -> bool:
+    """See `Operator.narrow`, for an operator that gives keys first, then what depends on the groups' rows."""
+    read = referenced_columns(value)
+    if not read or any(index >= len(keys) for index in read):
+        return False
+    return child.narrow(substitute(value, keys), late)
+
+
+def grouping_name(keys: Sequence[object], calls: Sequence[AggregateCall]) -> str:
+    """What errors call that which asks for memory: joined texts are what a group is too large by."""
+    joined = any(call.function == "string_agg" for call in calls)
+    if keys:
+        return "GROUP BY with string_agg()" if joined else "GROUP BY"
+    return "string_agg()" if joined else "an aggregate"
+
+
+def group_details(keys: int, fields: Sequence[Field]) -> dict[str, object]:
+    """What a profile says of an aggregate."""
+    names = [field.name for field in fields]
+    return {"keys": names[:keys], "aggregates": names[keys:]}

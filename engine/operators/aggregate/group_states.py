@@ -1,0 +1,279 @@
+"""The states of a GROUP BY while its rows come in."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from typing import Any, Final, Generic
+
+from bamquery.engine.device import Aggregation, Frame, GroupState
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.memory_budget import Reservation, release_unused
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS, PLACE_GROUPS, StateParts
+from bamquery.engine.operators.base.frame_sizing import drained, gathered
+from bamquery.engine.operators.base.out_of_memory_split import map_in_parts
+from bamquery.engine.profiling.query_profile import OperatorProfile
+
+_PENDING_GROUPS: Final = 1 << 18
+"""Groups that wait unmerged at least: merging costs a pass over all that is held."""
+_PENDING_STATES: Final = 256
+"""States of few groups that wait at most."""
+_SPILLED_GROUPS: Final = 1 << 20
+"""Groups that go to files together where they are not merged before: states for all threads to split."""
+_SPLIT_GROUPS: Final = 1 << 18
+"""Groups from which merging all at once takes too long to be cancelled meanwhile."""
+_SPLIT_BYTES: Final = 64 << 20
+"""Bytes from which merging all at once takes too much memory beside them: few groups with long texts."""
+_SPLIT_PART: Final = 16
+"""Of `memory_limit`, where that is less."""
+_PLACES: Final = 64
+"""Where groups are apart; fewer on a device that has work for all its parts with a place alone."""
+_LEAST_PLACES: Final = 4
+_MORE_PLACES: Final = 4
+"""Times as many where groups are too many for those."""
+_MERGING: Final = 4
+"""Times that groups are in memory while they are merged: joined, in a table, and as an answer."""
+_UNUSED: Final = 3
+"""Part of what is held that allocators keep of freed memory between large arrays."""
+_MEMORY_LEVEL: Final = 0
+"""Of the hashes that groups in memory are split by: those of files have higher ones."""
+_FEW_REPEATED: Final = 0.75
+"""Groups left of those that were merged, from which on merging does not pay before files are full."""
+
+
+class GroupStates(Generic[Frame]):
+    """Merged states, and younger ones that wait until they outweigh them.
+
+    Every group of every chunk may be new: memory stays proportional to the distinct keys, and the work to
+    the rows. Many groups are split by key into places that are merged, and finished, each on its own: on
+    all threads, and in steps between which a query can stop. What does not fit `memory_limit` goes to
+    files, by key, and each file is finished on its own.
+    """
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        aggregation: Aggregation[Frame, Any],
+        memory: Reservation,
+        profile: OperatorProfile,
+        level: int = 0,
+    ) -> None:
+        """`level`: how often what comes in was split into files before."""
+        self._context = context
+        self._aggregation = aggregation
+        self._memory = memory
+        self._profile = profile
+        self._level = level
+        self._repeated = level > 0  # files put states together as they are
+        self._merged: list[GroupState] = []  # one, or one for each place
+        self._pending: list[GroupState] = []  # younger, in the rows' order
+        self._merged_groups = self._pending_groups = 0
+        self._merged_bytes = self._pending_bytes = 0
+        self._taken_groups = 0  # since states went to files last
+        self._parts: StateParts[Frame] | None = None
+        self._merges = True
+        self._split_bytes = min(_SPLIT_BYTES * context.device.task_size, context.memory.limit // _SPLIT_PART)
+
+    def add(self, state: GroupState) -> None:
+        """Take the state of the next rows.
+
+        Raises:
+            MemoryLimitError: even merged, the states need more than the limit, and no file can take them.
+            ExecutionError: see `Aggregation.merge`.
+            StorageError: the folder has no room for them.
+        """
+        self._pending.append(state)
+        self._pending_groups += state.groups
+        self._pending_bytes += state.nbytes
+        self._taken_groups += state.groups
+        self._make_room()
+
+    def frames(self) -> Generator[Frame, None, None]:
+        """The groups of all rows; nothing is held any more once they are taken.
+
+        Raises:
+            MemoryLimitError: merging the last states needs more than the limit.
+            ExecutionError: see `Aggregation.final`.
+            StorageError: files cannot be written or read back.
+        """
+        self._settle()
+        with closing(self._groups()) as frames:
+            yield from frames
+        self._memory.resize(0)
+
+    def let_go(self) -> None:
+        """Put what is held into files, so that others have its memory, where that is possible.
+
+        Raises:
+            StorageError: the folder has no room for it.
+        """
+        if self._merged or self._pending:
+            self._spill()
+
+    def close(self) -> None:
+        """Let go of files."""
+        if self._parts is not None:
+            self._parts.close()
+
+    def _settle(self) -> None:
+        """No more states will come: what there is goes to where it is finished."""
+        if self._parts is None:
+            self._merge()
+            if self._memory.fits(self._needed()):
+                return
+        self._spill()
+
+    def _groups(self) -> Generator[Frame, None, None]:
+        finished = (
+            ordered_map(self._context, self._aggregation.final, drained(self._merged))
+            if self._parts is None
+            else self._finished(self._parts)
+        )
+        with closing(finished) as frames:
+            yield from frames
+
+    def _finished(self, parts: StateParts[Frame]) -> Generator[Frame, None, None]:
+        with closing(parts.finished(self._memory)) as frames:
+            yield from frames
+        for states in parts.large():
+            with closing(states):
+                below = type(self)(
+                    self._context, self._aggregation, self._memory, self._profile, self._level + 1
+                )
+                with closing(below):
+                    for state in states:
+                        below.add(state)
+                    with closing(below.frames()) as frames:
+                        yield from frames
+
+    def _make_room(self) -> None:
+        """Merge what waits, or put what is held into files, where it is time to."""
+        waiting = _PENDING_GROUPS * self._context.device.task_size
+        enough = max(waiting, self._merged_groups) if self._merges else _SPILLED_GROUPS
+        large = self._pending_bytes >= max(self._split_bytes, self._merged_bytes)
+        many = self._pending_groups >= enough or len(self._pending) >= _PENDING_STATES
+        many = many or (large and self._merges)
+        if many and self._merges:
+            self._merge()
+        if self._memory.fits(self._needed()) and (self._merges or not many):
+            return
+        if self._merges:
+            self._merge()
+        if 2 * self._needed() > self._memory.room or not self._merges:
+            self._spill()
+        else:
+            self._memory.resize(self._needed())
+
+    def _spill(self) -> None:
+        """What is held goes to files, and nothing is held any more.
+
+        Raises:
+            MemoryLimitError: there is nowhere to put it, or it would not get less: it is of one group.
+        """
+        context = self._context
+        groups = self._merged_groups + self._pending_groups
+        if self._parts is None:
+            if context.spill_folder is None or groups < 2 or self._level == MOST_LEVELS:
+                self._memory.resize(self._needed())
+                return
+            self._parts = StateParts(context, self._aggregation, self._profile, self._level + 1)
+            self._merges = groups < _FEW_REPEATED * self._taken_groups
+        self._profile.details["peak_memory"] = self._memory.peak
+        self._parts.add(drained(self._given_up()))
+        self._memory.resize(0)
+        release_unused()
+
+    def _given_up(self) -> list[GroupState]:
+        """All that was held, in the rows' order."""
+        states = [*self._merged, *self._pending]
+        self._merged.clear()
+        self._pending.clear()
+        self._merged_groups = self._merged_bytes = self._pending_groups = self._pending_bytes = 0
+        return states
+
+    def _merge(self) -> None:
+        size = self._context.device.task_size
+        large = self._merged_bytes + self._pending_bytes > self._split_bytes
+        if len(self._merged) > 1 or (large and self._aggregation.keys):
+            self._merge_places()
+        elif self._pending:
+            states = [*self._merged, *self._pending]
+            self._pending.clear()
+            self._merged = [self._merged_state(states)]
+            if self._merged[0].groups > _SPLIT_GROUPS * size:
+                (state,) = drained(self._merged)
+                self._merged = list(
+                    self._aggregation.split(state, self._first_places, _MEMORY_LEVEL, apart=True)
+                )
+        self._pending_groups = self._pending_bytes = 0
+        self._merged_groups = sum(state.groups for state in self._merged)
+        self._merged_bytes = sum(state.nbytes for state in self._merged)
+
+    @property
+    def _first_places(self) -> int:
+        return max(_PLACES // self._context.device.task_size, _LEAST_PLACES)
+
+    def _merge_places(self) -> None:
+        count = max(len(self._merged), self._first_places)
+        large = PLACE_GROUPS * self._context.device.task_size * count
+        if count == self._first_places and self._merged_groups + self._pending_groups > large:
+            count *= _MORE_PLACES
+
+        def split(state: GroupState) -> Sequence[GroupState]:
+            return self._aggregation.split(state, count, _MEMORY_LEVEL, apart=True)
+
+        places: list[list[GroupState]] = [[] for _ in range(count)]
+        if count == len(self._merged):
+            places = [[state] for state in drained(self._merged)]
+        else:
+            self._pending[:0] = drained(self._merged)
+        with closing(ordered_map(self._context, split, drained(self._pending))) as pieces:
+            for piece in pieces:
+                for place, state in zip(places, piece, strict=True):
+                    if state.groups or not place:
+                        place.append(state)
+        with closing(ordered_map(self._context, self._merged_state, drained(places))) as merged:
+            self._merged.extend(merged)
+
+    def _merged_state(self, states: Sequence[GroupState]) -> GroupState:
+        state: GroupState = self._aggregation.merge(states, repeated=self._repeated)
+        return state
+
+    def _needed(self) -> int:
+        """What is held and allocators keep beside it, and what is being merged: a place for each thread."""
+        held = self._merged_bytes + self._pending_bytes
+        places = len(self._merged)
+        if places <= 1:
+            return 2 * held
+        merging = held * min(self._context.threads + 1, places) // places
+        return held + held // _UNUSED + _MERGING * merging
+
+
+def grouped(
+    context: ExecutionContext[Frame],
+    rows: Iterable[Frame],
+    nothing: Frame,
+    aggregation: Aggregation[Frame, Any],
+    *,
+    memory: Reservation,
+    profile: OperatorProfile,
+    kind: type[GroupStates[Frame]] | None = None,
+) -> Generator[Frame, None, None]:
+    """The groups of rows, whose columns are those of `nothing`, a frame without rows.
+
+    `kind`: what holds their states; None: `GroupStates`.
+    """
+    with closing((kind or GroupStates)(context, aggregation, memory, profile)) as states:
+        empty = True
+        with (
+            closing(gathered(context, rows)) as chunks,
+            closing(map_in_parts(context, aggregation.partial, chunks)) as partials,
+        ):
+            for state in partials:
+                states.add(state)
+                empty = False
+        if empty:
+            states.add(aggregation.partial(nothing))
+        with closing(states.frames()) as frames:
+            yield from frames

@@ -1,0 +1,1 @@
+"""The base class of operators, and how all of them cut, join and split frames."""

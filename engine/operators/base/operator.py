@@ -1,0 +1,159 @@
+"""The base of all physical operators: an iterator of frames with fields, children and a profile."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from typing import Generic
+
+import pyarrow as pa
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter
+from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.plan.expressions import AggregateCall, Expression, SortKey
+from bamquery.plan.nodes import Field
+
+
+class Operator(ABC, Generic[Frame]):
+    """One step of a physical plan. It runs once, but for `can_run_again`.
+
+    Attributes:
+        fields: columns of its frames, in order.
+        children: where its rows come from.
+        reservations: parts of `memory_limit` that it asks for.
+        repeats: whether what is below it runs any number of times.
+        runs_again: whether it keeps nothing of a run: `frames` may be called once more after it.
+        profile: filled while it runs; `seconds` is the time spent here, children left out, waiting for
+            its own worker threads included.
+    """
+
+    reservations = 0
+    repeats = False
+    runs_again = False
+
+    def __init__(
+        self, fields: tuple[Field, ...], children: tuple[Operator[Frame], ...], profile: OperatorProfile
+    ) -> None:
+        self.fields = fields
+        self.children = children
+        self.profile = profile
+        profile.children = tuple(child.profile for child in children)
+        self._total_seconds = 0.0  # children's time included
+
+    def all_reservations(self) -> int:
+        """Its own and those of all operators below."""
+        return sum(operator.reservations for operator in self.walk())
+
+    def walk(self) -> Iterator[Operator[Frame]]:
+        """This one and all below, parents first."""
+        waiting: list[Operator[Frame]] = [self]
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(found.children))
+
+    def can_run_again(self) -> bool:
+        """Whether it and all that another run of it reads can, so that a step need not be made anew."""
+        waiting: list[Operator[Frame]] = [self]
+        while waiting:
+            found = waiting.pop()
+            if not found.runs_again:
+                return False
+            waiting.extend(found.read_again())
+        return True
+
+    def read_again(self) -> Sequence[Operator[Frame]]:
+        """The children that another run reads: not those of whose rows it has kept what it needs."""
+        return self.children
+
+    def let_go(self) -> None:
+        """There will be no other run: give back what was kept for one."""
+        return
+
+    def depth(self) -> int:
+        """How many operators there are, this one included, on the longest way down."""
+        deepest, level = 0, [self]
+        while level:
+            deepest += 1
+            level = list({id(child): child for one in level for child in one.children}.values())
+        return deepest
+
+    @abstractmethod
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The frames, as a generator that closes its children's iterators when it is closed.
+
+        An operator calls `frames` of its children, not this.
+        """
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Take a condition on `value`, over this operator's columns, down to scans that can read less by it.
+
+        Rows for which it is not true are not wanted: they may come all the same. Called before it runs.
+
+        Returns:
+            Whether a scan has taken it. Operators that need all rows of theirs say no.
+        """
+        return False
+
+    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+        """What the first `count` rows in the order of `key` fulfil, if that is known before any is read.
+
+        Rows for which it is not true come after those. Called before it runs.
+        """
+        return None
+
+    def known(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
+        """Aggregates of all rows, one row, if they are known before any is read. Called when it would run.
+
+        Raises:
+            BamQueryError: what should know them is damaged or cannot be read.
+        """
+        return None
+
+    def prefer(self, key: SortKey) -> None:
+        """Give rows that are early in the order of `key` first, where that is easily done.
+
+        Called before it runs, by who does not mind in which order rows come.
+        """
+        return
+
+    def encode_texts(self) -> None:
+        """Whoever takes the rows groups them: texts may come as `Device.encoded` has them.
+
+        Called before it runs. Operators that compare or keep rows need not do so.
+        """
+        return
+
+    def frames(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """The frames, measured. Closing the iterator stops the work; a frame may have no rows.
+
+        Raises:
+            CancelledError: between two frames, once the query is cancelled.
+            ExecutionError: a value cannot be computed.
+            MemoryLimitError: an operator would hold more than `memory_limit`.
+            StorageError: a file cannot be read.
+        """
+        produced = self.produce(context)
+        try:
+            while True:
+                context.check_cancelled()
+                frame = self._measured(produced)
+                if frame is None:
+                    return
+                self.profile.rows += context.device.row_count(frame)
+                yield frame
+        finally:
+            produced.close()
+
+    def _measured(self, produced: Iterator[Frame]) -> Frame | None:
+        started = time.perf_counter()
+        below = sum(child._total_seconds for child in self.children)
+        try:
+            return next(produced, None)
+        finally:
+            elapsed = time.perf_counter() - started
+            self._total_seconds += elapsed
+            self.profile.seconds += elapsed - (sum(c._total_seconds for c in self.children) - below)

@@ -1,0 +1,70 @@
+"""Frames of which an operator makes more than fits at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.errors import MemoryLimitError
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class _TooLarge(Generic[Frame]):
+    frame: Frame
+
+
+def map_in_parts(
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frames: Iterable[Frame]
+) -> Generator[Answer, None, None]:
+    """`function` of each frame, as `ordered_map`, in the rows' order.
+
+    Where it raises `MemoryLimitError`, of halves of that frame, and of theirs, each made only when the
+    answer before is done with.
+
+    Raises:
+        MemoryLimitError: a single row needs too much.
+        CancelledError: the query was cancelled.
+    """
+    answered = partial(_answered, context, function)
+    with closing(ordered_map(context, answered, frames)) as answers:
+        for answer in answers:
+            if isinstance(answer, _TooLarge):
+                yield from _by_halves(context, function, answer.frame)
+            else:
+                yield answer
+
+
+def _answered(
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frame: Frame
+) -> Answer | _TooLarge[Frame]:
+    try:
+        return function(frame)
+    except MemoryLimitError:
+        if context.device.row_count(frame) <= 1:
+            raise
+        return _TooLarge(frame)
+
+
+def _by_halves(
+    context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frame: Frame
+) -> Generator[Answer, None, None]:
+    # No function within the other one: that would know itself, and the operator until a collection.
+    device = context.device
+    rows = device.row_count(frame)
+    half = rows // 2
+    for start, count in ((0, half), (half, rows - half)):
+        context.check_cancelled()
+        answer = _answered(context, function, device.slice(frame, start, count))
+        if isinstance(answer, _TooLarge):
+            yield from _by_halves(context, function, answer.frame)
+        else:
+            yield answer
+            context.memory.relieve()

@@ -1,0 +1,1 @@
+"""Joins by strategy: in memory, hybrid hash, block nested loop, keys only."""

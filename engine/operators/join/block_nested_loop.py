@@ -1,0 +1,168 @@
+"""Joins whose held rows no key can split: by blocks of them, for each of which the other side is read."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from itertools import chain, islice
+from typing import Final, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.memory_budget import Reservation
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.execution.spill_files import SpillFile
+from bamquery.engine.operators.base.bounded_copies import CopiedRows, fitting
+from bamquery.engine.operators.base.frame_sizing import gathered, sliced
+from bamquery.engine.operators.join.build_side import fitting_blocks, held_rows
+from bamquery.engine.operators.join.device_join import several_rows
+from bamquery.engine.operators.join.pairs import (
+    JoinCondition,
+    PairFinder,
+    Pairs,
+    columns_of_nulls,
+    truth_column,
+)
+from bamquery.plan.nodes import JoinKind
+
+Flags = NDArray[np.bool_]
+
+_AT_ONCE: Final = 4
+"""Portions of a chunk's pairs that a thread makes ahead."""
+
+
+class BlockJoin(Generic[Frame]):
+    """A join of rows in a file with blocks of others.
+
+    Which rows of the file have found a partner is noted over all blocks, a byte or two for each row; what
+    becomes of them by that is said in the end.
+
+    Args:
+        probed: the left side, all of it written.
+        nothing: no rows, columns of the held side.
+        columns: of the left side.
+
+    Attributes:
+        blocks: how many there have been.
+    """
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        kind: JoinKind,
+        condition: JoinCondition,
+        probed: SpillFile[Frame],
+        *,
+        nothing: Frame,
+        columns: int,
+    ) -> None:
+        self._context = context
+        self._device: Device[Frame] = context.device
+        self._kind = kind
+        self._condition = condition
+        self._probed = probed
+        self._nothing = nothing
+        self._columns = columns
+        self._matched: Flags = np.zeros(probed.rows, np.bool_)
+        self._undecided: Flags = np.zeros(probed.rows if kind == "mark" else 0, np.bool_)
+        self._gives_pairs = kind not in ("semi", "anti", "mark")
+        self.blocks = 0
+
+    def joined(
+        self, build: Iterable[Frame], memory: Reservation, nothing: Frame
+    ) -> Generator[Frame, None, None]:
+        """The rows; `nothing`: no rows, columns of the left side.
+
+        Raises:
+            ExecutionError: a key or condition cannot be computed, or a single row has several partners.
+            MemoryLimitError: not even notes and one held row fit.
+        """
+        notes = self._matched.nbytes + self._undecided.nbytes
+        memory.resize(notes)
+        for block in fitting_blocks(self._device, build, memory, beside=notes):
+            self.blocks += 1
+            block.insert(0, self._nothing)
+            with closing(self._pairs(block, memory, nothing)) as frames:
+                yield from frames
+        if self._kind not in ("inner", "right"):
+            yield from self._noted()
+
+    def _pairs(self, block: list[Frame], memory: Reservation, nothing: Frame) -> Generator[Frame, None, None]:
+        device, kind, portion = self._device, self._kind, self._context.texts.piece
+        no_pairs = kind != "mark" and self._condition.is_never_true
+        before = memory.held
+        held = held_rows(self._context, block, self._condition, memory, no_pairs=no_pairs)
+        memory.fits(before)  # until the next block is there
+        block.clear()
+        found = np.zeros(held.rows, np.bool_)
+        finder = PairFinder(
+            self._context,
+            held.table,
+            held.frame,
+            self._condition,
+            self._columns,
+            wants_undecided=kind == "mark",
+        )
+
+        copies = CopiedRows(device, held.frame) if self._gives_pairs else None
+
+        def answers(start: int, frame: Frame) -> Iterator[Frame]:
+            probed = None if copies is None else CopiedRows(device, frame)
+            for pairs in finder.pairs(frame):
+                self._note(start, pairs)
+                if probed is None or copies is None:
+                    continue
+                found[pairs.found] = True
+                for some in fitting([(probed, pairs.positions), (copies, pairs.found)], portion):
+                    self._context.check_cancelled()
+                    sides = [device.take(frame, pairs.positions[some])]
+                    sides.append(device.take(held.frame, pairs.found[some]))
+                    yield device.join_columns(sides)
+
+        def begun(item: tuple[int, Frame]) -> Iterator[Frame]:
+            made = answers(*item)
+            return chain(list(islice(made, _AT_ONCE)), made)
+
+        with closing(self._numbered()) as frames, closing(ordered_map(self._context, begun, frames)) as made:
+            for answer in made:
+                yield from filter(device.row_count, answer)
+        if kind in ("right", "full"):
+            lone = device.take(held.frame, np.flatnonzero(~found))
+            for frame in filter(device.row_count, sliced(device, lone, portion)):
+                yield device.join_columns([columns_of_nulls(device, nothing, device.row_count(frame)), frame])
+
+    def _note(self, start: int, pairs: Pairs) -> None:
+        places = start + pairs.positions
+        if self._kind == "single" and ((np.diff(places) == 0).any() or self._matched[places].any()):
+            raise several_rows()
+        self._matched[places] = True
+        if pairs.undecided is not None and len(self._undecided):
+            self._undecided[start + pairs.undecided] = True
+
+    def _numbered(self) -> Generator[tuple[int, Frame], None, None]:
+        """The left side, each frame with the number of its first row."""
+        start = 0
+        with closing(self._probed.frames()) as frames, closing(gathered(self._context, frames)) as chunks:
+            for frame in chunks:
+                self._context.check_cancelled()
+                yield start, frame
+                start += self._device.row_count(frame)
+
+    def _noted(self) -> Generator[Frame, None, None]:
+        """What becomes of the left side's rows by whether they have found partners."""
+        device = self._device
+        with closing(self._numbered()) as frames:
+            for start, frame in frames:
+                matched = self._matched[start : start + device.row_count(frame)]
+                if self._kind == "mark":
+                    undecided = self._undecided[start : start + len(matched)]
+                    yield device.join_columns([frame, truth_column(device, matched, undecided & ~matched)])
+                    continue
+                chosen = device.take(frame, np.flatnonzero(matched == (self._kind == "semi")))
+                if self._gives_pairs:
+                    nulls = columns_of_nulls(device, self._nothing, device.row_count(chosen))
+                    chosen = device.join_columns([chosen, nulls])
+                yield chosen

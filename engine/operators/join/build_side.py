@@ -1,0 +1,241 @@
+"""The side of a join that is held in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final, Generic
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.device import Device, Frame, JoinTable
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.memory_budget import Reservation
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.operators.aggregate.group_states import grouped
+from bamquery.engine.operators.base.frame_sizing import drained
+from bamquery.engine.operators.join.pairs import AllPairs, JoinCondition
+from bamquery.engine.operators.join.partitions import PARTS
+from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.errors import MemoryLimitError
+from bamquery.plan.expressions import Call, ColumnRef
+from bamquery.plan.nodes import Field
+
+MEMORY_LEVEL: Final = 5
+"""Of the hashes that rows in memory are split by: those of files have lower ones."""
+_COPIES: Final = 2
+"""Times that rows are in memory while they are joined, or beside their keys."""
+_TABLE_BYTES: Final = 72
+"""For each row, what finds it."""
+_MOST_ROWS: Final = 1 << 20
+"""Rows of a block at most: a row of the other side may have all of them as partners at once."""
+_PIECES: Final = 8
+"""Pieces of rows that would fill the memory that is left."""
+_FEW_TEXTS: Final = 1 << 14
+"""Rows whose texts are worth encoding: all of them are looked at for each chunk that is grouped."""
+
+
+@dataclass(frozen=True)
+class Build(Generic[Frame]):
+    """Held rows, ready to be found.
+
+    Attributes:
+        frame: the rows; their keys only, where nothing else is wanted.
+        table: finds them.
+        rows: how many.
+        has_nulls: whether a key is null that equals nothing; known where there is one key.
+    """
+
+    frame: Frame
+    table: JoinTable[Frame]
+    rows: int
+    has_nulls: bool
+
+    @staticmethod
+    def null_rows(device: Device[Frame], keys: Frame, kind: pa.DataType) -> NDArray[np.bool_]:
+        """Which rows of a frame of one column are null."""
+        nulls = np.zeros(device.row_count(keys), np.bool_)
+        nulls[device.matching(Call("is_null", (ColumnRef(0, "key", kind),), pa.bool_()), keys)] = True
+        return nulls
+
+
+def held_bytes(rows: int, size: int) -> int:
+    """Memory for rows of a size, and what is made of them."""
+    return _COPIES * size + _TABLE_BYTES * rows
+
+
+def collected(
+    context: ExecutionContext[Frame], chunks: Iterable[Frame], memory: Reservation
+) -> tuple[list[Frame], Frame | None]:
+    """Chunks as far as they and what is made of them fit in memory, and the first one that did not, if any.
+
+    Raises:
+        MemoryLimitError: there is nowhere else to keep rows.
+    """
+    device = context.device
+    held: list[Frame] = []
+    size = rows = 0
+    for chunk in chunks:
+        size += device.nbytes(chunk)
+        rows += device.row_count(chunk)
+        try:
+            memory.resize(held_bytes(rows, size))
+        except MemoryLimitError:
+            if context.spill_folder is None:
+                raise
+            return held, chunk
+        held.append(chunk)
+    return held, None
+
+
+def fitting_blocks(
+    device: Device[Frame], chunks: Iterable[Frame], memory: Reservation, beside: int = 0
+) -> Generator[list[Frame], None, None]:
+    """Lists of frames that fit, with what is made of them, and `beside` bytes more; one at least.
+
+    Reserved is what the list takes that was given last, which its taker empties.
+
+    Raises:
+        MemoryLimitError: not even one row fits.
+    """
+    held: list[Frame] = []
+    size = rows = 0
+    for chunk in chunks:
+        count, more = device.row_count(chunk), max(device.nbytes(chunk), 1)
+        length = max(min(count * (memory.room // _PIECES) // held_bytes(count, more), _MOST_ROWS), 1)
+        for start in range(0, count, length):
+            piece = device.slice(chunk, start, length)
+            own, own_size = device.row_count(piece), device.nbytes(piece)
+            full = rows + own > _MOST_ROWS
+            if rows and (full or not memory.fits(beside + held_bytes(rows + own, size + own_size))):
+                yield held
+                held, size, rows = [], 0, 0
+            held.append(piece)
+            rows += own
+            size += own_size
+            memory.resize(beside + held_bytes(rows, size))
+    yield held
+
+
+def held_rows(
+    context: ExecutionContext[Frame],
+    frames: Sequence[Frame],
+    condition: JoinCondition,
+    memory: Reservation,
+    *,
+    no_pairs: bool,
+    encodes: bool = False,
+) -> Build[Frame]:
+    """Rows, one frame at least, ready to be found; `no_pairs`: none will be; `encodes`: see `Join`."""
+    device = context.device
+    frame = device.concatenate(frames)
+    rows, size = device.row_count(frame), device.nbytes(frame)
+    if not condition.build_keys:
+        memory.resize(held_bytes(rows, size) if condition.compared else size)
+        return Build(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
+    keys = device.evaluate(condition.build_keys, frame)
+    table = device.join_table(keys, condition.nulls_equal)
+    _settle(memory, size + device.nbytes(keys) + table.nbytes)
+    if encodes and rows <= _FEW_TEXTS:
+        frame = device.encoded(frame)
+    return Build(frame, table, rows, has_nulls=False)
+
+
+def held_parts(
+    context: ExecutionContext[Frame],
+    frames: list[Frame],
+    condition: JoinCondition,
+    memory: Reservation,
+) -> list[Build[Frame]]:
+    """Many rows in parts by the hash of their keys, made on all threads; the list is emptied."""
+    device = context.device
+    empty = device.slice(frames[0], 0, 0)
+
+    def split(frame: Frame) -> Sequence[Frame]:
+        keys = device.evaluate(condition.build_keys, frame)
+        return device.partition(frame, keys, PARTS, MEMORY_LEVEL)
+
+    def part(pieces: Sequence[Frame]) -> Build[Frame]:
+        rows = device.concatenate([empty, *pieces])
+        keys = device.evaluate(condition.build_keys, rows)
+        table = device.join_table(keys, condition.nulls_equal)
+        return Build(rows, table, device.row_count(rows), has_nulls=False)
+
+    parts: list[list[Frame]] = [[] for _ in range(PARTS)]
+    with closing(ordered_map(context, split, drained(frames))) as pieces:
+        for piece in pieces:
+            for place, frame in zip(parts, piece, strict=True):
+                place.append(frame)
+    with closing(ordered_map(context, part, drained(parts))) as builds:
+        found = list(builds)
+    _settle(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
+    return found
+
+
+def some_row(context: ExecutionContext[Frame], frames: Iterable[Frame]) -> Build[Frame]:
+    """For a join without keys that asks for no more: whether there is a row at all."""
+    device = context.device
+    some = any(device.row_count(frame) for frame in frames)
+    row = device.slice(device.single_row(), 0, int(some))
+    return Build(row, AllPairs(device, int(some)), int(some), has_nulls=False)
+
+
+def distinct_keys(
+    context: ExecutionContext[Frame],
+    frames: Iterable[Frame],
+    fields: Sequence[Field],
+    condition: JoinCondition,
+    *,
+    memory: Reservation,
+    profile: OperatorProfile,
+) -> Generator[Frame, None, None]:
+    """Each key of some rows once."""
+    device = context.device
+    aggregation = device.aggregation(condition.build_keys, ())
+    with closing(
+        grouped(context, frames, device.empty(fields), aggregation, memory=memory, profile=profile)
+    ) as groups:
+        yield from groups
+
+
+class DistinctKeys(Generic[Frame]):
+    """What is known of keys, each of which came once.
+
+    Attributes:
+        rows: how many.
+        has_nulls: whether one is null that equals nothing; known where there is one key.
+    """
+
+    def __init__(self, context: ExecutionContext[Frame], condition: JoinCondition) -> None:
+        self._context = context
+        self._condition = condition
+        self.rows = 0
+        self.has_nulls = False
+
+    def seen(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """The frames, counted; those without rows left out."""
+        device, condition = self._context.device, self._condition
+        for frame in frames:
+            if not device.row_count(frame):
+                continue
+            self.rows += device.row_count(frame)
+            if len(condition.build_keys) == 1 and not condition.nulls_equal[0]:
+                nulls = Build.null_rows(device, frame, condition.build_keys[0].type)
+                self.has_nulls = self.has_nulls or bool(nulls.any())
+            yield frame
+
+    def build(self, frames: Sequence[Frame], memory: Reservation) -> Build[Frame]:
+        """Some of them, one frame at least, ready to be found."""
+        device = self._context.device
+        keys = device.concatenate(frames)
+        table = device.join_table(keys, self._condition.nulls_equal)
+        _settle(memory, device.nbytes(keys) + table.nbytes)
+        return Build(keys, table, self.rows, self.has_nulls)
+
+
+def _settle(memory: Reservation, size: int) -> None:
+    """Hold what is there now; what was foreseen stays held where a small table took more than that."""
+    memory.fits(size)

@@ -1,0 +1,79 @@
+"""What a device's join table may do itself: rows put together where they are, without pairs for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeAlias, runtime_checkable
+
+from bamquery.engine.device import Frame
+from bamquery.engine.operators.join.pairs import JoinCondition, PairCondition
+from bamquery.errors import ExecutionError
+from bamquery.plan.nodes import JoinKind
+
+OpenMarks: TypeAlias = Literal["none", "null keys", "all"]
+"""Rows without a partner whose mark is null, not false."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceJoin(Generic[Frame]):
+    """What becomes of probed rows and their partners among held ones.
+
+    Attributes:
+        kind: of the join; any but asof and asof_left.
+        held: the rows that the table was made of the keys of, with the columns that are wanted.
+        condition: what pairs of equal keys must fulfil, too; None: nothing.
+        open_marks: for a mark without such a condition. With one, a mark is null where the condition is
+            null for some pair of the row and true for none.
+    """
+
+    kind: JoinKind
+    held: Frame
+    condition: PairCondition | None
+    open_marks: OpenMarks = "none"
+
+
+class JoiningRows(Protocol):
+    """One join on a device; thread-safe."""
+
+    def of(self, frame: Any, keys: Any) -> Iterator[Any]:
+        """What the rows of a frame become, in portions of one frame each; at least one, maybe without rows.
+
+        Columns are those of `frame`, for semi and anti no others, for a mark a boolean one, else those of
+        the held rows. Rows are in the order of the probed ones, and for one of these in that of the held
+        ones. Held rows without a partner are not among them: see `lone`.
+
+        Args:
+            frame: the probed rows.
+            keys: theirs, as for `JoinTable.matches`.
+
+        Raises:
+            ExecutionError: the condition cannot be computed; of the kind single, a row has several partners.
+        """
+        ...
+
+    def lone(self) -> Any:
+        """For right and full: the held rows, in order, that no row had as a partner so far."""
+        ...
+
+
+@runtime_checkable
+class JoiningTable(Protocol):
+    """A `bamquery.engine.device.JoinTable` that joins by itself."""
+
+    def joining(self, work: DeviceJoin[Any]) -> JoiningRows:
+        """A join with the table's rows; a table may have several."""
+        ...
+
+
+def joining_table(table: object, condition: JoinCondition) -> JoiningTable | None:
+    """The table, if it can join by itself: with keys, and not for marks of several columns."""
+    able = condition.probe_keys and not condition.compared
+    return table if able and isinstance(table, JoiningTable) else None
+
+
+def several_rows() -> ExecutionError:
+    """The failure of a subquery that must have one row at most."""
+    return ExecutionError(
+        "a subquery that stands for one value gave several rows: add LIMIT 1 or an aggregate to it"
+    )

@@ -1,0 +1,268 @@
+"""What a join knows of the keys that it holds, for the scans that read its other side."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Generic
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bamquery.engine.device import Device, Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.memory_budget import Reservation
+from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter, is_ordered
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.join.distinct_values import distinct_values
+from bamquery.engine.operators.join.pairs import JoinCondition
+from bamquery.plan.expressions import (
+    AggregateCall,
+    ColumnRef,
+    Expression,
+    Literal,
+    Members,
+    referenced_columns,
+)
+from bamquery.plan.format import format_expression
+from bamquery.plan.nodes import Field, JoinKind
+from bamquery.plan.rewriting import renumber
+
+_KINDS: Final = frozenset({"inner", "semi", "right"})
+"""Kinds that have no use for probed rows without a partner."""
+_KEEPS_PROBED: Final = frozenset({"inner", "left", "semi", "anti", "single", "mark"})
+"""Kinds that give nothing of a probed row that is left out, and lose nothing else by it."""
+_MOST_VALUES: Final = 64
+"""Different keys that are named one by one; more are a column."""
+_MOST_ROWS: Final = 1 << 20
+"""Held rows beyond which nobody collects their keys."""
+_MOST_BYTES: Final = 1 << 24
+"""Of collected keys."""
+_COPIES: Final = 2
+"""Times that they are in memory: as they came, and each once."""
+_TABLE_BYTES: Final = 256
+"""For each of them at most, of what scans find them by; see the devices' tables of members."""
+_LARGEST_TABLE: Final = 1 << 24
+_MOST_JOINS: Final = 32
+"""Joins that a condition is taken down through."""
+_COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
+
+
+def key_filters(probe: Operator[Any], kind: JoinKind, condition: JoinCondition) -> Mapping[int, LateFilter]:
+    """A filter for each key, by its number, that some scan below the probed side has taken."""
+    taken = {}
+    if kind in _KINDS:
+        for number, (key, held) in enumerate(zip(condition.probe_keys, condition.build_keys, strict=True)):
+            late = LateFilter(f"keys of a join, {format_expression(held)}")
+            if is_ordered(key.type) and probe.narrow(key, late):
+                taken[number] = late
+    return taken
+
+
+def narrow_sides(
+    sides: Sequence[Operator[Any]],
+    kind: JoinKind,
+    condition: JoinCondition,
+    value: Expression,
+    late: LateFilter,
+) -> bool:
+    """See `Operator.narrow`, for a join: a condition on a key is one on the key that it is equal to, too."""
+    late.joins += 1
+    if late.joins > _MOST_JOINS:
+        return False
+    probe, build = sides
+    width = len(probe.fields)
+    read = referenced_columns(value)
+    of_probe, of_build = all(index < width for index in read), all(index >= width for index in read)
+    keys = list(zip(condition.probe_keys, condition.build_keys, condition.nulls_equal, strict=True))
+    taken = False
+    if of_probe and kind in _KEEPS_PROBED:
+        taken = probe.narrow(value, late)
+        if kind in ("inner", "semi"):
+            for mine, other, nulls_equal in keys:
+                taken |= mine == value and not nulls_equal and build.narrow(other, late)
+    elif of_build and kind in ("inner", "right"):
+        value = renumber(value, {index: index - width for index in read})
+        taken = build.narrow(value, late)
+        if kind == "inner":
+            for other, mine, nulls_equal in keys:
+                taken |= mine == value and not nulls_equal and probe.narrow(other, late)
+    return taken
+
+
+class KeySummary(Generic[Frame]):
+    """The least and greatest key of held rows, and all of them while they are few; a context manager.
+
+    Keys are named as long as memory has room for them, and held until the context is left.
+    """
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        condition: JoinCondition,
+        filters: Mapping[int, LateFilter],
+    ) -> None:
+        device = context.device
+        self._device = device
+        self._memory = context.memory.reservation("keys of a JOIN", spare=True)
+        self._keys = {
+            number: _KeySummary(
+                device, condition.build_keys[number], late, condition.nulls_equal[number], self._memory
+            )
+            for number, late in filters.items()
+            if not _refused(device, condition.build_keys[number])
+        }
+
+    def add(self, frame: Frame) -> None:
+        """Take held rows.
+
+        Raises:
+            ExecutionError: a key cannot be computed.
+        """
+        for key in self._keys.values():
+            key.add(frame)
+
+    def add_keys(self, keys: Frame) -> None:
+        """Take held keys, each of them a column."""
+        for number, key in self._keys.items():
+            key.add_column(self._device.select(keys, [number]))
+
+    def keys_noted(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """The same frames of held keys, taken as they pass."""
+        for frame in frames:
+            self.add_keys(frame)
+            yield frame
+
+    def noted(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """The same frames, taken as they pass."""
+        for frame in frames:
+            self.add(frame)
+            yield frame
+
+    def hand_down(self) -> None:
+        """Tell the scans; the other side has not been read yet."""
+        for key in self._keys.values():
+            key.hand_down()
+
+    def __enter__(self) -> KeySummary[Frame]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._memory.__exit__(kind, error, trace)
+
+
+class _KeySummary(Generic[Frame]):
+    def __init__(
+        self,
+        device: Device[Frame],
+        key: Expression,
+        late: LateFilter,
+        nulls_equal: bool,
+        memory: Reservation,
+    ) -> None:
+        self._device = device
+        self._memory = memory
+        self._key = key
+        self._late = late
+        self._nulls_equal = nulls_equal
+        column = ColumnRef(0, "key", key.type)
+        self._column = column
+        self._bounds = device.aggregation(
+            (),
+            [
+                AggregateCall("count_star", (), pa.int64()),
+                AggregateCall("count", (column,), pa.int64()),
+                AggregateCall("min", (column,), key.type),
+                AggregateCall("max", (column,), key.type),
+            ],
+        )
+        self._groups = device.aggregation((column,), ())
+        self._fields = (*_COUNTS, Field("least", key.type), Field("greatest", key.type))
+        self._states: list[Any] = []
+        self._rows = 0
+        # Floating-point numbers are told apart by more than they are compared by: their bounds are enough.
+        self._names_values = not pa.types.is_floating(key.type)
+        self._values: list[pa.Array[Any]] = []
+        self._bytes = self._held = 0
+
+    def add(self, frame: Frame) -> None:
+        self.add_column(self._device.evaluate([self._key], frame))
+
+    def add_column(self, keys: Frame) -> None:
+        device = self._device
+        self._states.append(self._bounds.partial(keys))
+        self._rows += device.row_count(keys)
+        if self._rows > _MOST_ROWS:
+            self._name_none()
+        if not self._names_values:
+            return
+        found = self._distinct(keys)
+        self._bytes += found.nbytes
+        if self._bytes <= _MOST_BYTES and self._hold(_COPIES * self._bytes + self._table_bytes(len(found))):
+            self._values.append(found)
+        else:
+            self._name_none()
+
+    def _distinct(self, keys: Frame) -> pa.Array[Any]:
+        """Each key of a frame once, no null."""
+        device, field = self._device, Field("key", self._key.type)
+        if device.task_size == 1:
+            return distinct_values([device.to_arrow(keys, [field]).column(0)])
+        groups = self._groups.final(self._groups.partial(keys))
+        once: pa.Array[Any] = pc.drop_null(device.to_arrow(groups, [field]).column(0))
+        return once
+
+    def _table_bytes(self, more: int) -> int:
+        values = more + sum(map(len, self._values))
+        return min(_TABLE_BYTES * values, _LARGEST_TABLE) if values > _MOST_VALUES else 0
+
+    def _hold(self, size: int) -> bool:
+        """Count bytes as held, those of other keys beside them; False where there is no room for them."""
+        fits = self._memory.fits(self._memory.held - self._held + size)
+        if fits:
+            self._held = size
+        return fits
+
+    def _name_none(self) -> None:
+        self._names_values = False
+        self._values.clear()
+        self._hold(0)
+
+    def hand_down(self) -> None:
+        if not self._states:
+            return
+        merged = self._bounds.final(self._bounds.merge(self._states))
+        rows, values, least, greatest = (
+            column[0] for column in self._device.to_arrow(merged, self._fields).columns
+        )
+        or_null = self._nulls_equal and values.as_py() < rows.as_py()
+        if not values.as_py():
+            if or_null:
+                self._late.narrow_to([LateCondition(None)])
+            return  # else no row has a partner, which the join sees by itself
+        self._late.narrow_to(self._conditions(least, greatest, or_null=or_null))
+
+    def _conditions(
+        self, least: pa.Scalar[Any], greatest: pa.Scalar[Any], *, or_null: bool
+    ) -> list[LateCondition]:
+        low, high = Literal(least), Literal(greatest)
+        if self._names_values and self._values:
+            named = self._values[0] if len(self._values) == 1 else distinct_values(self._values)
+            if len(named) == 1:
+                return [LateCondition("equal", (low,), or_null)]
+            if len(named) <= _MOST_VALUES:
+                members = tuple(Literal(value) for value in named)
+                return [LateCondition("in", members, or_null)]
+            return [LateCondition("in", (low, high), or_null, Members(named))]
+        return [
+            LateCondition("greater_equal", (low,), or_null),
+            LateCondition("less_equal", (high,), or_null),
+        ]
+
+
+def _refused(device: Device[Any], key: Expression) -> bool:
+    return any(
+        device.aggregate_refusals(AggregateCall(function, (key,), key.type)) for function in ("min", "max")
+    )

@@ -1,0 +1,208 @@
+"""Which rows of two sides of a join belong together: by their keys, or all with all, and by a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.engine.device import Device, Frame, JoinTable
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.bounded_copies import CopiedRows, fitting
+from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
+from bamquery.plan.nodes import JoinKind
+from bamquery.plan.rewriting import renumber
+
+Positions = NDArray[np.int64]
+
+_PORTION: Final = 1 << 18
+"""Pairs that are dealt with at once where every row meets every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinCondition:
+    """What makes a pair of a probed and a held row.
+
+    Attributes:
+        probe_keys: over the probed side.
+        build_keys: over the held side, as many and of the same types.
+        nulls_equal: for each key, whether null equals null.
+        residual: over the columns of the probed, then of the held side; None: keys are all.
+        compared: for a mark, what the residual says where it says of several columns that they are equal:
+            pairs of columns over the probed and over the held side.
+    """
+
+    probe_keys: tuple[Expression, ...] = ()
+    build_keys: tuple[Expression, ...] = ()
+    nulls_equal: tuple[bool, ...] = ()
+    residual: Expression | None = None
+    compared: tuple[tuple[Expression, Expression], ...] = ()
+
+    @property
+    def is_never_true(self) -> bool:
+        """Whether it is known that no pair fulfils it."""
+        return isinstance(self.residual, Literal) and self.residual.value.as_py() is not True
+
+    def only_keys_matter(self, kind: JoinKind) -> bool:
+        """Whether nothing of the held rows matters but which keys there are."""
+        return kind in ("semi", "anti", "mark") and self.residual is None
+
+
+@dataclass(frozen=True, slots=True)
+class PairCondition:
+    """A condition on pairs of rows, over no more columns than it reads.
+
+    Attributes:
+        expression: over the columns `of_probe` and then `of_build`, numbered from 0 on.
+        of_probe: columns of the probed side.
+        of_build: columns of the held side.
+    """
+
+    expression: Expression
+    of_probe: tuple[int, ...]
+    of_build: tuple[int, ...]
+
+    @staticmethod
+    def of(residual: Expression, probe_columns: int) -> PairCondition:
+        """The same as a condition over all columns of the probed, then of the held side."""
+        read = sorted(referenced_columns(residual))
+        of_probe = tuple(index for index in read if index < probe_columns)
+        of_build = tuple(index - probe_columns for index in read if index >= probe_columns)
+        return PairCondition(
+            renumber(residual, {old: new for new, old in enumerate(read)}), of_probe, of_build
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Pairs of some consecutive probed rows, all there are of them.
+
+    Attributes:
+        start, stop: those rows, the last one excluded.
+        positions: probed rows, ascending.
+        found: held rows.
+        undecided: probed rows in some pair for which the residual is null; None where nobody asked.
+    """
+
+    start: int
+    stop: int
+    positions: Positions
+    found: Positions
+    undecided: Positions | None = None
+
+
+class AllPairs(Generic[Frame]):
+    """Every row with each of `rows` held ones: a join table without keys."""
+
+    def __init__(self, device: Device[Frame], rows: int) -> None:
+        self._device = device
+        self._rows = rows
+        self.nbytes: Final = 0
+
+    def matches(self, keys: Frame) -> Iterator[tuple[int, Positions, Positions]]:
+        """All pairs; see `bamquery.engine.device.JoinTable`."""
+        count = self._device.row_count(keys)
+        step = max(_PORTION // max(self._rows, 1), 1)
+        held = np.arange(self._rows)
+        for start in range(0, count, step):
+            stop = min(start + step, count)
+            yield stop, np.repeat(np.arange(start, stop), self._rows), np.tile(held, stop - start)
+
+
+class PairFinder(Generic[Frame]):
+    """Finds the pairs of frames with the held rows; thread-safe."""
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        table: JoinTable[Frame],
+        build: Frame,
+        condition: JoinCondition,
+        probe_columns: int,
+        *,
+        wants_undecided: bool,
+    ) -> None:
+        self._context = context
+        self._table = table
+        self._keys = condition.probe_keys
+        self._wants_undecided = wants_undecided
+        residual = condition.residual
+        self._condition = None if residual is None else PairCondition.of(residual, probe_columns)
+        of_build = () if self._condition is None else self._condition.of_build
+        self._read = CopiedRows(context.device, context.device.select(build, of_build))
+
+    def pairs(self, frame: Frame) -> Iterator[Pairs]:
+        """All pairs of the frame's rows, in portions; every row is in one portion, also without a pair.
+
+        Raises:
+            ExecutionError: a key or the condition cannot be computed.
+        """
+        device = self._context.device
+        keys = device.evaluate(self._keys, frame) if self._keys else frame
+        start = 0
+        probed: CopiedRows[Frame] | None = None
+        for stop, positions, found in self._table.matches(keys):
+            self._context.check_cancelled()
+            all_pairs = Pairs(start, stop, positions, found, self._nothing_undecided())
+            condition = self._condition if len(positions) else None
+            if condition is None:
+                yield all_pairs
+            else:
+                probed = probed or CopiedRows(device, device.select(frame, condition.of_probe))
+                yield self._checked(probed, all_pairs, condition)
+            start = stop
+
+    def _nothing_undecided(self) -> Positions | None:
+        return np.zeros(0, np.int64) if self._wants_undecided else None
+
+    def _checked(self, probed: CopiedRows[Frame], pairs: Pairs, condition: PairCondition) -> Pairs:
+        """The pairs that fulfil the condition, and if wanted the rows for which it is null."""
+        sides = ((probed, pairs.positions), (self._read, pairs.found))
+        kept: list[Positions] = []
+        unknown: list[Positions] = []
+        for some in fitting(sides, self._context.texts.piece):
+            self._context.check_cancelled()
+            true, null = self._true_and_null(probed, pairs, some, condition)
+            kept.append(true + some.start if some.start else true)
+            unknown.append(null + some.start)
+        chosen = kept[0] if len(kept) == 1 else np.concatenate(kept)
+        undecided = np.unique(pairs.positions[np.concatenate(unknown)]) if self._wants_undecided else None
+        return Pairs(pairs.start, pairs.stop, pairs.positions[chosen], pairs.found[chosen], undecided)
+
+    def _true_and_null(
+        self, probed: CopiedRows[Frame], pairs: Pairs, some: slice, condition: PairCondition
+    ) -> tuple[Positions, Positions]:
+        """Places of some pairs for which the condition is true, and if that is wanted of those where null."""
+        device = self._context.device
+        sides: list[Frame] = []
+        if condition.of_probe or not condition.of_build:
+            sides.append(device.take(probed.frame, pairs.positions[some]))
+        if condition.of_build:
+            sides.append(device.take(self._read.frame, pairs.found[some]))
+        rows = device.join_columns(sides)
+        true = device.matching(condition.expression, rows)
+        if not self._wants_undecided:
+            return true, true[:0]
+        return true, device.matching(Call("is_null", (condition.expression,), pa.bool_()), rows)
+
+
+def columns_of_nulls(device: Device[Frame], like: Frame, rows: int) -> Frame:
+    """That many rows of nulls, with the columns of a frame."""
+    return device.take_or_null(like, np.full(rows, -1, np.int64))
+
+
+def kept_rows(start: int, stop: int, chosen: Positions, *, negate: bool = False) -> Positions:
+    """The rows from `start` to before `stop` that are, or are not, among those chosen."""
+    mask = np.zeros(stop - start, np.bool_)
+    mask[chosen - start] = True
+    return np.flatnonzero(~mask if negate else mask) + start
+
+
+def truth_column(device: Device[Frame], truth: NDArray[np.bool_], unknown: NDArray[np.bool_]) -> Frame:
+    """A frame of one boolean column, null where unknown."""
+    column: Any = pa.array(truth, pa.bool_(), mask=unknown)
+    return device.from_arrow(pa.RecordBatch.from_arrays([column], names=["mark"]))

@@ -1,0 +1,85 @@
+"""One side of a join in parts by its keys, each in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
+from types import TracebackType
+from typing import Final, Generic
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.memory_budget import release_unused
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.execution.spill_files import SpillFile
+from bamquery.engine.operators.base.frame_sizing import gathered
+from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.plan.expressions import Expression
+from bamquery.plan.nodes import Field
+
+PARTS: Final = 32
+MOST_LEVELS: Final = 5
+"""Times that a part is split again: more than any number of rows needs, unless they have one key."""
+
+
+class Partitions(Generic[Frame]):
+    """Rows by the hash of their keys: equal keys of both sides are in the part of one number."""
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        fields: Sequence[Field],
+        keys: Sequence[Expression],
+        level: int,
+        profile: OperatorProfile,
+    ) -> None:
+        """`level`: how often what comes in was split before; `profile`: whose rows they are."""
+        assert context.spill_folder is not None
+        self._context = context
+        self._keys = tuple(keys)
+        self._level = level
+        self._files = [SpillFile(context.device, context.spill_folder, fields, profile) for _ in range(PARTS)]
+
+    def fill(self, frames: Iterable[Frame]) -> None:
+        """Take all frames.
+
+        Raises:
+            StorageError: the database's folder has no room for them.
+            ExecutionError: a key cannot be computed.
+        """
+        device = self._context.device
+
+        def split(frame: Frame) -> Sequence[Frame]:
+            return device.partition(frame, device.evaluate(self._keys, frame), PARTS, self._level)
+
+        with (
+            closing(gathered(self._context, frames)) as chunks,
+            closing(ordered_map(self._context, split, chunks)) as pieces,
+        ):
+            for parts in pieces:
+                for file, part in zip(self._files, parts, strict=True):
+                    file.write(part)
+        release_unused()
+
+    def rows(self, part: int) -> int:
+        """Rows of a part."""
+        return self._files[part].rows
+
+    def again(self, part: int) -> Generator[Frame, None, None]:
+        """A part's rows so far; they stay there, and more may come."""
+        return self._files[part].frames()
+
+    def frames(self, part: int) -> Generator[Frame, None, None]:
+        """A part's rows, once; its file is gone afterwards."""
+        with self._files[part] as file:
+            yield from file.frames()
+
+    def __enter__(self) -> Partitions[Frame]:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with ExitStack() as stack:
+            for file in self._files:
+                stack.callback(file.close)

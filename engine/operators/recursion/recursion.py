@@ -1,0 +1,183 @@
+"""WITH RECURSIVE: a step that is repeated over what it gave before, until it gives no more rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, closing
+from typing import Final, Generic
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.memory_budget import Announcement
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.recursion.distinct_set import SeenRows
+from bamquery.engine.operators.recursion.recursive_table import StepRows
+from bamquery.engine.operators.recursion.row_recursion import MOST_ROWS, TIMES_DISTINCT, RecursionByRow
+from bamquery.engine.operators.recursion.row_steps import RowStep
+from bamquery.engine.operators.scan.recursive_table_scan import WorkingScan
+from bamquery.engine.operators.single_row import SingleRow
+from bamquery.engine.operators.values import Values
+from bamquery.engine.profiling.query_profile import OperatorProfile
+from bamquery.engine.sources.scan_sources import WorkingRows
+from bamquery.plan.expressions import Expression
+from bamquery.plan.nodes import Field, Plan
+
+_FEW_ROWS: Final = 10_000
+_SMALL: Final = (WorkingScan, SingleRow, Values)
+
+
+class Recursion(Operator[Frame], Generic[Frame]):
+    """The first part's rows, then those of each step.
+
+    The rows of the last step and of the one that runs are held, with `keys` all rows, since none is given
+    twice; what does not fit `memory_limit` is in files.
+
+    Args:
+        first: the part that does not name the query.
+        make_step: the other one's operator, once for each step.
+        rows: where the step finds the rows of the last one.
+        keys: what makes rows equal; empty where rows may come again (UNION ALL).
+        fields: of both parts.
+        by_row: the step for few rows, and what makes operators of what it joins; None: it has no such form.
+    """
+
+    repeats = True
+
+    def __init__(
+        self,
+        first: Operator[Frame],
+        make_step: Callable[[], Operator[Frame]],
+        rows: WorkingRows[Frame],
+        keys: Sequence[Expression],
+        fields: tuple[Field, ...],
+        *,
+        by_row: tuple[RowStep, Callable[[Plan], Operator[Frame]]] | None = None,
+    ) -> None:
+        step = make_step()
+        details = {"table": rows.name, "rows": "once each" if keys else "all", "steps": 0}
+        super().__init__(fields, (first, step), OperatorProfile("Recursion", details))
+        self.reservations = 2 * StepRows.reservations + (SeenRows.reservations if keys else 0)
+        self._make_step = make_step
+        self._rows = rows
+        self._keys = keys
+        self._by_row = by_row
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """Frames as they come, as long as all fit: who wants few rows need not wait for the last step."""
+        first, shown = self.children
+        self._rows.count = 0
+        with ExitStack() as stack:
+            last, current = (
+                stack.enter_context(StepRows(context, self.fields, self.profile)) for _ in range(2)
+            )
+            seen: SeenRows[Frame] | None = None
+            if self._keys:
+                seen = stack.enter_context(SeenRows(context, self._keys, self.fields, self.profile))
+            announced = stack.enter_context(context.memory.repeated(shown.all_reservations()))
+            stack.callback(_let_go, shown)
+            part, reserves, again = first, None, False
+            while True:
+                with closing(self._given(context, part, reserves)) as given:
+                    for frame in given if seen is None else seen.new_ones(given):
+                        current.add(frame)
+                        yield frame
+                if part is shown and not again:
+                    again = part.can_run_again()  # not before it has run: what it keeps is known by then
+                elif part not in self.children:
+                    _let_go(part)
+                    _add(shown.profile, part.profile)
+                last.clear()
+                if part is first:
+                    with closing(self._small_steps(context, current, seen, announced)) as frames:
+                        yield from frames
+                if not current.rows:
+                    break
+                last, current = current, last
+                self._rows.count, self._rows.frames = last.rows, last.frames
+                if part is first:
+                    part = shown
+                elif not again:
+                    part = self._make_step()
+                reserves = announced
+                self.profile.details["steps"] += 1
+
+    def _small_steps(
+        self,
+        context: ExecutionContext[Frame],
+        current: StepRows[Frame],
+        seen: SeenRows[Frame] | None,
+        announced: Announcement,
+    ) -> Generator[Frame, None, None]:
+        """Steps while they are small; leaves in `current` the rows of the last one, and tells `seen` of all.
+
+        On a CPU only: a query that was sent to a GPU is computed there.
+        """
+        most = MOST_ROWS if seen is None else TIMES_DISTINCT * MOST_ROWS
+        if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= most:
+            return
+        step, lower = self._by_row
+        small = RecursionByRow(context, step, self.fields, distinct=seen is not None)
+        with closing(current.frames()) as frames, context.memory.running(announced):
+            if not small.begin(frames, lower):
+                return
+        with closing(small.frames()) as frames:
+            for frame in frames:
+                self._count(small)
+                yield frame
+        self._count(small)
+        current.clear()
+        if small.last:
+            current.add(small.frame(small.last))
+            if seen is not None:
+                for _ in seen.new_ones(small.all_seen()):
+                    pass  # they have been given already
+
+    def _count(self, small: RecursionByRow[Frame]) -> None:
+        self.profile.details.update(steps=small.steps, by_row=small.steps)
+        self.children[1].profile.rows = small.rows
+
+    def _given(
+        self, context: ExecutionContext[Frame], part: Operator[Frame], reserves: Announcement | None
+    ) -> Generator[Frame, None, None]:
+        """What the first part or a step gives, frames without rows left out."""
+        little = self._is_little(part)
+        with closing(part.frames(context)) as frames:
+            while (frame := _next(frames, context, reserves, alone=little)) is not None:
+                if context.device.row_count(frame):
+                    yield frame
+
+    def _is_little(self, part: Operator[Frame]) -> bool:
+        """Whether a step reads nothing but a few rows: threads would take longer to begin than to compute."""
+        return self._rows.count < _FEW_ROWS and all(isinstance(leaf, _SMALL) for leaf in _leaves(part))
+
+
+def _leaves(operator: Operator[Frame]) -> Iterator[Operator[Frame]]:
+    below = operator.read_again()
+    if not below:
+        yield operator
+    for child in below:
+        yield from _leaves(child)
+
+
+def _let_go(step: Operator[Frame]) -> None:
+    for part in step.walk():
+        part.let_go()
+
+
+def _next(
+    frames: Iterator[Frame], context: ExecutionContext[Frame], reserves: Announcement | None, *, alone: bool
+) -> Frame | None:
+    before, context.alone = context.alone, alone
+    try:
+        with context.memory.running(reserves):
+            return next(frames, None)
+    finally:
+        context.alone = before
+
+
+def _add(total: OperatorProfile, step: OperatorProfile) -> None:
+    """Another step's rows and time to those of the one that is shown."""
+    total.rows += step.rows
+    total.seconds += step.seconds
+    for mine, other in zip(total.children, step.children, strict=True):
+        _add(mine, other)

@@ -1,0 +1,155 @@
+"""WITH RECURSIVE while its steps are small: many of them for each frame that is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any, Final, Generic
+
+import pyarrow as pa
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.base.frame_sizing import sliced
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.recursion.row_steps import MOST_JOINED, MOST_MADE, Rows, RowStage, RowStep
+from bamquery.engine.operators.recursion.row_values import (
+    MOST_CHARACTERS,
+    LeftToDeviceError,
+    column_of,
+    rows_of,
+)
+from bamquery.plan.nodes import Field
+
+MOST_ROWS: Final = 128
+"""Rows of a step: for more, a device is faster."""
+TIMES_DISTINCT: Final = 4
+"""As many where no row is given twice, which takes a device longer to see."""
+_MOST_SEEN: Final = 1 << 18
+_FRAME_ROWS: Final = 1024
+_MORE_ROWS: Final = 8
+"""Times that a frame has more rows than the one before: who wants few rows does not wait for many."""
+_ROW_BYTES: Final = 160
+"""Of a tuple, and its place in a set or a dictionary."""
+_VALUE_BYTES: Final = 32
+_TEXT_BYTES: Final = 50 + MOST_CHARACTERS
+
+
+class RecursionByRow(Generic[Frame]):
+    """The steps of a recursive query until one is large, or is not for Python; then others go on.
+
+    Attributes:
+        steps: how many were computed.
+        rows: how many rows they gave.
+        last: those of the last one; empty where there will be no more.
+        seen: with `distinct` all rows, the first part's too, else empty.
+    """
+
+    def __init__(
+        self, context: ExecutionContext[Frame], step: RowStep, fields: tuple[Field, ...], *, distinct: bool
+    ) -> None:
+        """`distinct`: no row is given twice."""
+        self._context = context
+        self._step = step
+        self._fields = fields
+        self._distinct = distinct
+        self._most = MOST_ROWS * (TIMES_DISTINCT if distinct else 1)
+        self._stage: RowStage = list
+        self._side_bytes = 0
+        self.steps = self.rows = 0
+        self.last: Rows = []
+        self.seen: set[tuple[Any, ...]] = set()
+
+    def begin(self, frames: Iterator[Frame], lower: Callable[[Any], Operator[Frame]]) -> bool:
+        """Take the first part's rows, and read what the step joins; False: all of it is not for rows.
+
+        `lower` makes the operators of what the step joins.
+
+        Raises:
+            BamQueryError: what they read cannot be read.
+        """
+        try:
+            self.last = self._from(frames, self._fields, self._most)
+            sides = [self._read(lower(side)) for side in self._step.sides]
+            self._stage = self._step.stage(sides)
+        except LeftToDeviceError:
+            return False
+        self._side_bytes = sum(
+            len(rows) * _bytes_of_row(side.fields) for rows, side in zip(sides, self._step.sides, strict=True)
+        )
+        if self._distinct:
+            self.seen.update(self.last)
+        return True
+
+    def frames(self) -> Generator[Frame, None, None]:
+        """Rows of one step after the other, as far as it goes.
+
+        Raises:
+            CancelledError: the query is.
+        """
+        wanted, waiting = 1, list[Any]()
+        with self._context.memory.reservation("WITH RECURSIVE", spare=True) as memory:
+            while self.last and memory.fits(self._bytes()):
+                self._context.check_cancelled()
+                goes_on = True
+                while self.last and goes_on and len(waiting) < wanted:
+                    goes_on = self._advance(waiting)
+                if waiting:
+                    yield self.frame(waiting)
+                    waiting.clear()
+                if not goes_on:
+                    return
+                wanted = min(_MORE_ROWS * wanted, _FRAME_ROWS)
+
+    def frame(self, rows: Rows) -> Frame:
+        """One or more rows as the device has them."""
+        columns = zip(*rows, strict=True)
+        arrays = [column_of(c, f.type) for c, f in zip(columns, self._fields, strict=True)]
+        names = [field.name for field in self._fields]
+        return self._context.device.from_arrow(pa.RecordBatch.from_arrays(arrays, names))
+
+    def all_seen(self) -> Generator[Frame, None, None]:
+        """The different rows so far, for who goes on; they are let go of."""
+        rows = list(self.seen)
+        self.seen = set()
+        if rows:
+            yield from sliced(self._context.device, self.frame(rows))
+
+    def _advance(self, waiting: Rows) -> bool:
+        """One step; False: it is not for rows, and nothing of it is kept."""
+        if len(self.last) > self._most or len(self.seen) > _MOST_SEEN:
+            return False
+        try:
+            made = self._stage(self.last)
+        except LeftToDeviceError:
+            return False
+        if self._distinct:
+            made = [row for row in dict.fromkeys(made) if row not in self.seen]
+            self.seen.update(made)
+        self.last = made
+        self.steps += 1
+        self.rows += len(made)
+        waiting.extend(made)
+        return True
+
+    def _bytes(self) -> int:
+        rows = len(self.seen) + _FRAME_ROWS + 2 * MOST_MADE
+        return rows * _bytes_of_row(self._fields) + self._side_bytes
+
+    def _read(self, side: Operator[Frame]) -> Rows:
+        with closing(side.frames(self._context)) as frames:
+            return self._from(frames, side.fields, MOST_JOINED)
+
+    def _from(self, frames: Iterator[Frame], fields: Sequence[Field], most: int) -> Rows:
+        device = self._context.device
+        found: Rows = []
+        for frame in frames:
+            if len(found) + device.row_count(frame) > most:
+                raise LeftToDeviceError
+            found.extend(rows_of(device.to_arrow(frame, fields).columns, device.row_count(frame)))
+        return found
+
+
+def _bytes_of_row(fields: Sequence[Field]) -> int:
+    sizes = (_TEXT_BYTES if field.type == pa.large_string() else _VALUE_BYTES for field in fields)
+    return _ROW_BYTES + sum(sizes)

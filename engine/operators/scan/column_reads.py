@@ -1,0 +1,204 @@
+"""Reads one column of one piece: picks the strategy, reads, and writes down what it took."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.scan.accounting import bytes_of_pieces, plain_bytes, whole_piece_bytes
+from bamquery.engine.operators.scan.chunks import Piece
+from bamquery.engine.operators.scan.open_fragments import FragmentReaders, OpenFragment
+from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
+from bamquery.engine.settings import Settings
+from bamquery.storage.format.storable_types import is_string_like
+from bamquery.storage.fragments.reader import vectors_of
+from bamquery.storage.read_planner.planner import CLEARLY, Choice, Strategy, choose
+from bamquery.storage.readers.block_reader import ReadCounters
+
+_STEPS: Final = 2
+"""Densities of rows between one and its double, that are told apart before rows are known."""
+
+
+class ColumnReads(Generic[Frame]):
+    """What all chunks of one scan read through; thread-safe."""
+
+    def __init__(
+        self,
+        context: ExecutionContext[Frame],
+        profile: ScanProfile,
+        readers: FragmentReaders[Frame],
+        check: Callable[[], None],
+    ) -> None:
+        """`check` is called before every read and raises where the scan should stop."""
+        self._device = context.device
+        self._profile = profile
+        self._readers = readers
+        self._check = check
+        self._forced = forced_strategy(context.settings)
+        self._expected: dict[tuple[str, str, int], float] = {}
+
+    def expected_seconds(self, piece: Piece, column: str, rows: NDArray[np.int64] | None) -> float:
+        """What reading the column for those rows (None: for all) should take, by count, not exactly."""
+        count = piece.rows if rows is None else len(rows)
+        if not count:
+            return 0.0
+        # Other pieces of the fragment cost as much in proportion, where rows are as dense.
+        vectors = len(piece.vectors)
+        density = round(_STEPS * math.log2(count / vectors))
+        key = (piece.fragment.id, column, density)
+        seconds = self._expected.get(key)
+        if seconds is None:
+            opened = self._readers.get(piece.fragment)
+            seconds = self._choice(opened, piece, column, count).cost_seconds / vectors
+            self._expected[key] = seconds
+        return seconds * vectors
+
+    def read(self, piece: Piece, column: str, rows: NDArray[np.int64] | None, *, selected: bool) -> Frame:
+        """A frame of that column's values at one or more rows; None: all rows of the piece's vectors.
+
+        Args:
+            piece: rows of one fragment.
+            column: its name.
+            rows: row ids within the fragment.
+            selected: these are the rows that the column has to look at; if not, that is the whole piece,
+                which `count_whole_piece` notes.
+
+        Raises:
+            StorageError: the file cannot be read, or is not what was written.
+        """
+        (frame,) = self.read_each(piece, [column], rows, selected=selected)
+        return frame
+
+    def read_each(
+        self, piece: Piece, columns: Sequence[str], rows: NDArray[np.int64] | None, *, selected: bool
+    ) -> list[Frame]:
+        """The same for one or more columns: a frame of each."""
+        frames: list[Frame] = []
+        found: list[tuple[Strategy, ReadCounters]] = []
+        for column in columns:
+            self._check()
+            opened = self._readers.get(piece.fragment)
+            strategy = Strategy.STREAM if rows is None else self._strategy(opened, piece, column, rows)
+            counters = ReadCounters()
+            with self._profile.clock.reading(), self._profile.columns[column].clock.reading():
+                if rows is None or strategy is Strategy.STREAM:
+                    frame = opened.columns.stream([column], piece.vectors, counters)
+                elif strategy is Strategy.FETCH_VECTORS:
+                    frame = opened.columns.fetch_vectors([column], rows, counters)
+                else:
+                    frame = opened.columns.fetch_blocks([column], rows, counters)
+            frames.append(frame)
+            found.append((strategy, counters))
+        streamed = [i for i, (strategy, _) in enumerate(found) if strategy is Strategy.STREAM]
+        if rows is not None and streamed:
+            whole = self._device.join_columns([frames[i] for i in streamed])
+            taken = self._device.take(whole, piece.positions(rows))
+            for place, i in enumerate(streamed):
+                frames[i] = self._device.select(taken, [place])
+        looked_at = piece.rows if rows is None else len(rows)
+        for column, frame, (strategy, counters) in zip(columns, frames, found, strict=True):
+            picked = rows is not None and strategy is not Strategy.STREAM
+            vectors = vectors_of(rows) if rows is not None and picked else piece.vectors
+            if self._profile.vector_map is not None:
+                self._profile.vector_map.read(column, piece.fragment.id, vectors, strategy)
+            needed = plain_bytes(piece.fragment, column, looked_at, self._device.string_bytes(frame))
+            with self._profile.lock:
+                figures = self._profile.columns[column]
+                _count_strategy(figures, strategy)
+                figures.vectors_read += len(vectors)
+                figures.counters += counters
+                if strategy is not Strategy.STREAM:
+                    figures.bytes_fetched += counters.bytes
+                if selected:
+                    figures.rows_needed += looked_at
+                    figures.bytes_needed += needed
+        return frames
+
+    def count_whole_piece(self, piece: Piece, column: str) -> None:
+        """The column has to look at all rows [begin, end): nothing was filtered before it."""
+        with self._profile.lock:
+            figures = self._profile.columns[column]
+            figures.rows_needed += piece.end - piece.begin
+            figures.bytes_needed += whole_piece_bytes(piece, column)
+
+    def count_whole_pieces(self, pieces: Sequence[Piece], column: str) -> None:
+        """The same for several of one table."""
+        if not pieces:
+            return
+        first = pieces[0].fragment
+        if is_string_like(first.schema.field(first.column_index(column)).type):
+            for piece in pieces:
+                self.count_whole_piece(piece, column)
+            return
+        counts = np.array([piece.end - piece.begin for piece in pieces], np.int64)
+        needed = bytes_of_pieces(pieces, column, counts)
+        with self._profile.lock:
+            figures = self._profile.columns[column]
+            figures.rows_needed += int(counts.sum())
+            figures.bytes_needed += needed
+
+    def count_chunk(self, pieces: Sequence[Piece]) -> None:
+        """The scan came to the chunk of those pieces."""
+        total = sum(piece.total_vectors for piece in pieces)
+        pruned = total - sum(len(piece.vectors) for piece in pieces)
+        with self._profile.lock:
+            self._profile.rows_scanned += sum(piece.end - piece.begin for piece in pieces)
+            for figures in self._profile.columns.values():
+                figures.vectors_total += total
+                figures.vectors_pruned += pruned
+        if self._profile.vector_map is not None:
+            for piece in pieces:
+                self._profile.vector_map.reach(
+                    piece.fragment.id,
+                    piece.first_vector,
+                    piece.first_vector + piece.total_vectors,
+                    piece.vectors,
+                )
+
+    def _strategy(
+        self, opened: OpenFragment[Frame], piece: Piece, column: str, rows: NDArray[np.int64]
+    ) -> Strategy:
+        if self._forced is not None:
+            return self._forced
+        if len(rows) >= CLEARLY * piece.rows:
+            return Strategy.STREAM  # nothing else reads so much less that it would be chosen
+        return self._choice(opened, piece, column, rows).strategy
+
+    def _choice(
+        self,
+        opened: OpenFragment[Frame],
+        piece: Piece,
+        column: str,
+        rows: NDArray[np.int64] | int,
+    ) -> Choice:
+        return choose(
+            piece.fragment,
+            column,
+            rows,
+            piece.vectors,
+            opened.volume,
+            opened.blocks.block_size,
+            opened.blocks.kind,
+        )
+
+
+def forced_strategy(settings: Settings) -> Strategy | None:
+    """How columns are to be read once rows have been filtered; None: by cost."""
+    if settings.verifies_all and settings.strategy != "stream":
+        return Strategy.FETCH_VECTORS  # blocks have no checksums
+    return None if settings.strategy == "auto" else Strategy(settings.strategy)
+
+
+def _count_strategy(figures: ColumnProfile, strategy: Strategy) -> None:
+    if strategy is Strategy.STREAM:
+        figures.streamed += 1
+    elif strategy is Strategy.FETCH_VECTORS:
+        figures.fetched_vectors += 1
+    else:
+        figures.fetched_blocks += 1

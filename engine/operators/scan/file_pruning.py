@@ -1,0 +1,71 @@
+"""Which files a scan has to open, told by columns whose value in each file is known beforehand.
+
+Such are the keys of folders (`year=2024/`) and the files' paths. Conditions are computed for each file once,
+on the CPU, whatever computes the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from bamquery.engine.sources.scan_predicates import conjunction, rebase
+from bamquery.errors import ExecutionError
+from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
+from bamquery.storage.ingest.sources.source import IngestSource
+
+_TRUE = Literal(pa.scalar(True))
+
+
+def files_to_read(
+    source: IngestSource, conditions: Iterable[Expression], files: Sequence[int] | None = None
+) -> Sequence[int] | None:
+    """The files, of those given, that may have rows for which all conditions are true; None: all there are.
+
+    A condition that cannot be computed for some file excludes none: it fails where that file's rows are read.
+    """
+    if source.file_count == 1 and files is None and not source.file_columns:
+        return None
+    known = frozenset(source.file_columns)
+    for condition in conditions:
+        weaker = _of_files(condition, known)
+        if weaker == _TRUE:
+            continue
+        columns = sorted(referenced_columns(weaker))
+        kept = _true_for(rebase(weaker, columns), source.file_values(columns))
+        if kept is not None:
+            files = sorted(kept if files is None else kept.intersection(files))
+    return files
+
+
+def _of_files(condition: Expression, known: frozenset[int]) -> Expression:
+    """What a condition demands of these columns: it is true wherever the condition is."""
+    if isinstance(condition, Call) and condition.function in ("and", "or"):
+        parts = [_of_files(part, known) for part in condition.arguments]
+        if condition.function == "or" and _TRUE in parts:
+            return _TRUE
+        parts = [part for part in parts if part != _TRUE]
+        if not parts:
+            return _TRUE
+        return conjunction(parts) if condition.function == "and" else Call("or", tuple(parts), pa.bool_())
+    read = referenced_columns(condition)
+    return condition if read and known.issuperset(read) else _TRUE
+
+
+def _true_for(condition: Expression, values: pa.RecordBatch) -> set[int] | None:
+    """Rows of `values` for which it is true; None where it fails for some."""
+    from bamquery.engine.cpu.device import CpuDevice  # noqa: PLC0415 (few scans are of many files)
+
+    device = CpuDevice()
+    if device.expression_refusals(condition):
+        return None
+    numbers = pa.array(range(values.num_rows), pa.int64())
+    numbered = pa.RecordBatch.from_arrays(
+        [*values.columns, numbers], [*map(str, range(len(values.schema) + 1))]
+    )
+    try:
+        kept = device.filter(numbered, condition)
+    except ExecutionError:
+        return None
+    return {int(number) for number in kept.column(len(values.schema)).to_numpy()}

@@ -1,0 +1,109 @@
+"""The files that a scan has open: each from the first chunk that needs it to the last."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, dataclass
+from typing import Generic
+
+from bamquery.engine.device import ColumnReader, Device, Frame
+from bamquery.engine.operators.scan.chunks import Chunk
+from bamquery.engine.profiling.query_profile import ScanProfile
+from bamquery.engine.settings import Settings
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.fragments.reader import FragmentReader
+from bamquery.storage.read_planner.device_profile import DeviceProfile
+from bamquery.storage.readers.block_reader import BlockReader
+from bamquery.storage.readers.mapped_reader import MappedReader
+from bamquery.storage.readers.queue_reader import QueueReader
+
+
+@dataclass
+class OpenFragment(Generic[Frame]):
+    """One fragment's file, and what the planner must know of it.
+
+    Attributes:
+        columns: its columns as frames.
+        blocks: its file.
+        volume: what the volume under it can do, by this kind of reader.
+    """
+
+    columns: ColumnReader[Frame]
+    blocks: BlockReader
+    volume: DeviceProfile
+
+
+class FragmentReaders(Generic[Frame]):
+    """Opens files at first use and closes them once no chunk needs them any more. Thread-safe."""
+
+    def __init__(self, device: Device[Frame], settings: Settings, profile: ScanProfile) -> None:
+        self._device = device
+        self._settings = settings
+        self._profile = profile
+        self._lock = threading.Lock()
+        self._open: dict[str, OpenFragment[Frame]] = {}
+        self._chunks: dict[str, int] = {}
+        self._handed_out: set[str] = set()
+
+    def expect(self, chunk: Chunk) -> None:
+        """A chunk is about to be read; `release` follows. Chunks come in order."""
+        with self._lock:
+            for piece in chunk.pieces:
+                name = piece.fragment.id
+                self._chunks[name] = self._chunks.get(name, 0) + 1
+                if piece.end == piece.fragment.rows:
+                    self._handed_out.add(name)
+
+    def release(self, chunk: Chunk) -> None:
+        """The chunk has been read."""
+        finished = []
+        with self._lock:
+            for piece in chunk.pieces:
+                name = piece.fragment.id
+                self._chunks[name] -= 1
+                if not self._chunks[name] and name in self._handed_out:
+                    finished.append(self._open.pop(name, None))
+        for opened in finished:
+            if opened is not None:
+                opened.blocks.close()
+
+    def get(self, fragment: Fragment) -> OpenFragment[Frame]:
+        """The fragment's file, opened if it is not yet.
+
+        Raises:
+            StorageError: it cannot be opened, or not in the way that the setting `reader` asks for.
+        """
+        with self._lock:
+            opened = self._open.get(fragment.id)
+            if opened is None:
+                blocks = self._open_blocks(fragment)
+                volume = DeviceProfile.measure(fragment.path, blocks.kind)
+                with self._profile.lock:
+                    self._profile.volume = asdict(volume)
+                reader = FragmentReader(fragment, blocks, self._settings.verifies)
+                opened = OpenFragment(self._device.column_reader(reader), blocks, volume)
+                self._open[fragment.id] = opened
+            return opened
+
+    def close(self) -> None:
+        """Close what is still open; nobody reads any more."""
+        with self._lock:
+            still_open, self._open = self._open, {}
+        for opened in still_open.values():
+            opened.blocks.close()
+
+    def _open_blocks(self, fragment: Fragment) -> BlockReader:
+        blocks: BlockReader
+        if self._settings.reader == "direct":
+            blocks = QueueReader(fragment.path, fragment.data_bytes)
+        else:
+            blocks = MappedReader(fragment.path, fragment.data_bytes, self._settings.block_size)
+        with self._profile.lock:
+            self._profile.reader, self._profile.block_size = blocks.kind, blocks.block_size
+            self._profile.io_path = blocks.io_path
+            asked = self._settings.block_size
+            if asked not in (blocks.block_size, Settings().block_size) and not self._profile.notes:
+                self._profile.notes.append(
+                    f"block_size {asked} is for mapped reads; direct reads take {blocks.block_size}"
+                )
+        return blocks

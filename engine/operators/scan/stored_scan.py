@@ -1,0 +1,317 @@
+"""The selective scan: filter columns are read first, all others only where rows have passed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final, Generic
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.device import Frame
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter, column_of
+from bamquery.engine.operators.base.operator import Operator
+from bamquery.engine.operators.project import Project
+from bamquery.engine.operators.scan.chunk_selection import ChunkSelection, SelectionPlan, rows_without_columns
+from bamquery.engine.operators.scan.chunks import Chunk, ChunkLimits, chunks
+from bamquery.engine.operators.scan.column_reads import ColumnReads
+from bamquery.engine.operators.scan.device_scan import ScanningDevice, ScanWork
+from bamquery.engine.operators.scan.dynamic_filters import (
+    NOT_FOLLOWED,
+    MovingFilters,
+    TakenFilter,
+    late_conjuncts,
+    mark_as_filters,
+)
+from bamquery.engine.operators.scan.evolved_scan import EvolvedScan, is_evolved, parts
+from bamquery.engine.operators.scan.file_scan import FileScan
+from bamquery.engine.operators.scan.filter_order import Step, StepOrder, optional_steps, steps
+from bamquery.engine.operators.scan.forecast import ColumnForecast, ScanForecast
+from bamquery.engine.operators.scan.open_fragments import FragmentReaders
+from bamquery.engine.operators.scan.recursive_table_scan import WorkingScan
+from bamquery.engine.operators.scan.row_numbers import RowNumbers, without_ranges_of
+from bamquery.engine.operators.scan.selectivity_guess import guess_selectivities
+from bamquery.engine.operators.scan.series_scan import SeriesScan
+from bamquery.engine.operators.scan.zone_map_answers import zone_answers
+from bamquery.engine.operators.scan.zone_map_bounds import best_first, zone_bound
+from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
+from bamquery.engine.profiling.vector_map import FragmentVectors, VectorMap
+from bamquery.engine.settings import Settings
+from bamquery.engine.sources.scan_predicates import split
+from bamquery.engine.sources.scan_sources import (
+    FileSource,
+    NumberedTable,
+    StoredTable,
+    WorkingRows,
+    reads_row_number,
+)
+from bamquery.errors import CancelledError
+from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, SortKey
+from bamquery.plan.format import format_expression
+from bamquery.plan.nodes import Scan
+from bamquery.plan.rewriting import substitute
+from bamquery.plan.series import Series
+from bamquery.storage.statistics.predicate import RangePredicate
+from bamquery.storage.tables.snapshot import Snapshot
+
+_ROWS_WITHOUT_COLUMNS: Final = 1 << 22
+"""Rows of a frame without columns: few frames for count(*), little memory where a constant is computed."""
+
+
+def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
+    """The operator that reads the scan's kind of source."""
+    match scan.source:
+        case StoredTable(snapshot=Snapshot() as snapshot) if is_evolved(scan, snapshot):
+            return _evolved(scan, snapshot, settings)
+        case NumberedTable() as table if not reads_row_number(scan):
+            return StoredScan(scan, StoredTable(table.snapshot), settings)
+        case StoredTable() as table:
+            return StoredScan(scan, table, settings)
+        case FileSource() as files:
+            return FileScan(scan, files)
+        case WorkingRows() as rows:
+            return WorkingScan(scan, rows)
+        case Series() as series:
+            return SeriesScan(scan, series)
+        case other:
+            raise AssertionError(f"no operator scans {type(other).__name__}")
+
+
+def _evolved(scan: Scan, snapshot: Snapshot, settings: Settings) -> Operator[Frame]:
+    children: list[Operator[Frame]] = []
+    for part in parts(scan, snapshot):
+        child: Operator[Frame] = make_scan(part.scan, settings)
+        if part.columns is not None:
+            child = Project(child, part.columns, scan.fields)
+        children.append(child)
+    return children[0] if len(children) == 1 else EvolvedScan(scan.fields, children)
+
+
+class StoredScan(Operator[Frame], Generic[Frame]):
+    """Reads a version of a stored table, chunk by chunk, on all threads; frames come in row order."""
+
+    def __init__(self, scan: Scan, table: StoredTable, settings: Settings) -> None:
+        self._snapshot = table.snapshot
+        self._settings = settings
+        self._outputs = scan.columns
+        self._schema = table.schema
+        self._conjuncts = split(scan.predicates, self._schema)
+        self._numbers = RowNumbers(table) if isinstance(table, NumberedTable) else None
+        self._numbered_ranges: list[RangePredicate] = []
+        if isinstance(table, NumberedTable):  # of its numbers zone maps know nothing
+            self._numbered_ranges, self._conjuncts = without_ranges_of(table.row_number, self._conjuncts)
+        self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
+        self._steps = [step for step in steps(self._conjuncts) if step.columns]
+        self._constants = [step for step in steps(self._conjuncts) if not step.columns]
+        self._late: list[TakenFilter] = []
+        self._preferred: tuple[str, bool] | None = None
+        super().__init__(scan.fields, (), _profile(scan, table, settings, self._steps))
+
+    def narrow(self, value: Expression, late: LateFilter) -> bool:
+        """Taken where `value` is a column, or a cast of one."""
+        column = column_of(value)
+        if column is None or self._is_number(column):
+            return False
+        taken = TakenFilter(late, self._at_source(value), self._schema)
+        self._late.append(taken)
+        self._show_late()
+        return True
+
+    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+        """By zone maps, where all of the table's rows are given out."""
+        column = column_of(key.expression)
+        whole = not self._conjuncts and all(taken.late.moves for taken in self._late)
+        if column is None or self._is_number(column) or not whole or not self._settings.zone_maps:
+            return None
+        name = self._schema.field(self._outputs[column.index]).name
+        return zone_bound(self._snapshot.fragments, name, replace(key, expression=column), count)
+
+    def known(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
+        """By zone maps, where all of the table's rows are given out."""
+        if self._conjuncts or self._late or not self._settings.zone_maps:
+            return None
+        if self._numbers is not None and self._numbers.column in self._outputs:
+            return None
+        columns = [self._schema.field(place) for place in self._outputs]
+        return zone_answers(self._snapshot.fragments, columns, calls)
+
+    def prefer(self, key: SortKey) -> None:
+        """Chunk by chunk, where the table is about in that order."""
+        column = column_of(key.expression)
+        if column is not None and not self._is_number(column):
+            self._preferred = (self._schema.field(self._outputs[column.index]).name, key.descending)
+
+    def _is_number(self, column: ColumnRef) -> bool:
+        """Whether a column that is given out is the rows' number."""
+        return self._numbers is not None and self._outputs[column.index] == self._numbers.column
+
+    def _show_late(self) -> None:
+        if self._late:
+            with self._scan_profile.lock:
+                self._scan_profile.details["dynamic_filters"] = [taken.text for taken in self._late]
+
+    def _at_source(self, value: Expression) -> Expression:
+        """An expression over the columns given out, over those of the source."""
+        fields = self._schema
+        columns = [ColumnRef(i, fields.field(i).name, fields.field(i).type) for i in self._outputs]
+        return substitute(value, columns)
+
+    def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        """One frame a chunk that has rows which pass."""
+        self._take_late(context)
+        nothing = context.device.single_row()
+        if not all(len(context.device.matching(step.predicate, nothing)) for step in self._constants):
+            return
+        if not self._outputs and not self._steps:
+            with self._scan_profile.lock:
+                self._scan_profile.rows_scanned = self._snapshot.rows
+            for start in range(0, self._snapshot.rows, _ROWS_WITHOUT_COLUMNS):
+                rows = min(self._snapshot.rows - start, _ROWS_WITHOUT_COLUMNS)
+                yield context.device.from_arrow(rows_without_columns(rows))
+            return
+        yield from self._chunks(context)
+
+    def _take_late(self, context: ExecutionContext[Frame]) -> None:
+        """What others have learned by now: more to prune by, and rows that nobody wants."""
+        known = {c: None for late in self._late for c in late.conditions()}  # once, whoever has told it
+        found = late_conjuncts(known, self._schema, context.device)
+        self._ranges += [one for conjunct in found for one in conjunct.ranges]
+        self._constants += [step for step in steps(found) if not step.columns]
+        self._steps += optional_steps(found, len(self._steps))
+        self._show_late()
+        with self._scan_profile.lock:
+            mark_as_filters(self._scan_profile, self._schema, found)
+
+    def forecast(self) -> ScanForecast:
+        """What it is expected to do, by zone maps and guesses."""
+        fragments = []
+        for fragment in self._snapshot.fragments:
+            everything = np.arange(fragment.vector_count, dtype=np.int64)
+            pruned = self._settings.zone_maps and self._ranges
+            left = fragment.zone_map.surviving_vectors(self._ranges) if pruned else everything
+            fragments.append((fragment, left))
+        columns = [ColumnForecast(c.name, c.role) for c in self._scan_profile.columns.values()]
+        order = StepOrder(self._steps, guess_selectivities(self._steps, self._snapshot.fragments))
+        found = ScanForecast(fragments, columns, order, self._settings)
+        names, number = self._schema.names, self._numbers.column if self._numbers is not None else None
+        told = [step for step in self._steps if number not in step.columns]
+        found.run(told, names, [names[column] for column in self._outputs if column != number])
+        return found
+
+    @property
+    def _scan_profile(self) -> ScanProfile:
+        assert isinstance(self.profile, ScanProfile)
+        return self.profile
+
+    def _chunks(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
+        fragments = self._snapshot.fragments
+        stopped = threading.Event()
+
+        def check() -> None:
+            context.check_cancelled()
+            if stopped.is_set():
+                raise CancelledError("nobody wants the scan's rows any more")
+
+        readers = FragmentReaders(context.device, context.settings, self._scan_profile)
+        reads = ColumnReads(context, self._scan_profile, readers, check)
+        # One step needs no order.
+        sampled = fragments if len(self._steps) > 1 else ()
+        moving = MovingFilters(self._late, context.device, len(self._steps))
+        guesses = guess_selectivities(self._steps, sampled) + moving.guesses
+        order = StepOrder([*self._steps, *moving.placeholders], guesses)
+        plan = SelectionPlan(
+            self._outputs, tuple(self._steps), self._schema, order, moving.steps, self._numbers
+        )
+        if isinstance(context.device, ScanningDevice):
+            names = list(self._scan_profile.columns)
+            if any(taken.late.moves for taken in self._late):
+                with self._scan_profile.lock:
+                    self._scan_profile.notes.append(NOT_FOLLOWED)
+            work = ScanWork(
+                plan, fragments, self._ranges, names, context, self._scan_profile, readers, reads, check
+            )
+            own = context.device.scan(work)
+            try:
+                yield from own
+            finally:
+                stopped.set()
+                own.close()
+                readers.close()
+            return
+
+        def read(chunk: Chunk) -> Frame | None:
+            try:
+                return ChunkSelection(plan, context, reads, chunk).run()
+            finally:
+                readers.release(chunk)
+
+        todo = self._expected(context, readers, moving)
+        answers = ordered_map(context, read, todo)
+        try:
+            # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
+            # from what it tells of selectivities.
+            for chunk in islice(todo, 1):
+                frame = read(chunk)
+                if frame is not None:
+                    yield frame
+            for frame in answers:
+                if frame is not None:
+                    yield frame
+        finally:
+            stopped.set()
+            answers.close()
+            readers.close()
+            self._show_late()
+
+    def _expected(
+        self,
+        context: ExecutionContext[Frame],
+        readers: FragmentReaders[Frame],
+        moving: MovingFilters,
+    ) -> Iterator[Chunk]:
+        names = list(self._scan_profile.columns)
+        zone_maps = context.settings.zone_maps
+        limits = ChunkLimits.of_threads(context.memory.share)
+        cut: Iterable[Chunk] = chunks(self._snapshot.fragments, self._ranges, names, zone_maps, limits)
+        if self._preferred is not None and zone_maps:
+            column, descending = self._preferred
+            cut = best_first(list(cut), column, descending=descending)
+        for chunk in cut:
+            left = moving.pruned(chunk) if zone_maps else chunk
+            if self._numbers is not None and zone_maps:
+                left = self._numbers.pruned(left, self._numbered_ranges)
+            readers.expect(left)
+            yield left
+
+
+def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Sequence[Step]) -> ScanProfile:
+    schema = table.schema
+    filters = [column for step in scan_steps for column in step.columns]
+    profile = ScanProfile(
+        "Scan",
+        {"filter": " AND ".join(map(format_expression, scan.predicates))} if scan.predicates else {},
+        source=table.name,
+        version=table.snapshot.version,
+        rows_total=table.snapshot.rows,
+        reader="direct" if settings.reader == "direct" else "mapped",
+        block_size=settings.block_size,
+        verify=settings.verifies,
+        zone_maps=settings.zone_maps,
+        strategy=settings.strategy,
+    )
+    read = dict.fromkeys((*filters, *scan.columns))
+    if isinstance(table, NumberedTable):
+        read.pop(table.row_number, None)  # computed
+    for column in read:
+        roles = [("filter", column in filters), ("output", column in scan.columns)]
+        name = schema.field(column).name
+        profile.columns[name] = ColumnProfile(name, ", ".join(role for role, is_so in roles if is_so))
+    if settings.profile_vectors:
+        fragments = [FragmentVectors(f.id, f.vector_count, f.rows) for f in table.snapshot.fragments]
+        profile.vector_map = VectorMap(fragments, tuple(profile.columns))
+    return profile

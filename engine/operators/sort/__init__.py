@@ -1,0 +1,1 @@
+"""Rows in order: in memory, in sorted runs, or only the first ones."""

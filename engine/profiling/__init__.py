@@ -1,0 +1,1 @@
+"""What a query did: figures a query, an operator, a column, a vector."""

@@ -1,0 +1,401 @@
+"""What a query did: figures per operator and per column. docs/profile.md says what each one means.
+
+Operators fill their own profile while they run; whoever ran the query wraps the root's in a
+`QueryProfile`. Bytes read come from `ReadCounters`, and bytes needed from DESIGN's definition: nothing else
+here counts I/O.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bamquery.engine.human_units import ratio
+from bamquery.storage.readers.block_reader import ReadCounters
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from bamquery.engine.profiling.queue_profile import QueueProfile
+    from bamquery.engine.profiling.vector_map import VectorMap
+
+
+@dataclass
+class OperatorProfile:
+    """One operator: `rows` it gave out, `seconds` spent in it without its children.
+
+    `details` are shown beside the name and must be JSON-able: keys, aggregates, peak memory in bytes.
+    """
+
+    name: str
+    details: dict[str, Any] = field(default_factory=dict)
+    rows: int = 0
+    seconds: float = 0.0
+    children: tuple[OperatorProfile, ...] = ()
+
+    def walk(self) -> Iterator[OperatorProfile]:
+        """This one and all below, parents first."""
+        waiting = [self]
+        while waiting:
+            found = waiting.pop()
+            yield found
+            waiting.extend(reversed(found.children))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able, children included."""
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "seconds": self.seconds,
+            "details": dict(self.details),
+            "children": [child.to_dict() for child in self.children],
+        }
+
+
+class ReadClock:
+    """Wall-clock time during which at least one thread was reading; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._active = 0
+        self._since = 0.0
+        self._seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Time with a read in progress, so far."""
+        with self._lock:
+            running = time.perf_counter() - self._since if self._active else 0.0
+            return self._seconds + running
+
+    def add(self, seconds: float) -> None:
+        """Time that somebody else measured: a GPU's own clock knows when its kernels read."""
+        with self._lock:
+            self._seconds += seconds
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Around one read."""
+        with self._lock:
+            if self._active == 0:
+                self._since = time.perf_counter()
+            self._active += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._active -= 1
+                if self._active == 0:
+                    self._seconds += time.perf_counter() - self._since
+
+
+@dataclass
+class ColumnProfile:
+    """One column of one scan. Written under its `ScanProfile`'s lock."""
+
+    name: str
+    role: str
+    """`filter`: only compared; `output`: only given out; `filter, output`: both, read once."""
+    streamed: int = 0
+    """Reads that streamed; a read is one chunk's part of one fragment."""
+    fetched_vectors: int = 0
+    """Reads that fetched the vectors of surviving rows."""
+    fetched_blocks: int = 0
+    """Reads that fetched the blocks of surviving rows."""
+    vectors_total: int = 0
+    """Vectors of the chunks that the scan came to."""
+    vectors_pruned: int = 0
+    """Of those, vectors that zone maps ruled out."""
+    vectors_read: int = 0
+    """Of those, vectors of which something was read."""
+    parts_pruned: int = 0
+    """Parts (of 128 rows) of these that zone maps ruled out, so that they were not read."""
+    rows_needed: int = 0
+    """Rows this column had to look at."""
+    bytes_needed: int = 0
+    """`rows_needed` in plain Arrow: values, null bits where there are any, offsets and bytes of strings."""
+    counters: ReadCounters = field(default_factory=ReadCounters)
+    bytes_fetched: int = 0
+    """Of the bytes in `counters`, those of vectors and blocks that were fetched; the others streamed."""
+    clock: ReadClock = field(default_factory=ReadClock)
+    paths: Counter[str] = field(default_factory=Counter)
+    """How bytes came to a GPU (`copy engine`, `zero-copy`, `queue pairs`), by reads; empty on the CPU."""
+
+    @property
+    def amplification(self) -> float | None:
+        """Bytes read / bytes needed; None where nothing was needed."""
+        return ratio(self.counters.bytes, self.bytes_needed)
+
+    @property
+    def strategy(self) -> str:
+        """The ways it was read, most used first: `stream`, `vectors, blocks`; empty if never."""
+        counts = {"stream": self.streamed, "vectors": self.fetched_vectors, "blocks": self.fetched_blocks}
+        return ", ".join(sorted((name for name, n in counts.items() if n), key=lambda name: -counts[name]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "name": self.name,
+            "role": self.role,
+            "streamed": self.streamed,
+            "fetched_vectors": self.fetched_vectors,
+            "fetched_blocks": self.fetched_blocks,
+            "vectors_total": self.vectors_total,
+            "vectors_pruned": self.vectors_pruned,
+            "vectors_read": self.vectors_read,
+            "parts_pruned": self.parts_pruned,
+            "rows_needed": self.rows_needed,
+            "bytes_needed": self.bytes_needed,
+            "bytes_read": self.counters.bytes,
+            "bytes_fetched": self.bytes_fetched,
+            "blocks_requested": self.counters.blocks,
+            "commands": self.counters.commands,
+            "amplification": self.amplification,
+            "read_seconds": self.clock.seconds,
+            "iops": ratio(self.counters.commands, self.clock.seconds),
+            "bytes_per_second": ratio(self.counters.bytes, self.clock.seconds),
+            "paths": dict(self.paths),
+        }
+
+
+@dataclass
+class ScanProfile(OperatorProfile):
+    """A scan of stored fragments: its columns in the order in which they were first read."""
+
+    source: str = ""
+    version: int = 0
+    rows_total: int = 0
+    """Rows of the table."""
+    rows_scanned: int = 0
+    """Rows of the chunks that the scan came to, pruned ones included: fewer where LIMIT stopped it."""
+    reader: str = ""
+    """`mapped` or `direct`."""
+    io_path: str = ""
+    """How readers asked the kernel, see `BlockReader.io_path`; empty where no file was opened."""
+    block_size: int = 0
+    verify: bool = True
+    """Whether vectors that were read whole were checked against their CRC-32C."""
+    zone_maps: bool = True
+    strategy: str = "auto"
+    """The setting: `auto`, or the one strategy asked for."""
+    volume: dict[str, Any] = field(default_factory=dict)
+    """The `DeviceProfile` that strategies were chosen by; empty where no file was opened."""
+    columns: dict[str, ColumnProfile] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What did not run as asked, and why."""
+    queues: QueueProfile | None = None
+    """Queue pairs that a GPU drove; None where it drove none."""
+    vector_map: VectorMap | None = None
+    """What was done with each vector, where the setting `profile_vectors` asks for it."""
+    clock: ReadClock = field(default_factory=ReadClock)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def reader_path(self) -> str:
+        """`mapped`, `direct (io_uring)` or `direct (preadv: why)`."""
+        return f"{self.reader} ({self.io_path})" if self.reader == "direct" and self.io_path else self.reader
+
+    @property
+    def verified(self) -> str:
+        """`yes`, `no` (switched off), or `partly`: blocks cannot be verified."""
+        if not self.verify:
+            return "no"
+        return "partly" if any(column.fetched_blocks for column in self.columns.values()) else "yes"
+
+    @property
+    def counters(self) -> ReadCounters:
+        """All columns together."""
+        total = ReadCounters()
+        for column in self.columns.values():
+            total += column.counters
+        return total
+
+    @property
+    def bytes_needed(self) -> int:
+        """All columns together."""
+        return sum(column.bytes_needed for column in self.columns.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        with self.lock:
+            return super().to_dict() | {
+                "source": self.source,
+                "version": self.version,
+                "rows_total": self.rows_total,
+                "rows_scanned": self.rows_scanned,
+                "reader": self.reader,
+                "io_path": self.io_path,
+                "block_size": self.block_size,
+                "verified": self.verified,
+                "zone_maps": self.zone_maps,
+                "strategy": self.strategy,
+                "volume": dict(self.volume),
+                "columns": [column.to_dict() for column in self.columns.values()],
+                "queues": None if self.queues is None else self.queues.to_dict(),
+                "vector_map": None if self.vector_map is None else self.vector_map.to_dict(),
+                "notes": list(self.notes),
+            }
+
+
+@dataclass
+class FileScanProfile(OperatorProfile):
+    """A scan of files that are not BamQuery's: their readers do not say what they read."""
+
+    source: str = ""
+    rows_total: int | None = None
+    """Rows of the files; None where only reading them tells."""
+    rows_scanned: int = 0
+    """Rows that came from the reader, before conditions."""
+    bytes_total: int | None = None
+    """Size of the files as they are stored; None where there is none, as of a stream."""
+    bytes_scanned: int = 0
+    """How much of that size the rows stand for: not what was read of it."""
+    files_total: int = 1
+    files_read: int = 1
+    """Those that conditions on their paths and folders leave."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        files = {"files_total": self.files_total, "files_read": self.files_read}
+        return super().to_dict() | {"source": self.source, "io": "not counted"} | files
+
+
+@dataclass
+class SeriesProfile(OperatorProfile):
+    """The values of range() and generate_series()."""
+
+    rows_total: int = 0
+    rows_scanned: int = 0
+    """Values of the chunks that whoever wants rows is done with."""
+
+
+@dataclass(frozen=True)
+class IoProfile:
+    """A query's I/O: all its scans of stored tables together."""
+
+    bytes_needed: int
+    bytes_read: int
+    commands: int
+    blocks: int
+    seconds: float
+    """Time with at least one read in progress, each scan's added up."""
+    readers: tuple[str, ...]
+    """Kinds of block reader used, and their paths: `mapped`, `direct (io_uring)`, `direct (preadv: why)`."""
+    uncounted: tuple[str, ...]
+    """Files that were scanned without being counted."""
+
+    @property
+    def amplification(self) -> float | None:
+        """Bytes read / bytes needed; None where nothing was needed."""
+        return ratio(self.bytes_read, self.bytes_needed)
+
+    @property
+    def iops(self) -> float | None:
+        """Commands a second while reading; None where nothing was read."""
+        return ratio(self.commands, self.seconds)
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Bytes a second while reading; None where nothing was read."""
+        return ratio(self.bytes_read, self.seconds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {
+            "bytes_needed": self.bytes_needed,
+            "bytes_read": self.bytes_read,
+            "amplification": self.amplification,
+            "commands": self.commands,
+            "blocks": self.blocks,
+            "seconds": self.seconds,
+            "iops": self.iops,
+            "bytes_per_second": self.bytes_per_second,
+            "readers": list(self.readers),
+            "uncounted": list(self.uncounted),
+        }
+
+
+@dataclass
+class QueryProfile:
+    """One run of a query: its operators, device and wall-clock seconds."""
+
+    device: str
+    root: OperatorProfile
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    """What did not run as asked, and why: a device that `auto` passed over, a run that was cut short."""
+    peak_memory: int = 0
+    """Most bytes that operators held at once between frames."""
+
+    @property
+    def rows(self) -> int:
+        """Rows of the answer, as far as it was taken."""
+        return self.root.rows
+
+    @property
+    def spilled(self) -> int:
+        """Bytes of rows and states that operators kept in files, for `memory_limit` had no room."""
+        return sum(p.details.get("spilled", 0) for p in self.root.walk())
+
+    @property
+    def scans(self) -> tuple[ScanProfile, ...]:
+        """The scans of stored tables."""
+        return tuple(p for p in self.root.walk() if isinstance(p, ScanProfile))
+
+    @property
+    def io(self) -> IoProfile:
+        """All scans together."""
+        counters = ReadCounters()
+        for scan in self.scans:
+            counters += scan.counters
+        return IoProfile(
+            bytes_needed=sum(scan.bytes_needed for scan in self.scans),
+            bytes_read=counters.bytes,
+            commands=counters.commands,
+            blocks=counters.blocks,
+            seconds=sum(scan.clock.seconds for scan in self.scans),
+            readers=tuple(dict.fromkeys(scan.reader_path for scan in self.scans)),
+            uncounted=tuple(p.source for p in self.root.walk() if isinstance(p, FileScanProfile)),
+        )
+
+    def plot(self) -> Figure:
+        """Bytes by column (pruned, streamed, fetched) and time by operator, as a figure of matplotlib.
+
+        Raises:
+            BamQueryError: matplotlib is not installed.
+        """
+        from bamquery.engine.explain.charts import plot_profile  # noqa: PLC0415 (which needs this module)
+
+        return plot_profile(self)
+
+    def __str__(self) -> str:
+        """As EXPLAIN ANALYZE shows it."""
+        from bamquery.engine.explain.text_tree import explain_profile  # noqa: PLC0415 (which needs this module)
+
+        return explain_profile(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
+
+    def _repr_html_(self) -> str:
+        from bamquery.engine.explain.html_tree import profile_html  # noqa: PLC0415 (which needs this module)
+
+        return profile_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able: what `bamquery taxi run` and others record."""
+        return {
+            "device": self.device,
+            "seconds": self.seconds,
+            "rows": self.rows,
+            "peak_memory": self.peak_memory,
+            "spilled": self.spilled,
+            "io": self.io.to_dict(),
+            "notes": list(self.notes) + [note for scan in self.scans for note in scan.notes],
+            "operators": self.root.to_dict(),
+        }

@@ -1,0 +1,1 @@
+"""What a plan can scan, and what is known of it before anything is read."""

@@ -1,0 +1,1 @@
+"""A database's folder, the files that statements may name, and the check of everything."""

@@ -1,0 +1,1 @@
+"""Changes, locks and maps of files, below any format."""

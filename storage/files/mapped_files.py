@@ -1,0 +1,160 @@
+"""Maps of files that stay from query to query: mapping anew takes a fifth of a short one."""
+
+from __future__ import annotations
+
+import stat
+import threading
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery import _native
+from bamquery.storage.files.regular_file import irregular
+
+_MOST_FILES: Final = 64
+_MOST_BYTES: Final = 768 << 20
+"""Of maps that nobody reads, what was read of them. It is the page cache's, but counted as the process's."""
+_PORTION_BITS: Final = 21
+"""Of the size of portions of a file that are known to have been read or not."""
+
+_Key = tuple[Path, int]
+_Identity = tuple[int, int, int]
+
+
+@dataclass(eq=False)
+class MappedFile:
+    """A map, and who uses it.
+
+    Attributes:
+        file: the map; thread-safe.
+        identity: device, inode and size of the file.
+        users: readers that are open.
+        kept: whether it stays when nobody reads it.
+        read: which portions of the file have been read.
+    """
+
+    file: _native.BlockFile
+    identity: _Identity
+    users: int = 1
+    kept: bool = True
+    read: NDArray[np.bool_] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.read = np.zeros((max(self.identity[2], 0) >> _PORTION_BITS) + 1, np.bool_)
+
+    @property
+    def bytes(self) -> int:
+        """About how much was read."""
+        return int(np.count_nonzero(self.read)) << _PORTION_BITS
+
+    def note_ranges(self, offsets: NDArray[np.int64]) -> None:
+        """Ranges that begin there, none of them large, are read."""
+        self.read[np.minimum(offsets >> _PORTION_BITS, len(self.read) - 1)] = True
+
+    def note_span(self, begin: int, end: int) -> None:
+        """What is between two places is read, or some of it."""
+        self.read[begin >> _PORTION_BITS : (end >> _PORTION_BITS) + 1] = True
+
+
+class FileWatcher(Protocol):
+    """Who keeps files open or mapped beside `MappedFiles`."""
+
+    def forget_files(self, folder: Path) -> None:
+        """Keep none of the files below a folder."""
+        ...
+
+
+class MappedFiles:
+    """The maps of a process, those used last. Thread-safe."""
+
+    def __init__(self, most_files: int = _MOST_FILES, most_bytes: int = _MOST_BYTES) -> None:
+        self._most_files = most_files
+        self._most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._maps: OrderedDict[_Key, MappedFile] = OrderedDict()
+        self._watchers: weakref.WeakSet[FileWatcher] = weakref.WeakSet()
+
+    def open(self, path: Path, expected_size: int, block_size: int) -> MappedFile:
+        """The file's map; `close` follows.
+
+        Raises:
+            CorruptionError: the file is missing or does not have `expected_size` bytes.
+            StorageError: it cannot be opened.
+        """
+        key = (path, block_size)
+        identity = _identity(path)
+        with self._lock:
+            found = self._maps.get(key)
+            if found is not None and found.identity == identity and identity[2] == expected_size:
+                found.users += 1
+                self._maps.move_to_end(key)
+                return found
+        # A file that is another one by now has a map of its own until the older one is forgotten.
+        opened = MappedFile(_native.open_mapped(path, expected_size, block_size), identity)
+        with self._lock:
+            if key in self._maps:
+                self._drop(key)
+            self._maps[key] = opened
+            self._shrink()
+        return opened
+
+    def close(self, mapped: MappedFile) -> None:
+        """One reader fewer."""
+        with self._lock:
+            mapped.users -= 1
+            if not mapped.users and not mapped.kept:
+                mapped.file.close()
+            self._shrink()
+
+    def usage(self) -> tuple[int, int]:
+        """How many files are mapped, and about how many bytes of them were read."""
+        with self._lock:
+            return len(self._maps), sum(mapped.bytes for mapped in self._maps.values())
+
+    def forget(self, folder: Path) -> None:
+        """Keep no maps of the files below a folder; those who `watch` keep none of the files either."""
+        with self._lock:
+            for key in [key for key in self._maps if folder in key[0].parents]:
+                self._drop(key)
+            watchers = list(self._watchers)
+        for watcher in watchers:
+            watcher.forget_files(folder)
+
+    def watch(self, watcher: FileWatcher) -> None:
+        """Tell `watcher` of each `forget` as long as it lives."""
+        with self._lock:
+            self._watchers.add(watcher)
+
+    def _shrink(self) -> None:
+        """Keep as many as may be; those in use are not counted."""
+        unused = [(key, mapped) for key, mapped in self._maps.items() if not mapped.users]
+        files, size = len(unused), sum(mapped.bytes for _, mapped in unused)
+        for key, mapped in unused:
+            if files <= self._most_files and size <= self._most_bytes:
+                break
+            files, size = files - 1, size - mapped.bytes
+            self._drop(key)
+
+    def _drop(self, key: _Key) -> None:
+        mapped = self._maps.pop(key)
+        mapped.kept = False
+        if not mapped.users:
+            mapped.file.close()
+
+
+def _identity(path: Path) -> _Identity:
+    try:
+        found = path.lstat()
+    except OSError:
+        return (0, 0, -1)  # opening it says what is wrong
+    if not stat.S_ISREG(found.st_mode):
+        raise irregular(path)
+    return (found.st_dev, found.st_ino, found.st_size)
+
+
+MAPPED_FILES: Final = MappedFiles()

@@ -1,0 +1,1 @@
+"""What bytes of a fragment mean: types, layout, Arrow's metadata."""

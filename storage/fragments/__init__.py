@@ -1,0 +1,1 @@
+"""Fragments: written once, opened, read by vectors or blocks."""

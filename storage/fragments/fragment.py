@@ -1,0 +1,205 @@
+"""Fragments as readers see them: opened, immutable, their zone map in memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.errors import CorruptionError
+from bamquery.storage.encodings.encoding import StoredColumn, VectorChecksums
+from bamquery.storage.encodings.plain import ColumnPlace, PlainColumn
+from bamquery.storage.encodings.plain_strings import PlainStrings
+from bamquery.storage.files.regular_file import regular_size
+from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.format.layout import FragmentLayout, vector_count
+from bamquery.storage.format.storable_types import is_string_like
+from bamquery.storage.fragments.check import check_fragment
+from bamquery.storage.fragments.schema_evolution import FragmentColumns
+from bamquery.storage.readers.block_reader import BlockReader, RangeMismatchError, ReadCounters
+from bamquery.storage.statistics.parts import Parts
+from bamquery.storage.statistics.vector_statistics import VectorStatistics
+from bamquery.storage.statistics.zone_map import ZoneMap
+
+
+class Fragment:
+    """An immutable slice of a table's rows. Thread-safe.
+
+    Attributes:
+        entry: what the manifest says of it.
+        path: file one, the columns.
+        schema: its columns, which are the table's but for those that are younger than it.
+        layout: where their buffers are.
+        zone_map: statistics of its vectors.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        entry: FragmentEntry,
+        schema: pa.Schema,
+        layout: FragmentLayout,
+        statistics: VectorStatistics,
+        *,
+        positions: Sequence[int],
+    ) -> None:
+        """See `open`."""
+        self.path = path
+        self.entry = entry
+        self.schema = schema
+        self.layout = layout
+        self.zone_map = ZoneMap(self._column_statistics, entry.rows)
+        self._statistics = statistics
+        self._indexes = {field.name: index for index, field in enumerate(schema)}
+        self._positions = dict(zip(schema.names, positions, strict=True))
+        self._columns: dict[str, StoredColumn] = {}
+        self._dictionaries: dict[str, pa.Array[Any]] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def open(
+        cls, folder: Path, entry: FragmentEntry, schema: pa.Schema, columns: FragmentColumns | None = None
+    ) -> Fragment:
+        """Read what the vectors file says of all columns, and see that the columns' file is there.
+
+        What the files have of each column is read, and checked, when it is wanted.
+
+        `schema` is that of its files; with `columns`, it offers only those, under their names there.
+
+        Raises:
+            CorruptionError: a file is missing, or is not the one that was written.
+            StorageError: a file cannot be read.
+        """
+        statistics = VectorStatistics(folder / entry.vectors_name, entry, schema)
+        layout, positions = statistics.layout, list(range(len(schema)))
+        path = folder / entry.data_name
+        try:
+            size = regular_size(path)
+        except FileNotFoundError as error:
+            raise CorruptionError("the file is missing", path) from error
+        if size != entry.data_bytes:
+            raise CorruptionError(f"{size} bytes instead of {entry.data_bytes}", path)
+        if columns is not None and columns.schema != schema:
+            positions = list(columns.positions)
+            layout = replace(layout, columns=tuple(layout.columns[position] for position in positions))
+            schema = columns.schema
+        return cls(path, entry, schema, layout, statistics, positions=positions)
+
+    @property
+    def id(self) -> str:
+        """Unique among all fragments of the table."""
+        return self.entry.id
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.entry.rows
+
+    @property
+    def data_bytes(self) -> int:
+        """Size of the file at `path`."""
+        return self.entry.data_bytes
+
+    @property
+    def vector_count(self) -> int:
+        """Number of vectors; the last may have fewer than 1,024 rows."""
+        return vector_count(self.rows)
+
+    def column_index(self, column: str) -> int:
+        """Position of a column, by its exact name."""
+        return self._indexes[column]
+
+    def column(self, column: str) -> StoredColumn:
+        """How a column is stored."""
+        stored = self._columns.get(column)
+        if stored is None:
+            place = self._place(column)
+            stored = PlainStrings(place) if is_string_like(place.type) else PlainColumn(place)
+            self._columns[column] = stored
+        return stored
+
+    def dictionary(self, column: str, reader: BlockReader, counters: ReadCounters) -> pa.Array[Any]:
+        """The values of a dictionary column; read and verified at first use, kept from then on.
+
+        Raises:
+            CorruptionError: they are not what was written.
+            StorageError: they cannot be read.
+        """
+        with self._lock:
+            values = self._dictionaries.get(column)
+            if values is None:
+                values = self._dictionaries[column] = self.read_dictionary(column, reader, counters)
+            return values
+
+    def check(self) -> list[CorruptionError]:
+        """Read everything back: what is wrong with the files, nothing if they are as they were written.
+
+        Raises:
+            StorageError: a file cannot be read at all.
+        """
+        return check_fragment(self)
+
+    def checksums(self, column: str) -> VectorChecksums:
+        """CRC-32C of what the column's vectors store."""
+        statistics = self._column_statistics(column)
+
+        def field(name: str) -> NDArray[np.uint32] | None:
+            if statistics.type.get_field_index(name) < 0:
+                return None
+            crcs: NDArray[np.uint32] = statistics.field(name).to_numpy()
+            return crcs
+
+        values = field("values_crc")
+        assert values is not None
+        return VectorChecksums(values, field("validity_crc"), field("offsets_crc"))
+
+    def parts(self, column: str) -> Parts | None:
+        """The parts of the column's vectors; None if it has none."""
+        return self._statistics.parts(self._positions[column])
+
+    def _column_statistics(self, column: str) -> Any:
+        return self._statistics.column(self._positions[column])
+
+    def _place(self, column: str) -> ColumnPlace:
+        index = self._indexes[column]
+        type_: Any = self.schema.field(index).type
+        return ColumnPlace(
+            path=self.path,
+            name=column,
+            type=type_.index_type if pa.types.is_dictionary(type_) else type_,
+            rows=self.rows,
+            layout=self.layout.columns[index],
+            checksums=self.checksums(column),
+            null_counts=self.zone_map.null_counts(column),
+        )
+
+    def read_dictionary(self, column: str, reader: BlockReader, counters: ReadCounters) -> pa.Array[Any]:
+        """As `dictionary`, but from the file each time."""
+        index = self._indexes[column]
+        type_: Any = self.schema.field(index).type
+        layout = self.layout.columns[index].dictionary
+        assert layout is not None
+        buffers: list[pa.Buffer | None] = [None]
+        for extent, crc in ((layout.offsets, layout.offsets_crc), (layout.values, layout.values_crc)):
+            if extent is None:
+                continue
+            try:
+                buffers.append(
+                    reader.read_ranges(
+                        np.array([extent.offset]),
+                        np.array([extent.length]),
+                        counters,
+                        np.array([crc], np.uint32),
+                    )
+                )
+            except RangeMismatchError as error:
+                raise CorruptionError(
+                    f'column "{column}": its dictionary does not match its checksum', self.path
+                ) from error
+        return pa.Array.from_buffers(type_.value_type, layout.size, buffers, 0)

@@ -1,0 +1,118 @@
+"""Reads columns of one fragment through one block reader, in the three ways the planner chooses from."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bamquery.errors import CorruptionError
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.fragments.fragment import Fragment
+from bamquery.storage.readers.block_reader import BlockReader, ReadCounters
+
+
+class FragmentReader:
+    """Columns of a fragment as arrays of the schema's types; thread-safe, as its block reader is.
+
+    `vectors` and `rows` are int64, ascending, unique and within the fragment. All methods raise
+    CorruptionError, naming file, column and vector, where bytes are not those that were written, and
+    StorageError where they cannot be read. Counters are the calling thread's.
+    """
+
+    def __init__(self, fragment: Fragment, reader: BlockReader, verify: bool = True) -> None:
+        """Read `fragment` through `reader`; without `verify`, checksums of whole vectors are not compared."""
+        self._fragment = fragment
+        self._reader = reader
+        self._verify = verify
+
+    def stream(self, column: str, vectors: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
+        """The rows of `vectors`, one after the other; vectors next to each other make large requests."""
+        stored = self._fragment.column(column)
+        array = stored.read_vectors(self._reader, vectors, counters, verify=self._verify)
+        return self._finish(column, array, counters)
+
+    def fetch_vectors(self, column: str, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
+        """The values at `rows`, from whole vectors, so that they can be verified."""
+        vectors, positions = locate(rows)
+        array = self.stream(column, vectors, counters)
+        if len(array) == len(rows):
+            return array
+        indices: Any = pa.array(positions)
+        taken: Any = pc.take(array, indices, boundscheck=False)
+        found: pa.Array[Any] = taken
+        return found
+
+    def fetch_blocks(self, column: str, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Array[Any]:
+        """The values at `rows`, from only the blocks that hold them; checksums cannot be compared."""
+        array = self._fragment.column(column).read_rows(self._reader, rows, counters)
+        return self._finish(column, array, counters)
+
+    def _finish(self, column: str, array: pa.Array[Any], counters: ReadCounters) -> pa.Array[Any]:
+        index = self._fragment.column_index(column)
+        if self._fragment.layout.columns[index].dictionary is None:
+            return array
+        values = self._fragment.dictionary(column, self._reader, counters)
+        try:
+            # Checks that every index is in range: bytes that were not verified must not make readers crash.
+            return pa.DictionaryArray.from_arrays(array, values)
+        except pa.ArrowException as error:
+            raise CorruptionError(
+                f'column "{column}" refers to values beyond its dictionary', self._fragment.path
+            ) from error
+
+
+class _Located(threading.local):
+    """What a thread located last: the columns of a chunk are read for the same rows, one after another."""
+
+    rows: NDArray[np.int64] | None = None
+    vectors: NDArray[np.int64] | None = None
+    counts: NDArray[np.int64] | None = None
+    positions: NDArray[np.int64] | None = None
+
+
+_located = _Located()
+
+
+def vectors_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The vectors that hold ascending `rows`. The answer is shared: rows and answer stay as they are."""
+    if rows is not _located.rows or _located.vectors is None:
+        _located.rows, _located.positions = rows, None
+        _located.vectors, _located.counts = _counted(rows)
+    return _located.vectors
+
+
+def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The vectors that hold ascending `rows`, and where the rows are in these, laid end to end.
+
+    The answer is shared: rows and answer stay as they are.
+    """
+    vectors = vectors_of(rows)
+    if _located.positions is None:
+        assert _located.counts is not None
+        skipped = vectors - np.arange(len(vectors))
+        if len(vectors) and skipped[-1] == skipped[0]:
+            _located.positions = rows - VECTOR_ROWS * skipped[0]
+        else:
+            _located.positions = rows - VECTOR_ROWS * np.repeat(skipped, _located.counts)
+    return vectors, _located.positions
+
+
+def _counted(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The vectors that hold rows, and how many of these each has."""
+    if not len(rows):
+        return rows, rows
+    first, last = int(rows[0]) // VECTOR_ROWS, int(rows[-1]) // VECTOR_ROWS
+    if last - first > len(rows):
+        vectors = rows // VECTOR_ROWS
+        begins = np.flatnonzero(np.diff(vectors, prepend=-1))
+        return vectors[begins], np.diff(begins, append=len(rows))
+    # Where vectors begin among the rows is searched for: most have many.
+    bounds = np.arange(first, last + 2) * VECTOR_ROWS
+    counts = np.diff(np.searchsorted(rows, bounds))
+    held = np.flatnonzero(counts)
+    return held + first, counts[held]

@@ -1,0 +1,58 @@
+"""Where a column's bytes are in its fragment's file, for who reads them without a block reader."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bamquery.storage.encodings.encoding import VectorChecksums
+from bamquery.storage.format.layout import VECTOR_ROWS, Extent
+from bamquery.storage.format.storable_types import value_bits
+from bamquery.storage.fragments.fragment import Fragment
+
+
+@dataclass(frozen=True)
+class StoredBuffers:
+    """The buffers of one column in one fragment: each begins on a multiple of `layout.ALIGNMENT` bytes.
+
+    Attributes:
+        values: end to end, `bits` each; of dictionaries the indexes, of strings their bytes.
+        bits: of a value; of an offset where there are `offsets`.
+        validity: a bit a row; None where no row is null.
+        offsets: of strings, one more than there are rows.
+        null_counts: of each vector.
+        rows: of the fragment.
+        checksums: CRC-32C of what each vector stores.
+    """
+
+    values: Extent
+    bits: int
+    validity: Extent | None
+    offsets: Extent | None
+    null_counts: NDArray[np.int64]
+    rows: int
+    checksums: VectorChecksums
+
+    def null_states(self, vectors: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Of each vector 0 if no row is null, 2 if all are, 1 where only `validity` tells which."""
+        nulls = self.null_counts[vectors]
+        rows = np.minimum(self.rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
+        states: NDArray[np.uint8] = np.where(nulls == 0, 0, np.where(nulls < rows, 1, 2)).astype(np.uint8)
+        return states
+
+
+def stored_buffers(fragment: Fragment, column: str) -> StoredBuffers:
+    """The buffers of a column, by its exact name."""
+    index = fragment.column_index(column)
+    layout = fragment.layout.columns[index]
+    return StoredBuffers(
+        values=layout.values,
+        bits=value_bits(fragment.schema.field(index).type),
+        validity=layout.validity,
+        offsets=layout.offsets,
+        null_counts=fragment.zone_map.null_counts(column),
+        rows=fragment.rows,
+        checksums=fragment.checksums(column),
+    )

@@ -1,0 +1,1 @@
+"""Arrow's files, streams and objects as sources."""

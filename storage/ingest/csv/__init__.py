@@ -1,0 +1,1 @@
+"""CSV files: what they are, and their records as columns."""

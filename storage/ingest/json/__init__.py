@@ -1,0 +1,1 @@
+"""JSON files of objects as columns."""

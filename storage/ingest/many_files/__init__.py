@@ -1,0 +1,1 @@
+"""Many files as one source: one schema, partitions, virtual columns."""

@@ -1,0 +1,291 @@
+"""Parts, one or many, as one source: columns chosen, names and types unified, batches converted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bamquery.data_types.unreadable import UnreadableType
+from bamquery.errors import IngestError, StorageError
+from bamquery.statement_context.cancellation import check_cancelled
+from bamquery.storage.format.storable_types import DataType, normalize_type
+from bamquery.storage.ingest.arrow.convert import INTERVAL, convert_chunk
+from bamquery.storage.ingest.many_files.unified_schema import PartSchema, unify
+from bamquery.storage.ingest.many_files.virtual_columns import MadePart
+from bamquery.storage.ingest.sources.column_names import names_in_file, names_in_object
+from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, Part
+from bamquery.text.identifiers import fold, suggestion
+
+
+class UnifiedSource:
+    """The rows of all parts, one part after another. Satisfies `IngestSource`."""
+
+    def __init__(
+        self,
+        name: str,
+        parts: Sequence[Part],
+        *,
+        columns: Sequence[str] | None = None,
+        exclude: Sequence[str] = (),
+        by_need: bool = False,
+        made: Sequence[str] = (),
+        hidden: Sequence[str] = (),
+    ) -> None:
+        """Unify the parts' schemas.
+
+        Args:
+            name: as the user calls the source.
+            parts: at least one.
+            columns: those to have, in this order; None for all.
+            exclude: those to leave out. A name that exactly fits leaves out that column alone, and so tells
+                apart columns whose names differ by case only.
+            by_need: whether columns of types that cannot be stored are refused only when they are read; in
+                the schema they have an `UnreadableType`, but for INTERVAL, which can be read.
+            made: see `IngestSource`; the parts have them last, and
+            hidden: behind them.
+
+        Of columns with one name, the later ones that are kept get others, see `column_names`.
+
+        Raises:
+            IngestError: a column that is named does not exist, cannot be stored or has no name; or no type
+                holds the values of two parts.
+        """
+        self.name = name
+        self.made = made
+        self.hidden = hidden
+        self._parts = parts
+        _require_known([*exclude, *(columns or ())], parts)
+        kept = [_kept(part, columns, exclude) for part in parts]
+        refused = _unreadable(parts, kept) if by_need else {}
+        places = _names(parts, kept)
+        if refused:
+            kept = [
+                [i for i in own if fold(names[i]) not in refused]
+                for names, own in zip((part.schema.names for part in parts), kept, strict=True)
+            ]
+        unified = unify(
+            [
+                PartSchema(part.name, _normalized(part, positions, by_need), part.is_text)
+                for part, positions in zip(parts, kept, strict=True)
+            ]
+        )
+        self.schema = unified.schema
+        self.drift = unified.drift
+        # From positions among a part's kept columns to positions in the part itself.
+        self._mapping = [
+            tuple(None if i is None else positions[i] for i in mapping)
+            for mapping, positions in zip(unified.mapping, kept, strict=True)
+        ]
+        if refused:
+            self._add_unreadable(places, refused)
+        last = [*map(fold, (*made, *hidden))]
+        if len(parts) > 1 and last:
+            ranks = [last.index(name) if name in last else -1 for name in map(fold, self.schema.names)]
+            self._arrange(sorted(range(len(ranks)), key=ranks.__getitem__))
+        self.bytes_read = 0
+        if columns is not None:
+            chosen = {fold(name) for name in self.schema.names}
+            self._arrange(_positions(self.schema, [name for name in columns if fold(name) in chosen]))
+        if not len(self.schema):
+            raise IngestError(f"{name}: no column is left to load")
+
+    def _add_unreadable(self, places: Mapping[str, int], refused: Mapping[str, tuple[str, str]]) -> None:
+        """Put columns whose types cannot be stored where they come up in the files."""
+        fields = list(self.schema)
+        mapping = [list(own) for own in self._mapping]
+        for folded, place in places.items():
+            if folded in refused:
+                name, reason = refused[folded]
+                fields.insert(place, pa.field(name, UnreadableType(reason)))
+                for own in mapping:
+                    own.insert(place, None)
+        self.schema = pa.schema(fields)
+        self._mapping = [tuple(own) for own in mapping]
+
+    def _arrange(self, order: Sequence[int]) -> None:
+        self.schema = pa.schema([self.schema.field(i) for i in order])
+        self._mapping = [tuple(mapping[i] for i in order) for mapping in self._mapping]
+
+    @property
+    def total_rows(self) -> int | None:
+        """See `IngestSource`."""
+        return self.totals()[0]
+
+    @property
+    def total_bytes(self) -> int | None:
+        """See `IngestSource`."""
+        return self.totals()[1]
+
+    def totals(self, files: Sequence[int] | None = None) -> tuple[int | None, int | None]:
+        """See `IngestSource`."""
+        parts = self._parts if files is None else [self._parts[number] for number in files]
+        return _sum(part.rows for part in parts), _sum(part.bytes for part in parts)
+
+    @property
+    def file_count(self) -> int:
+        """See `IngestSource`."""
+        return len(self._parts)
+
+    @property
+    def file_columns(self) -> Sequence[int]:
+        """See `IngestSource`."""
+        first = self._parts[0]
+        if not isinstance(first, MadePart):
+            return []  # all parts are made alike
+        return [place for place, own in enumerate(self._mapping[0]) if own in first.constants]
+
+    def file_values(self, columns: Sequence[int]) -> pa.RecordBatch:
+        """See `IngestSource`."""
+        wanted = pa.schema([self.schema.field(column) for column in columns])
+        values: list[list[Any]] = [[] for _ in columns]
+        for part, mapping in zip(self._parts, self._mapping, strict=True):
+            assert isinstance(part, MadePart)
+            for column, found in zip(columns, values, strict=True):
+                place = mapping[column]
+                assert place is not None
+                found.append(part.constants[place])
+        arrays = [pa.array(found, field.type) for found, field in zip(values, wanted, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+    def batches(
+        self, columns: Sequence[str] | None = None, files: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """See `IngestSource`."""
+        chosen = range(len(self.schema)) if columns is None else _positions(self.schema, columns)
+        target = pa.schema([self.schema.field(i) for i in chosen])
+        for field in target:
+            if isinstance(field.type, UnreadableType):
+                raise IngestError(f"{self.name}: {field.type.reason}")
+        self.bytes_read = 0
+        for number in range(len(self._parts)) if files is None else files:
+            check_cancelled()  # files without rows give nobody else a chance to
+            mapping = self._mapping[number]
+            for chunk in _read(self._parts[number], [mapping[i] for i in chosen], target):
+                self.bytes_read += chunk.bytes
+                for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
+                    yield chunk.batch.slice(first, BATCH_ROWS)
+
+
+def _sum(numbers: Iterable[int | None]) -> int | None:
+    """Of all; None where one is not known."""
+    total = 0
+    for number in numbers:
+        if number is None:
+            return None
+        total += number
+    return total
+
+
+def _read(part: Part, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
+    """The part's rows converted to `target`, whose column i is the part's column `positions[i]`."""
+    wanted = [(i, field.type) for i, field in zip(positions, target, strict=True) if i is not None]
+    distinct = dict(wanted)
+    place = {position: i for i, position in enumerate(distinct)}
+    places = [None if i is None else place[i] for i in positions]
+    for chunk in part.read(list(distinct), list(distinct.values())):
+        if chunk.batch.num_rows:
+            batch = convert_chunk(chunk, places, target, part)
+            yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes)
+
+
+def _require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
+    known = {fold(name): name for part in parts for name in [*part.schema.names, *_unique(part)]}
+    for name in names:
+        if fold(name) not in known:
+            raise IngestError(
+                f'{parts[0].name}: there is no column "{name}".{suggestion(name, known.values())}'
+                + (f" (Nor in the {len(parts) - 1} other files)" if len(parts) > 1 else "")
+            )
+
+
+def _kept(part: Part, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
+    """Positions of the columns that are neither excluded nor left unnamed by `columns`."""
+    names = part.schema.names
+    unique = _unique(part)
+    excluded = {i for name in exclude for i in _named(names, name) or _named(unique, name)}
+    chosen = set(range(len(names)))
+    if columns is not None:
+        chosen = {i for name in columns for i in _named(names, name) or _named(unique, name)}
+    return sorted(chosen - excluded)
+
+
+def _names(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, int]:
+    """The kept columns of all parts, folded, in the order in which they first appear, and their places."""
+    known = (part.schema.names for part in parts)
+    found = (names[i] for names, own in zip(known, kept, strict=True) for i in own)
+    return {name: place for place, name in enumerate(dict.fromkeys(map(fold, found)))}
+
+
+def _unreadable(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
+    """By folded name the columns whose types cannot be stored in one part or another: spelling and reason."""
+    found: dict[str, tuple[str, str]] = {}
+    for part, own in zip(parts, kept, strict=True):
+        for field in map(part.schema.field, own):
+            try:
+                _column_type(field, by_need=True)
+            except StorageError as error:
+                # What follows is how to load the file.
+                found.setdefault(fold(field.name), (field.name, str(error).rpartition(": ")[0]))
+    return found
+
+
+def _named(names: Sequence[str], wanted: str) -> list[int]:
+    exact = [i for i, name in enumerate(names) if name == wanted]
+    return exact or [i for i, name in enumerate(names) if fold(name) == fold(wanted)]
+
+
+def _unique(part: Part, positions: Sequence[int] | None = None) -> list[str]:
+    """Names of columns, of those at `positions` if these are given, that differ in more than case."""
+    names = part.schema.names
+    if positions is not None:
+        names = [names[i] for i in positions]
+    return names_in_object(names) if part.path is None else names_in_file(names)
+
+
+def _column_type(field: pa.Field[Any], by_need: bool) -> DataType:
+    """The type under which values are stored, or of INTERVAL, which queries have and tables have not, read.
+
+    Raises:
+        StorageError: there is none.
+    """
+    if by_need and field.type == INTERVAL:
+        return INTERVAL
+    return normalize_type(field.type, field.name)
+
+
+def _normalized(part: Part, positions: Sequence[int], by_need: bool) -> pa.Schema:
+    """The kept columns as they would be stored.
+
+    Raises:
+        IngestError: some cannot; names all of them and how to leave them out.
+    """
+    fields = []
+    refused: list[str] = []
+    reasons: list[str] = []
+    for position, name in zip(positions, _unique(part, positions), strict=True):
+        field = part.schema.field(position)
+        if not field.name:
+            raise _error(part, f"column {position + 1} has no name: give it one, or name the columns to load")
+        try:
+            fields.append(pa.field(name, _column_type(field.with_name(name), by_need)))
+        except StorageError as error:
+            refused.append(field.name)
+            reasons.append(str(error))
+    if refused:
+        names = ", ".join(f'"{name}"' for name in refused)
+        raise _error(part, f"{'; '.join(reasons)}. To load the rest: exclude=[{names}]")
+    return pa.schema(fields)
+
+
+def _error(part: Part, message: str) -> IngestError:
+    return IngestError(message, part.path) if part.path else IngestError(f"{part.name}: {message}")
+
+
+def _positions(schema: pa.Schema, columns: Sequence[str]) -> list[int]:
+    places = {fold(name): i for i, name in reversed(list(enumerate(schema.names)))}
+    for column in columns:
+        if fold(column) not in places:
+            raise IngestError(f'there is no column "{column}".{suggestion(column, schema.names)}')
+    return [places[fold(column)] for column in columns]

@@ -1,0 +1,170 @@
+"""A file with columns that are not in it: its path, its folders' keys, where its rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.errors import IngestError
+from bamquery.storage.format.storable_types import DataType
+from bamquery.storage.ingest.many_files.hive_partitions import PartitionColumn
+from bamquery.storage.ingest.sources.formats import Format
+from bamquery.storage.ingest.sources.options import (
+    FILE_INDEX,
+    FILENAME,
+    GROUP_NUMBER,
+    ROW_NUMBER,
+    PathOptions,
+)
+from bamquery.storage.ingest.sources.source import Chunk, Part
+from bamquery.text.identifiers import fold
+
+
+@dataclass(frozen=True, slots=True)
+class MadeColumn:
+    """A column of one file: of one value, or of numbers that follow from where rows are in the file."""
+
+    name: str
+    type: DataType
+    value: pa.Scalar[Any] | None = None
+    """What all rows have; None where it is `numbers`."""
+    numbers: Literal["rows", "groups"] | None = None
+    """Of the row in the file, or of the row group that it is in; from 0."""
+    replaces: bool = False
+    """Whether it stands in the place of a column of the file that has its name."""
+
+
+def made_parts(
+    parts: Sequence[Part],
+    partitions: Sequence[PartitionColumn],
+    options: PathOptions,
+    formats: Collection[Format],
+) -> tuple[list[Part], list[str], list[str]]:
+    """The parts with the columns that are asked for, and the names of those that come behind their own.
+
+    Names of virtual columns are apart: they are the last ones, and left out where files have such columns.
+
+    Args:
+        parts: files.
+        partitions: their folders' keys, with a value for each.
+        options: what else is asked for.
+        formats: of the files.
+
+    Raises:
+        IngestError: a file has a column of one of these names, which is not a folder's key.
+    """
+    asked = [ROW_NUMBER] if options.row_number else []
+    asked += [options.filename] if options.filename else []
+    own = {fold(name) for part in parts for name in part.schema.names}
+    behind = [*asked, *(column.name for column in partitions if fold(column.name) not in own)]
+    taken = {*own, *map(fold, behind)}
+    # Where the path is called otherwise, it has that name only.
+    known = [FILE_INDEX] if options.filename else [FILENAME, FILE_INDEX]
+    known += [ROW_NUMBER] if {"parquet", "arrow"}.issuperset(formats) else []
+    known += [GROUP_NUMBER] if {"parquet"}.issuperset(formats) else []
+    hidden = [name for name in known if name in options.virtual and name not in taken]
+    made: list[Part] = []
+    for index, part in enumerate(parts):
+        keys = [MadeColumn(c.name, c.type, c.values[index], replaces=True) for c in partitions]
+        before = [_made(name, part, index, options) for name in asked]
+        virtual = [_made(name, part, index, options) for name in hidden]
+        made.append(MadePart(part, [*before, *keys, *virtual]))
+    return made, behind, hidden
+
+
+def _made(name: str, part: Part, index: int, options: PathOptions) -> MadeColumn:
+    if name == ROW_NUMBER and name != options.filename:
+        return MadeColumn(name, pa.int64(), numbers="rows")
+    if name == GROUP_NUMBER and name != options.filename:
+        return MadeColumn(name, pa.uint64(), numbers="groups")
+    if name == FILE_INDEX and name != options.filename:
+        return MadeColumn(name, pa.uint64(), pa.scalar(index, pa.uint64()))
+    return MadeColumn(name, pa.large_string(), path_text(part))
+
+
+def path_text(part: Part) -> pa.Scalar[Any]:
+    """The file's path, as a value.
+
+    Raises:
+        IngestError: it is no text.
+    """
+    try:
+        part.name.encode()
+    except UnicodeEncodeError as error:
+        raise IngestError(
+            f'its name is not UTF-8, which column "{FILENAME}" is: rename the file, or do without', part.path
+        ) from error
+    return pa.scalar(part.name, pa.large_string())
+
+
+class MadePart:
+    """A part with more columns behind its own, or in the place of some of them. Satisfies `Part`."""
+
+    def __init__(self, part: Part, made: Sequence[MadeColumn]) -> None:
+        """Add the columns.
+
+        Raises:
+            IngestError: the file has a column of the name of one that does not replace it.
+        """
+        self._part = part
+        self.name = part.name
+        self.path: Path | None = part.path
+        self.rows = part.rows
+        self.bytes = part.bytes
+        self.is_text = part.is_text
+        self.schema: pa.Schema = part.schema
+        self._made: dict[int, MadeColumn] = {}
+        folded = [fold(name) for name in part.schema.names]
+        for column in made:
+            field: pa.Field[Any] = pa.field(column.name, column.type)
+            same = [place for place, name in enumerate(folded) if name == fold(column.name)]
+            if same and not column.replaces:
+                raise IngestError(
+                    f"has a column \"{column.name}\" of its own: filename = 'name' calls the path otherwise",
+                    part.path,
+                )
+            if same:
+                self.schema = self.schema.set(same[0], field)
+                self._made[same[0]] = column
+            else:
+                self._made[len(self.schema)] = column
+                self.schema = self.schema.append(field)
+
+    @property
+    def constants(self) -> Mapping[int, pa.Scalar[Any]]:
+        """By position the columns that have one value in all rows, and these; known without reading."""
+        return {place: made.value for place, made in self._made.items() if made.value is not None}
+
+    def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
+        """See `Part.read`."""
+        own = [(i, type_) for i, type_ in zip(columns, types, strict=True) if i not in self._made]
+        before = 0
+        for chunk in self._part.read([i for i, _ in own], [type_ for _, type_ in own]):
+            arrays = iter(chunk.batch.columns)
+            wanted = [
+                _array(self._made[i], chunk, before) if i in self._made else next(arrays) for i in columns
+            ]
+            before += chunk.batch.num_rows
+            batch = chunk.batch.select([])
+            if wanted:
+                batch = pa.RecordBatch.from_arrays(wanted, [str(i) for i in range(len(wanted))])
+            yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes, chunk.group)
+
+
+def _array(made: MadeColumn, chunk: Chunk, before: int) -> pa.Array[Any]:
+    rows = chunk.batch.num_rows
+    if made.value is not None:
+        return _repeated(made.value, rows)
+    if made.numbers == "groups":
+        return _repeated(pa.scalar(chunk.group, made.type), rows)
+    return pa.array(np.arange(before, before + rows, dtype=np.int64), made.type)
+
+
+def _repeated(value: Any, rows: int) -> pa.Array[Any]:
+    array: pa.Array[Any] = pa.repeat(value, rows)
+    return array

@@ -1,0 +1,1 @@
+"""Parquet files, a few pages at a time."""

@@ -1,0 +1,1 @@
+"""What every source has: parts, names, paths, options, errors."""

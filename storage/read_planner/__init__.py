@@ -1,0 +1,1 @@
+"""How a column is read for some rows, by what each way costs on this device."""

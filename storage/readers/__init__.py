@@ -1,0 +1,1 @@
+"""Files as arrays of blocks, through the page cache or past it."""

@@ -1,0 +1,69 @@
+"""Reads files through the page cache, by copying out of a memory map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from bamquery.errors import StorageError
+from bamquery.storage.files.mapped_files import MAPPED_FILES, MappedFile
+from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.native_reader import NativeReader
+
+
+class MappedReader(NativeReader):
+    """A `BlockReader` over a memory map. A file truncated while in use is a StorageError, never SIGBUS."""
+
+    kind: Final = "mapped"
+
+    def __init__(self, path: Path, expected_size: int, block_size: int = 512) -> None:
+        """`block_size` is what counts as a block: the page cache itself reads pages.
+
+        Raises:
+            CorruptionError: the file is missing or does not have `expected_size` bytes.
+            StorageError: it cannot be opened.
+        """
+        self._path = path
+        self._mapped: MappedFile | None = MAPPED_FILES.open(path, expected_size, block_size)
+        super().__init__(self._mapped.file)
+
+    def read_ranges(
+        self,
+        offsets: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        counters: ReadCounters,
+        checksums: NDArray[np.uint32] | None = None,
+    ) -> pa.Buffer:
+        """See `BlockReader.read_ranges`."""
+        self._open().note_ranges(offsets)
+        return super().read_ranges(offsets, lengths, counters, checksums)
+
+    def gather(
+        self, base: int, stride: int, width: int, rows: NDArray[np.int64], counters: ReadCounters
+    ) -> pa.Buffer:
+        """See `BlockReader.gather`."""
+        mapped = self._open()
+        if len(rows):
+            mapped.note_span(base + stride * int(rows[0]), base + stride * int(rows[-1]))
+        return super().gather(base, stride, width, rows, counters)
+
+    def gather_bits(self, base: int, rows: NDArray[np.int64], counters: ReadCounters) -> pa.Buffer:
+        """See `BlockReader.gather_bits`."""
+        self._open()
+        return super().gather_bits(base, rows, counters)
+
+    def _open(self) -> MappedFile:
+        mapped = self._mapped
+        if mapped is None:
+            raise StorageError("the reader is closed", self._path)
+        return mapped
+
+    def close(self) -> None:
+        """See `BlockReader.close`; the map stays for the next reader of the file."""
+        if self._mapped is not None:
+            mapped, self._mapped = self._mapped, None
+            MAPPED_FILES.close(mapped)

@@ -1,0 +1,1 @@
+"""Bounds, counts and checksums of vectors and parts, and pruning by them."""

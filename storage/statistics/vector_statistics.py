@@ -1,0 +1,241 @@
+"""A vectors file as readers see it: columns are read, and compared with their checksums, when wanted."""
+
+from __future__ import annotations
+
+import base64
+import json
+import mmap
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery import _native
+from bamquery.errors import CorruptionError, StorageError
+from bamquery.storage.files.regular_file import open_regular
+from bamquery.storage.format.array_validation import validate
+from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout, FragmentLayout, vector_count
+from bamquery.storage.format.layout_check import require_layout
+from bamquery.storage.statistics.parts import Parts, has_parts, is_of_parts, part_types, part_values
+from bamquery.storage.statistics.vectors_file import (
+    FORMAT,
+    FORMAT_KEY,
+    LAYOUT_KEY,
+    SCHEMA_KEY,
+    SECTIONS_KEY,
+    Section,
+    batch_sections,
+)
+
+_WHOLE: Final = 256 << 10
+"""Of files that are not larger all columns are read at once."""
+
+
+class VectorStatistics:
+    """Layout and statistics of a fragment. Thread-safe.
+
+    Memory of the file's size is laid out at once and filled section by section: what nobody asks for takes
+    none.
+
+    Attributes:
+        layout: of the fragment's other file.
+    """
+
+    def __init__(self, path: Path, entry: FragmentEntry, schema: pa.Schema) -> None:
+        """Read what is not statistics, and compare it with what the manifest says before it is parsed.
+
+        Raises:
+            CorruptionError: the file is not the one that was written.
+            StorageError: it cannot be read.
+        """
+        self._path = path
+        self._size = entry.vectors_bytes
+        self._rows = entry.rows
+        self._lock = threading.Lock()
+        if not 0 < entry.vectors_head <= entry.vectors_head + entry.vectors_tail <= self._size:
+            raise CorruptionError("the manifest's sizes of it cannot be", path)
+        end = self._size - entry.vectors_tail
+        with self._opened() as descriptor:
+            self._memory = mmap.mmap(-1, self._size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            self._fill(descriptor, Section(0, entry.vectors_head))
+            self._fill(descriptor, Section(end, self._size))
+        with memoryview(self._memory) as contents:
+            found = _native.crc32c(contents[end:], _native.crc32c(contents[: entry.vectors_head]))
+        if found != entry.vectors_crc:
+            raise CorruptionError(
+                f"its checksum is {found:08x} instead of {entry.vectors_crc:08x}: the file is damaged", path
+            )
+        try:
+            self._parse(entry, schema, Section(entry.vectors_head, end))
+        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
+            raise CorruptionError(f"it cannot be read: {error}", path) from error
+        self._schema = schema
+        self._ready: set[int] = set()
+        self._in_memory = self._size <= _WHOLE
+        if self._in_memory:
+            with self._opened() as descriptor:
+                self._fill(descriptor, Section(entry.vectors_head, end))
+
+    def column(self, position: int) -> Any:
+        """The statistics of a column's vectors: an array of structs, one a vector.
+
+        Raises:
+            CorruptionError: they are not as they were written.
+            StorageError: they cannot be read.
+        """
+        whole: Any = self._batch.column(position)
+        fields = [field for field in whole.type if not is_of_parts(field.name)]
+        with self._lock:
+            unseen = self._read(2 * position)
+            children = [whole.field(field.name) for field in fields]
+            if unseen:
+                for child in children:
+                    self._validate(position, child)
+            column: Any = pa.StructArray.from_arrays(children, fields=fields)
+            if unseen and not _plausible(column, self.layout.columns[position], self._rows):
+                raise self._odd(position)
+            self._ready.add(2 * position)
+        return column
+
+    def parts(self, position: int) -> Parts | None:
+        """The parts of a column's vectors; None if it has none. Raises as `column` does."""
+        column: Any = self._batch.column(position)
+        if not has_parts(self._schema.field(position).type):
+            return None
+        with self._lock:
+            if self._read(2 * position + 1):
+                for name in part_types(self._schema.field(position).type):
+                    self._validate(position, column.field(name))
+                if column.field("part_crc").null_count or part_values(column, "part_crc").null_count:
+                    raise self._odd(position)
+                self._ready.add(2 * position + 1)
+        return Parts.of(column)
+
+    def require_all(self) -> None:
+        """Read all that has not been read; raises as `column` does."""
+        for position in range(len(self._schema)):
+            self.column(position)
+            self.parts(position)
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """A descriptor of the file, which has the size that it should have."""
+        try:
+            with open_regular(self._path) as descriptor:
+                size = os.fstat(descriptor).st_size
+                if size != self._size:
+                    raise CorruptionError(f"{size} bytes instead of {self._size}", self._path)
+                yield descriptor
+        except FileNotFoundError as error:
+            raise CorruptionError("the file is missing", self._path) from error
+        except OSError as error:
+            raise StorageError(f"cannot be read: {error.strerror or error}", self._path) from error
+
+    def _fill(self, descriptor: int, section: Section) -> None:
+        at = section.begin
+        with memoryview(self._memory) as contents:
+            while at < section.end:
+                count = os.preadv(descriptor, [contents[at : section.end]], at)
+                if not count:
+                    raise CorruptionError(f"{at} bytes instead of {self._size}", self._path)
+                at += count
+
+    def _parse(self, entry: FragmentEntry, schema: pa.Schema, body: Section) -> None:
+        data = pa.py_buffer(self._memory)
+        with pa.ipc.open_file(data) as reader:
+            metadata = reader.schema.metadata or {}
+            if metadata.get(FORMAT_KEY) != FORMAT:
+                raise ValueError("it is not a vectors file of this version of BamQuery")
+            written = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[SCHEMA_KEY])))
+            self.layout = FragmentLayout.from_json(metadata[LAYOUT_KEY], self._path)
+            self._batch = reader.get_batch(0)
+        if not written.equals(schema):
+            raise ValueError("it describes columns of another schema")
+        require_layout(self.layout, schema, entry)
+        if self._batch.num_rows != vector_count(entry.rows) or self._batch.schema.names != schema.names:
+            raise ValueError("it describes another fragment")
+        for field, column, place in zip(schema, self._batch.columns, self.layout.columns, strict=True):
+            column.validate()  # of lengths: of what is in the buffers nothing has been read
+            types = {child.name: child.type for child in column.type}
+            if column.null_count or types != _wanted_types(field, place):
+                raise ValueError(f'the statistics of column "{field.name}" are not as they should be')
+        self._sections = batch_sections(self._batch, data.address)
+        self._crcs = [crc for _, crc in json.loads(metadata[SECTIONS_KEY])]
+        lengths = [length for length, _ in json.loads(metadata[SECTIONS_KEY])]
+        if lengths != [section.end - section.begin for section in self._sections]:
+            raise ValueError("its sections are not where they should be")
+        first, last = (self._sections[0].begin, self._sections[-1].end) if self._sections else (body.end,) * 2
+        if (first, last) != (body.begin, body.end):
+            raise ValueError("its sections are not all that is between head and tail")
+
+    def _read(self, index: int) -> bool:
+        """Have a section in memory; True where it must be looked through."""
+        if index in self._ready:
+            return False
+        if not self._sections:
+            return True
+        if not self._in_memory:
+            with self._opened() as descriptor:
+                self._fill(descriptor, self._sections[index])
+        self._compare(index)
+        return True
+
+    def _compare(self, index: int) -> None:
+        section = self._sections[index]
+        with memoryview(self._memory) as contents:
+            found = _native.crc32c(contents[section.begin : section.end])
+        if found != self._crcs[index]:
+            name = self._schema.names[index // 2]
+            raise CorruptionError(
+                f'the statistics of column "{name}" have the checksum {found:08x} instead of '
+                f"{self._crcs[index]:08x}: the file is damaged",
+                self._path,
+            )
+
+    def _validate(self, position: int, found: Any) -> None:
+        try:
+            validate(found)
+        except pa.ArrowException as error:
+            name = self._schema.names[position]
+            raise CorruptionError(
+                f'the statistics of column "{name}" cannot be read: {error}', self._path
+            ) from error
+
+    def _odd(self, position: int) -> CorruptionError:
+        name = self._schema.names[position]
+        return CorruptionError(f'the statistics of column "{name}" are not as they should be', self._path)
+
+
+def _wanted_types(field: Any, place: ColumnLayout) -> dict[str, Any]:
+    kind: Any = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    wanted = {"min": kind, "max": kind, "null_count": pa.uint16(), "values_crc": pa.uint32()}
+    if pa.types.is_floating(kind):
+        wanted["nan_count"] = pa.uint16()
+    if place.validity is not None:
+        wanted["validity_crc"] = pa.uint32()
+    if place.offsets is not None:
+        wanted["offsets_crc"] = pa.uint32()
+    return wanted | (part_types(field.type) if has_parts(field.type) else {})
+
+
+def _plausible(column: Any, place: ColumnLayout, rows: int) -> bool:
+    """False where counts or checksums are missing, or a vector claims more nulls or NaNs than it has rows.
+
+    Readers hand these counts to Arrow.
+    """
+    if any(column.field(child.name).null_count for child in column.type if child.name not in ("min", "max")):
+        return False
+    missing = column.field("null_count").to_numpy().astype(np.int64)
+    if place.validity is None and missing.any():
+        return False
+    if column.type.get_field_index("nan_count") >= 0:
+        missing = missing + column.field("nan_count").to_numpy()
+    return bool(
+        np.all(missing <= rows - VECTOR_ROWS * np.arange(len(missing))) and np.all(missing <= VECTOR_ROWS)
+    )

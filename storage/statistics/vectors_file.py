@@ -1,0 +1,157 @@
+"""The vectors file: one row a vector, one struct a column, and the layout of the file it describes.
+
+It is an Arrow file of one record batch. What stands before and behind the batch's buffers, its *head* and
+*tail*, is read when a fragment is opened; the buffers are read column by column, in two *sections* each:
+statistics of vectors, and those of their parts. The head has each section's checksum, the manifest that of
+head and tail.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from bamquery import _native
+from bamquery.storage.files.buffers import view
+from bamquery.storage.format.layout import FragmentLayout
+from bamquery.storage.statistics.parts import is_of_parts
+
+FORMAT: Final = b"3"
+FORMAT_KEY: Final = b"bamquery.vectors"
+LAYOUT_KEY: Final = b"bamquery.layout"
+SCHEMA_KEY: Final = b"bamquery.schema"
+SECTIONS_KEY: Final = b"bamquery.sections"
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsFile:
+    """The file's bytes, ready to be written, and what the manifest has of them.
+
+    Attributes:
+        data: the whole file.
+        head: bytes before the first buffer.
+        tail: bytes behind the last one.
+        crc: CRC-32C of head and tail.
+    """
+
+    data: pa.Buffer
+    head: int
+    tail: int
+    crc: int
+
+    @property
+    def recorded(self) -> dict[str, int]:
+        """The members of a `FragmentEntry` that are about it."""
+        return {
+            "vectors_bytes": self.data.size,
+            "vectors_head": self.head,
+            "vectors_tail": self.tail,
+            "vectors_crc": self.crc,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Some bytes of the file.
+
+    Attributes:
+        begin: of its first byte.
+        end: of the first byte behind it.
+    """
+
+    begin: int
+    end: int
+
+
+def vectors_file(schema: pa.Schema, layout: FragmentLayout, statistics: list[pa.StructArray]) -> VectorsFile:
+    """The file of a fragment."""
+    metadata: dict[bytes | str, bytes | str] = {
+        FORMAT_KEY: FORMAT,
+        LAYOUT_KEY: layout.to_json().encode(),
+        SCHEMA_KEY: base64.b64encode(schema.serialize()),
+    }
+    fields = [pa.field(f.name, s.type) for f, s in zip(schema, statistics, strict=True)]
+
+    def written() -> pa.Buffer:
+        batch = pa.RecordBatch.from_arrays(statistics, schema=pa.schema(fields, metadata))
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue()
+
+    # The same buffers are written twice: their checksums are in the schema, which comes before them.
+    first = written()
+    found = sections(first)
+    crcs = [_native.crc32c(view(first)[section.begin : section.end]) for section in found]
+    metadata[SECTIONS_KEY] = sections_text(found, crcs)
+    return described(written())
+
+
+def described(data: pa.Buffer) -> VectorsFile:
+    """A whole vectors file and what the manifest has of it."""
+    found = sections(data)
+    head = found[0].begin if found else data.size
+    tail = data.size - found[-1].end if found else 0
+    contents = view(data)
+    crc = _native.crc32c(contents[data.size - tail :], _native.crc32c(contents[:head]))
+    return VectorsFile(data, head, tail, crc)
+
+
+def sections(data: Any) -> list[Section]:
+    """Where the sections of a file are: for each column, of its vectors and of their parts, end to end.
+
+    Of a file's buffers only the places are looked at.
+
+    Raises:
+        ValueError: buffers of one section are in another one.
+    """
+    with pa.ipc.open_file(pa.py_buffer(data)) as reader:
+        return batch_sections(reader.get_batch(0), pa.py_buffer(data).address)
+
+
+def batch_sections(batch: pa.RecordBatch, address: int) -> list[Section]:
+    """The same of the file's batch, where the file is at that address."""
+    extents = [_extent(buffers, address) for column in batch.columns for buffers in _buffers(column)]
+    known = [extent for extent in extents if extent is not None]
+    if not known:
+        return []
+    found: list[Section] = []
+    end = max(extent.end for extent in known)
+    # From the last on: a section goes on until the next one begins, and is empty where it has no buffers.
+    for extent in reversed(extents):
+        begin = end if extent is None else extent.begin
+        if begin > end or (extent is not None and extent.end > end):
+            raise ValueError("its buffers are not in the order of its columns")
+        found.append(Section(begin, end))
+        end = begin
+    return found[::-1]
+
+
+def sections_text(found: Sequence[Section], crcs: Sequence[int]) -> bytes:
+    """Lengths and checksums, as the file's metadata has them."""
+    lengths = [section.end - section.begin for section in found]
+    return json.dumps([[length, crc] for length, crc in zip(lengths, crcs, strict=True)]).encode()
+
+
+def _buffers(column: Any) -> Iterator[list[pa.Buffer | None]]:
+    """Buffers of a column's vectors, and those of their parts."""
+    own = [column.buffers()[0]]
+    parts: list[pa.Buffer | None] = []
+    for child in column.type:
+        (parts if is_of_parts(child.name) else own).extend(column.field(child.name).buffers())
+    yield own
+    yield parts
+
+
+def _extent(buffers: Sequence[pa.Buffer | None], address: int) -> Section | None:
+    places = [
+        (buffer.address - address, buffer.size) for buffer in buffers if buffer is not None and buffer.size
+    ]
+    if not places:
+        return None
+    return Section(min(begin for begin, _ in places), max(begin + size for begin, size in places))

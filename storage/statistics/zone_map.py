@@ -1,0 +1,268 @@
+"""Which vectors can hold a row that a filter wants: pruning by minimum, maximum and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from bamquery.storage.format.layout import VECTOR_ROWS, vector_count
+from bamquery.storage.format.storable_types import is_counted
+from bamquery.storage.statistics.collect import ColumnStatistics
+from bamquery.storage.statistics.predicate import RangePredicate
+
+_FEW_VALUES: Final = 8
+"""IN lists that are not longer are looked up value by value."""
+_MOST_VALUES: Final = 64
+"""Longer IN lists are pruned by their smallest and largest value only."""
+
+
+class ZoneMap:
+    """One row of statistics a vector and column, as `bamquery.storage.statistics.collect` made them."""
+
+    def __init__(self, statistics: Callable[[str], Any], rows: int) -> None:
+        """`statistics` gives a column's, an array of structs; it is asked once, when they are wanted."""
+        self._statistics = statistics
+        vectors = np.arange(vector_count(rows), dtype=np.int64)
+        self._rows = np.minimum(rows - vectors * VECTOR_ROWS, VECTOR_ROWS)
+        self._zones: dict[str, Zones] = {}
+
+    def surviving_vectors(self, predicates: Sequence[RangePredicate]) -> NDArray[np.int64]:
+        """Ascending vectors in which rows may be for which all `predicates` are true.
+
+        A vector is left out only if its statistics rule out every row of it. NaN is greater than every number
+        and equal to itself, -0 equals 0, and comparisons with null are never true.
+        """
+        return np.flatnonzero(self.possible(predicates)).astype(np.int64, copy=False)
+
+    def possible(self, predicates: Sequence[RangePredicate]) -> NDArray[np.bool_]:
+        """The same as a bit for each vector."""
+        alive = np.ones(len(self._rows), np.bool_)
+        for predicate in predicates:
+            alive &= self.column(predicate.column).possible(predicate)
+            if not alive.any():
+                break
+        return alive
+
+    def surviving_of(
+        self, vectors: NDArray[np.int64], predicates: Sequence[RangePredicate]
+    ) -> NDArray[np.int64]:
+        """As `surviving_vectors`, of some ascending vectors only."""
+        if not len(vectors):
+            return vectors
+        first, last = int(vectors[0]), int(vectors[-1])
+        alive = np.ones(last + 1 - first, np.bool_)
+        for predicate in predicates:
+            alive &= self.column(predicate.column).part(first, last + 1).possible(predicate)
+        return vectors[alive[vectors - first]]
+
+    def column_statistics(self, column: str) -> ColumnStatistics:
+        """Statistics of the column over the whole fragment."""
+        zones = self.column(column)
+        minimum = pc.min(zones.minimum)
+        maximum = pc.max(zones.maximum)
+        bounded = not zones.unbounded.any()
+        return ColumnStatistics(
+            minimum=minimum if minimum.is_valid else None,
+            maximum=maximum if maximum.is_valid and bounded else None,
+            null_count=int(zones.nulls.sum()),
+            nan_count=int(zones.nans.sum()),
+        )
+
+    def null_counts(self, column: str) -> NDArray[np.int64]:
+        """Nulls of each vector."""
+        return self.column(column).nulls
+
+    def column(self, name: str) -> Zones:
+        """The statistics of one column."""
+        zones = self._zones.get(name)
+        if zones is None:
+            zones = self._zones[name] = _zones(self._statistics(name), self._rows)
+        return zones
+
+
+@dataclass(frozen=True)
+class Zones:
+    """The statistics of one column, ready to be compared: one of each a vector.
+
+    Attributes:
+        rows: of the vector.
+        minimum: of values that are neither null nor NaN; null where there is none. An Arrow array.
+        maximum: the same; null as well where there is no upper bound.
+        nulls: how many.
+        nans: how many.
+        known: whether there is a value that is neither null nor NaN.
+        unbounded: whether there is such a value, but no upper bound.
+    """
+
+    rows: NDArray[np.int64]
+    minimum: Any
+    maximum: Any
+    nulls: NDArray[np.int64]
+    nans: NDArray[np.int64]
+    known: NDArray[np.bool_]
+    unbounded: NDArray[np.bool_]
+
+    def part(self, begin: int, end: int) -> Zones:
+        """Those of vectors from `begin` on, before `end`."""
+        return Zones(*(getattr(self, field.name)[begin:end] for field in fields(self)))
+
+    def possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
+        """Vectors in which the predicate may be true for some row."""
+        found = self._possible(predicate)
+        return found | (self.nulls > 0) if predicate.or_null else found
+
+    def _possible(self, predicate: RangePredicate) -> NDArray[np.bool_]:
+        match predicate.operator:
+            case "is_null":
+                return self.nulls > 0
+            case "is_not_null":
+                return self.nulls < self.rows
+            case "in" if predicate.members is not None:
+                return self._any_member(predicate)
+            case "in" if len(predicate.values) > _FEW_VALUES and self._counts_as(predicate.values[0].type):
+                return self._any_between(predicate.ordered_values)
+            case "in":
+                return self._any_of([self._plain(value) for value in predicate.values])
+            case _:
+                (value,) = predicate.values
+                return self._compare(predicate.operator, self._plain(value))
+
+    def _compare(self, operator: str, value: Any) -> NDArray[np.bool_]:
+        nothing = np.zeros(len(self.rows), np.bool_)
+        nans = self.nans > 0
+        if not value.is_valid:
+            return nothing
+        if self._counts_as(value.type):
+            return self._compare_counts(operator, value)
+        if pa.types.is_floating(value.type) and np.isnan(value.as_py()):
+            by_operator = {
+                "=": nans,
+                "!=": self.known,
+                "<": self.known,
+                "<=": self.known | nans,
+                ">": nothing,
+                ">=": nans,
+            }
+            return by_operator[operator]
+        match operator:
+            case "=":
+                return _true(pc.less_equal(self.minimum, value)) & self._reaches(value)
+            case "!=":
+                only = _true(pc.equal(self.minimum, value)) & _true(pc.equal(self.maximum, value))
+                return (self.known & ~only) | nans
+            case "<":
+                return _true(pc.less(self.minimum, value))
+            case "<=":
+                return _true(pc.less_equal(self.minimum, value))
+            case ">":
+                return _true(pc.greater(self.maximum, value)) | self.unbounded | nans
+            case _:
+                return self._reaches(value) | nans
+
+    def _reaches(self, value: Any) -> NDArray[np.bool_]:
+        return _true(pc.greater_equal(self.maximum, value)) | self.unbounded
+
+    def _any_of(self, values: list[Any]) -> NDArray[np.bool_]:
+        if len(values) > _MOST_VALUES:
+            array = pa.array(values, self.minimum.type)
+            smallest, largest = pc.min(array), pc.max(array)
+            any_nan = pa.types.is_floating(array.type) and bool(pc.any(pc.is_nan(array)).as_py())
+            inside = self._reaches(smallest) & _true(pc.less_equal(self.minimum, largest))
+            return inside | (self.nans > 0) if any_nan else inside
+        possible = np.zeros(len(self.rows), np.bool_)
+        for value in values:
+            possible |= self._compare("=", value)
+        return possible
+
+    def _any_member(self, predicate: RangePredicate) -> NDArray[np.bool_]:
+        if not len(predicate.members):
+            return np.zeros(len(self.rows), np.bool_)
+        if self._counts_as(predicate.members.type):
+            return self._any_between(predicate.ordered_values)
+        smallest, largest = (
+            self._plain(bound) for bound in (pc.min(predicate.members), pc.max(predicate.members))
+        )
+        return self._reaches(smallest) & _true(pc.less_equal(self.minimum, largest))
+
+    def _counts_as(self, kind: pa.DataType) -> bool:
+        return bool(kind == self.minimum.type and is_counted(kind))
+
+    def _any_between(self, members: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether one of the values is within a vector's bounds, for types that are counts of something."""
+        low, high = self._lows, self._highs
+        following = np.searchsorted(members, low)
+        found = self.known & (following < len(members))
+        found[found] = members[following[found]] <= high[found]
+        return found
+
+    @cached_property
+    def _lows(self) -> NDArray[Any]:
+        """Minima of a type that counts something; anything where there is none."""
+        return _counts(self.minimum)
+
+    @cached_property
+    def _highs(self) -> NDArray[Any]:
+        return _counts(self.maximum)
+
+    def _compare_counts(self, operator: str, value: Any) -> NDArray[np.bool_]:
+        """As `_compare`, for types that count something: these have upper bounds and no NaN."""
+        number = value.as_py() if pa.types.is_integer(value.type) else value.value
+        found: NDArray[np.bool_]
+        match operator:
+            case "=":
+                found = (self._lows <= number) & (self._highs >= number)
+            case "!=":
+                found = (self._lows != number) | (self._highs != number)
+            case "<":
+                found = self._lows < number
+            case "<=":
+                found = self._lows <= number
+            case ">":
+                found = self._highs > number
+            case _:
+                found = self._highs >= number
+        found &= self.known
+        return found
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, pa.DictionaryScalar):
+            value = value.value
+        return value if value.type == self.minimum.type else value.cast(self.minimum.type)
+
+
+def _zones(statistics: Any, rows: NDArray[np.int64]) -> Zones:
+    minimum, maximum = statistics.field("min"), statistics.field("max")
+    nulls = statistics.field("null_count").to_numpy().astype(np.int64)
+    has_nans = statistics.type.get_field_index("nan_count") >= 0
+    nans = statistics.field("nan_count").to_numpy().astype(np.int64) if has_nans else np.zeros_like(nulls)
+    known = minimum.is_valid().to_numpy(zero_copy_only=False)
+    return Zones(
+        rows=rows,
+        minimum=minimum,
+        maximum=maximum,
+        nulls=nulls,
+        nans=nans,
+        known=known,
+        unbounded=known & maximum.is_null().to_numpy(zero_copy_only=False),
+    )
+
+
+def _counts(values: Any) -> NDArray[Any]:
+    """The values as integers of their width; nulls as anything."""
+    kind = values.type
+    if not pa.types.is_integer(kind):
+        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    found: NDArray[Any] = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _true(comparison: Any) -> NDArray[np.bool_]:
+    result: NDArray[np.bool_] = comparison.fill_null(False).to_numpy(zero_copy_only=False)
+    return result

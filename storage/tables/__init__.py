@@ -1,0 +1,1 @@
+"""Tables: versions, transactions, and the ways to change them."""

@@ -1,0 +1,146 @@
+"""A transaction carried out by one thread of its own, while the caller prepares what comes next.
+
+All changes happen on that thread. Ctrl-C strikes the main thread only, so it can never fall between the
+publication of a version and the note that it was published, after which its files must not be removed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Final
+
+import pyarrow as pa
+
+from bamquery.errors import CancelledError, StorageError
+from bamquery.statement_context.cancellation import check_cancelled
+from bamquery.storage.format.fragment_entry import FragmentEntry
+from bamquery.storage.fragments.schema_evolution import Evolution
+from bamquery.storage.fragments.writer import RowSource
+from bamquery.storage.tables.manifest import Operation
+from bamquery.storage.tables.transaction import Transaction
+
+_PATIENCE: Final = 0.05
+"""Seconds from an interrupt until who waits for a fragment notices."""
+ABORT_SECONDS: Final = 0.9
+"""How long `abort` waits for the thread; a slow device's sync cannot be interrupted."""
+
+
+class BackgroundTransaction:
+    """Writes fragments one at a time: while one is being written, the caller may fill the next.
+
+    `finished` is called on the thread once an aborted transaction has removed its files.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        schema: pa.Schema,
+        finished: Callable[[], None] = lambda: None,
+        evolution: Evolution | None = None,
+    ) -> None:
+        """`evolution`: of the version to be published; None for what `Transaction.publish` takes then."""
+        self.transaction = transaction
+        self.schema = schema
+        self._evolution = evolution
+        self.entries: list[FragmentEntry] = []
+        """Fragments written so far, in order; complete after `settle`."""
+        self._finished = finished
+        self._cancelled = threading.Event()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="bamquery-writer")
+        self._pending: Future[None] | None = None
+        self._open = True
+        self._process = os.getpid()
+
+    def write(self, source: RowSource) -> None:
+        """Hand over one fragment's rows; waits while the fragment before is still being written.
+
+        Raises:
+            StorageError: this or an earlier fragment could not be written; or the writer is closed.
+        """
+        self.settle()
+        self._pending = self._pool.submit(self._write, source)
+
+    def write_now(self, source: RowSource) -> None:
+        """Write one fragment and wait for it; unlike after `write`, a failure leaves the writer usable.
+
+        Raises:
+            StorageError: as `write`.
+            CancelledError: the statement that this thread works for was cancelled.
+        """
+        self.settle()
+        writing = self._pool.submit(self._write, source)
+        while not wait([writing], _PATIENCE).done:
+            check_cancelled()  # of the caller's thread: the one that writes hears of it by `abort`
+        writing.result()
+
+    def settle(self) -> None:
+        """Wait until everything handed over is written.
+
+        Raises:
+            StorageError: it could not be; or the writer is closed.
+        """
+        self.require_open()
+        if self._pending is not None:
+            self._pending.result()
+
+    def require_open(self) -> None:
+        """Refuse to go on after the end, or in a forked child, where the thread does not exist.
+
+        Raises:
+            StorageError: it is so.
+        """
+        if not self._open:
+            raise StorageError("this writer is closed", self.transaction.folder.path)
+        if os.getpid() != self._process:
+            raise StorageError("a writer cannot be used in a forked process", self.transaction.folder.path)
+
+    def is_cancelled(self) -> bool:
+        """True once `abort` was called; safe to ask from any thread."""
+        return self._cancelled.is_set()
+
+    def publish(self, table: str, operation: Operation, fragments: Sequence[FragmentEntry]) -> int:
+        """Commit: the next version consists of `fragments`; returns its number.
+
+        Raises:
+            ConflictError, StorageError: as `Transaction.publish`; nothing was committed.
+        """
+        self.settle()
+        version = self._pool.submit(self._publish, table, operation, tuple(fragments)).result()
+        self._close()
+        return version
+
+    def abort(self) -> None:
+        """Stop and remove what was written, unless it is committed already; harmless after either.
+
+        Returns within a second; where a sync takes longer, the thread tidies up when it is over.
+        """
+        if not self._open or os.getpid() != self._process:
+            return
+        self._cancelled.set()
+        wait([self._pool.submit(self._rollback)], ABORT_SECONDS)
+        self._close()
+
+    def _close(self) -> None:
+        self._open = False
+        self._pool.shutdown(wait=False)
+
+    def _write(self, source: RowSource) -> None:
+        self.entries.append(self.transaction.write(self.schema, source, self.is_cancelled))
+
+    def _publish(self, table: str, operation: Operation, fragments: tuple[FragmentEntry, ...]) -> int:
+        if self.is_cancelled():
+            raise CancelledError("the change was cancelled")
+        version = self.transaction.publish(
+            table, operation, self.schema, fragments, evolution=self._evolution
+        )
+        self.transaction.close()
+        return version
+
+    def _rollback(self) -> None:
+        self.transaction.rollback()
+        self.transaction.close()
+        if not self.transaction.published:
+            self._finished()

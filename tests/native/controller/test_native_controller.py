@@ -1,0 +1,61 @@
+"""The software controller under the sanitizers: statuses, faults, namespaces, its end; and a stress."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.native.programs import build, native, run, sanitizer
+
+SOURCES = native(
+    "controller/async_commands",
+    "controller/copy_batch",
+    "controller/drive_profile",
+    "controller/faults",
+    "controller/namespace",
+    "controller/software_controller",
+    "controller/worker",
+    "executors/direct_executor",
+    "executors/file_transfer",
+    "executors/io_uring",
+    "executors/thread_executor",
+    "executors/thread_pool",
+    "files/bus_guard",
+    "files/direct_io",
+    "queues/queue_memory",
+)
+
+
+@pytest.fixture(scope="module", params=["address,undefined", pytest.param("thread", marks=pytest.mark.slow)])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("controller")
+    flags = sanitizer(request.param, folder)
+    tests = [Path(__file__).with_name(f"controller_{name}.cpp") for name in ("test", "load", "stress")]
+    return build(folder / "controller_test", [*tests, *SOURCES], flags=flags)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    try:
+        (tmp_path / "probe").touch()
+        os.close(os.open(tmp_path / "probe", os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        pytest.skip(f"no direct reads here: {error}")
+    return tmp_path
+
+
+def test_controller(program: Path, folder: Path) -> None:
+    done = run(program, folder)
+    assert done.returncode == 0, done.stderr
+    assert "all controller tests passed" in done.stdout
+    # Here, so that no other process builds the program once more.
+    done = run(program, folder, "1", "2")
+    assert done.returncode == 0, done.stderr
+    assert "rounds passed" in done.stdout
+
+
+@pytest.mark.slow
+def test_random_faults_for_long(program: Path, folder: Path) -> None:
+    seed = str(int.from_bytes(os.urandom(4)))
+    done = run(program, folder, seed, "180", timeout=900)
+    assert done.returncode == 0, f"seed {seed}: {done.stderr}"

@@ -1,0 +1,32 @@
+"""Direct reads, writes and flushes by io_uring and by threads, under the sanitizers."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.native.programs import build, native, run, sanitizer
+
+SOURCES = native(
+    "executors/direct_executor",
+    "executors/file_transfer",
+    "executors/io_uring",
+    "executors/thread_executor",
+    "executors/thread_pool",
+    "files/direct_io",
+    "files/open_file",
+)
+
+
+@pytest.mark.parametrize("sanitizers", ["address,undefined", pytest.param("thread", marks=pytest.mark.slow)])
+def test_disk_under_sanitizers(sanitizers: str, tmp_path: Path) -> None:
+    flags = sanitizer(sanitizers, tmp_path)
+    (tmp_path / "probe").touch()
+    try:
+        os.close(os.open(tmp_path / "probe", os.O_RDONLY | os.O_DIRECT))
+    except OSError as error:
+        pytest.skip(f"no direct reads here: {error}")
+    test = Path(__file__).with_name("uring_test.cpp")
+    done = run(build(tmp_path / "uring_test", [test, *SOURCES], flags=flags), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "all disk tests passed" in done.stdout or "without io_uring" in done.stdout

@@ -1,0 +1,138 @@
+// Where QueueMemory puts things, and what it takes for its own.
+
+#include "driver/native/queues/queue_memory.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "tests/native/rings/ring_controller.hpp"
+#include "tests/native/rings/rings_test.hpp"
+
+namespace bamquery {
+namespace {
+
+void refuses(const QueueShape& shape, const std::string& name) {
+  std::string message;
+  try {
+    QueueMemory memory(shape);
+  } catch (const std::invalid_argument& error) {
+    message = error.what();
+  }
+  CHECK(message.find(name) != std::string::npos);
+}
+
+void test_shapes() {
+  refuses({.leased_pairs = 0, .shared_pairs = 0}, "number of queue pairs is 0");
+  refuses({.leased_pairs = 65534, .shared_pairs = 1}, "number of queue pairs is 65535");
+  refuses({.leased_pairs = 0xffffffff, .shared_pairs = 2}, "number of queue pairs");
+  refuses({.depth = 1, .slots = 1}, "depth is 1");
+  refuses({.depth = 48}, "depth is 48");
+  refuses({.depth = 131072}, "depth is 131072");
+  refuses({.depth = 64, .slots = 64}, "slots is 64");
+  refuses({.depth = 64, .slots = 0}, "slots is 0");
+  refuses({.slot_bytes = 256}, "slot_bytes is 256");
+  refuses({.slot_bytes = 5000}, "slot_bytes is 5000");
+  refuses({.slot_bytes = 2048, .block_bytes = 4096}, "slot_bytes is 2048");
+  refuses({.slot_bytes = 4u << 20}, "slot_bytes is 4194304");
+  refuses({.block_bytes = 1024}, "block_bytes is 1024");
+  refuses({.doorbell_stride = 16}, "doorbell_stride is 16");
+}
+
+void test_places() {
+  for (const std::uint32_t slot_bytes : {512u, 8192u, 65536u}) {
+    const QueueMemory memory({.leased_pairs = 3,
+                              .shared_pairs = 2,
+                              .depth = 8,
+                              .slots = 5,
+                              .slot_bytes = slot_bytes,
+                              .doorbell_stride = 1});
+    const auto offset = [&](const void* place) {
+      return static_cast<const std::byte*>(place) - memory.address();
+    };
+    CHECK(reinterpret_cast<std::uintptr_t>(memory.address()) % 4096 == 0 && memory.size() % 4096 == 0);
+    // Queue 1 is the first pair's; a stride of 1 is 8 bytes.
+    CHECK(offset(memory.tail_doorbell(0)) == 16 && offset(memory.head_doorbell(0)) == 24);
+    CHECK(offset(memory.tail_doorbell(4)) == 80 && offset(memory.head_doorbell(4)) == 88);
+    std::ptrdiff_t end = static_cast<std::ptrdiff_t>(memory.doorbells().size());
+    for (std::uint32_t pair = 0; pair < 5; ++pair, end += 4096)
+      CHECK(offset(memory.submissions(pair)) == end);
+    for (std::uint32_t pair = 0; pair < 5; ++pair, end += 4096)
+      CHECK(offset(memory.completions(pair)) == end);
+    if (slot_bytes == 65536) end += 4096;  // 25 lists of 128 bytes.
+    CHECK(memory.landing_at(reinterpret_cast<std::uint64_t>(memory.address() + end), 1) ==
+          memory.address() + end);
+  }
+}
+
+void test_bus_addresses() {
+  Rings rings({.leased_pairs = 1, .shared_pairs = 1, .depth = 4, .slots = 3, .slot_bytes = 16384});
+  const QueueMemory& memory = rings.memory;
+  const std::uint64_t begin = rings.pool.pairs[0].landing_bus;
+  const std::uint64_t bytes = 2 * 3 * 16384;
+  CHECK(memory.landing_at(begin, bytes) == rings.pool.pairs[0].landing);
+  CHECK(memory.landing_at(begin + bytes - 1, 1) != nullptr);
+  CHECK(memory.landing_at(begin + bytes, 0) != nullptr);
+  CHECK(memory.landing_at(begin, bytes + 1) == nullptr);
+  CHECK(memory.landing_at(begin + bytes, 1) == nullptr);
+  CHECK(memory.landing_at(begin - 1, 1) == nullptr);
+  CHECK(memory.landing_at(begin + 1, ~std::uint64_t{0}) == nullptr);
+  CHECK(memory.landing_at(~std::uint64_t{0}, 2) == nullptr);
+  CHECK(memory.landing_at(0, 1) == nullptr);
+
+  const std::uint64_t lists = rings.pool.pairs[0].prp_lists_bus;
+  for (std::uint64_t slot = 0; slot < 6; ++slot) {
+    const std::uint64_t* const list = memory.prp_list_at(lists + 32 * slot, 3);
+    CHECK(list != nullptr);
+    for (std::uint64_t page = 1; page < 4; ++page)
+      CHECK(list[page - 1] == begin + 16384 * slot + 4096 * page);
+  }
+  CHECK(memory.prp_list_at(lists + 4, 1) == nullptr);
+  CHECK(memory.prp_list_at(lists - 8, 1) == nullptr);
+  CHECK(memory.prp_list_at(lists + 4088, 1) != nullptr);
+  CHECK(memory.prp_list_at(lists + 4088, 2) == nullptr);
+  CHECK(memory.prp_list_at(lists + 4096, 1) == nullptr);
+  CHECK(memory.prp_list_at(lists, ~std::uint64_t{0}) == nullptr);
+}
+
+// A pool is written here as it must lie elsewhere.
+void test_pools() {
+  const QueueMemory memory({.leased_pairs = 33, .shared_pairs = 2, .depth = 4, .slots = 3});
+  std::vector<std::byte> staging(memory.pool_bytes());
+  std::byte* const rings = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 40);
+  std::byte* const place = reinterpret_cast<std::byte*>(std::uintptr_t{1} << 41);
+  const QueuePoolView pool = memory.make_pool(staging, rings, place);
+  CHECK(pool.leased_count == 33 && pool.shared_count == 2 && pool.flags_bytes == QueueFlags::bytes(4, 3));
+  const auto here = [&](const auto* there) {
+    const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(there) - place;
+    CHECK(at >= 0 && static_cast<std::size_t>(at) < staging.size());
+    return reinterpret_cast<decltype(there)>(staging.data() + at);
+  };
+  CHECK(here(pool.free_pairs)[0] == 0xffffffff && here(pool.free_pairs)[1] == 1);
+  CHECK(*here(pool.retired_pairs) == 0);
+  for (std::uint32_t pair = 0; pair < 35; ++pair) {
+    const QueuePairView& view = here(pool.pairs)[pair];
+    CHECK(reinterpret_cast<std::byte*>(view.submissions) - rings ==
+          reinterpret_cast<std::byte*>(memory.submissions(pair)) - memory.address());
+    CHECK(memory.landing_at(view.landing_bus, 3 * 4096) == memory.address() + (view.landing - rings));
+    CHECK(view.id == pair + 1 && (view.flags - place) % 128 == 0);
+    CHECK(QueueFlags(const_cast<byte*>(here(view.flags)), 4, 3).free_slots(0) == 7);
+  }
+  bool refused = false;
+  try {
+    memory.make_pool(std::span(staging).first(staging.size() - 1), rings, place);
+  } catch (const std::invalid_argument&) {
+    refused = true;
+  }
+  CHECK(refused);
+}
+
+}  // namespace
+
+void test_queue_memory() {
+  test_shapes();
+  test_places();
+  test_bus_addresses();
+  test_pools();
+}
+
+}  // namespace bamquery

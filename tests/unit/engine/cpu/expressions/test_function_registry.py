@@ -1,0 +1,16 @@
+"""The plan's contract: every function that plans may call is here, and no other."""
+
+from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS, is_known
+from bamquery.engine.cpu.expressions.conditions import FORMS
+from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
+from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+
+
+def test_scalar_functions() -> None:
+    # now() is a literal before a device sees it.
+    assert {*FUNCTIONS, *FORMS, "now"} == set(SCALAR_FUNCTIONS)
+
+
+def test_aggregate_functions() -> None:
+    assert all(map(is_known, AGGREGATE_FUNCTIONS))
+    assert set(ACCUMULATORS) <= set(AGGREGATE_FUNCTIONS)

@@ -1,0 +1,63 @@
+"""Joins on the CPU: keys of every type, portions, and what dense keys are found by."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cpu.keys import join_table
+from bamquery.engine.cpu.keys.join_table import CpuJoinTable
+from tests.device_joins import check_join_keys, check_partition, check_take_or_null
+
+
+def _batch(*columns: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(list(columns), [str(i) for i in range(len(columns))])
+
+
+def test_keys() -> None:
+    check_join_keys(CpuDevice())
+
+
+def test_keys_in_small_portions(monkeypatch) -> None:
+    monkeypatch.setattr(join_table, "_PORTION", 5)
+    check_join_keys(CpuDevice(), (0, 1, 31, 64))
+
+
+def test_take_or_null() -> None:
+    check_take_or_null(CpuDevice())
+
+
+def test_partition() -> None:
+    check_partition(CpuDevice())
+
+
+def test_one_row_with_more_pairs_than_a_portion(monkeypatch) -> None:
+    monkeypatch.setattr(join_table, "_PORTION", 10)
+    held = _batch(pa.array([7] * 25 + [8]))
+    portions = list(CpuJoinTable(held, [False]).matches(_batch(pa.array([8, 7, 9, 7]))))
+    assert [(stop, len(positions)) for stop, positions, _ in portions] == [(1, 1), (2, 25), (3, 0), (4, 25)]
+    assert np.concatenate([found for _, _, found in portions]).tolist() == [25, *range(25), *range(25)]
+
+
+def test_integers_at_the_ends_of_their_types() -> None:
+    for kind in (pa.int8(), pa.uint8(), pa.int64(), pa.uint64()):
+        low, high = (
+            (0, 2**kind.bit_width - 1)
+            if pa.types.is_unsigned_integer(kind)
+            else (
+                -(2 ** (kind.bit_width - 1)),
+                2 ** (kind.bit_width - 1) - 1,
+            )
+        )
+        held = _batch(pa.array([high, low, high - 1], kind))
+        probe = _batch(pa.array([low, high, low + 1, high - 1, None], kind))
+        ((_, positions, found),) = CpuJoinTable(held, [False]).matches(probe)
+        assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, 1), (1, 0), (3, 2)], kind
+
+
+def test_slices() -> None:
+    whole = pa.array(["a", "b", "c", None, "d"], pa.large_string())
+    held, probe = _batch(whole.slice(1)), _batch(whole.slice(2, 3))
+    ((_, positions, found),) = CpuJoinTable(held, [False]).matches(probe)
+    assert list(zip(positions.tolist(), found.tolist(), strict=True)) == [(0, 1), (2, 3)]

@@ -1,0 +1,158 @@
+"""Aggregates over ranges of rows: every way there is gives what the rows themselves give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator
+from bamquery.engine.cpu.aggregates.registry import accumulator_of
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.cpu.keys.grouping import group_rows
+from bamquery.engine.cpu.windows.frames import Ranges
+from bamquery.engine.cpu.windows.partitions import find_partitions
+from bamquery.engine.cpu.windows.running import by_differences, by_running, can_run
+from bamquery.engine.cpu.windows.state_tree import StateTree
+from bamquery.plan.expressions import AggregateCall, ColumnRef
+from tests.device_frames import KINDS, batch_of
+from tests.device_windows import check_parts_of_a_partition
+from tests.values import plain, same
+
+HUGEINT = pa.decimal128(38, 0)
+CALLS = [
+    ("count", pa.int64(), pa.int64()),
+    ("sum", pa.int64(), HUGEINT),
+    ("avg", pa.int64(), pa.float64()),
+    ("sum", pa.float64(), pa.float64()),
+    ("avg", pa.float64(), pa.float64()),
+    ("min", pa.float64(), pa.float64()),
+    ("max", pa.float64(), pa.float64()),
+    ("min", pa.int64(), pa.int64()),
+    ("bool_and", pa.bool_(), pa.bool_()),
+    ("first", pa.int64(), pa.int64()),
+    ("last", pa.large_string(), pa.large_string()),
+    ("stddev_samp", pa.float64(), pa.float64()),
+]
+
+
+def _column(kind: pa.DataType, rows: int) -> pa.Array:
+    draw = np.random.default_rng(rows)
+    values: list[Any] = [[7, -2, 2**62, None][i] for i in draw.integers(0, 4, rows)]
+    if pa.types.is_floating(kind):
+        values = [[1.5, float("nan"), -3.0, None][i] for i in draw.choice(4, rows, p=[0.4, 0.1, 0.3, 0.2])]
+    elif pa.types.is_boolean(kind):
+        values = [[True, False, None][i] for i in draw.integers(0, 3, rows)]
+    elif pa.types.is_large_string(kind):
+        values = [["a", "b", None][i] for i in draw.integers(0, 3, rows)]
+    return pa.array(values, kind)
+
+
+def _accumulator(function: str, argument: pa.DataType, result: pa.DataType) -> Accumulator:
+    return accumulator_of(AggregateCall(function, (ColumnRef(0, "x", argument),), result))
+
+
+def _directly(accumulator: Accumulator, column: pa.Array, frames: list[Ranges]) -> list[Any]:
+    answers = []
+    for i in range(len(frames[0].start)):
+        chosen = [row for frame in frames for row in range(frame.start[i], frame.end[i])]
+        rows = column.take(pa.array(chosen, pa.int64()))
+        answers += plain(accumulator.final(accumulator.partial(rows, np.zeros(len(rows), np.int64), 1)))
+    return answers
+
+
+def _assert_same(given: pa.Array, expected: list[Any]) -> None:
+    assert len(given) == len(expected)
+    for mine, other in zip(plain(given), expected, strict=True):
+        assert same(mine, other, 1e-12), (mine, other)
+
+
+@pytest.mark.parametrize(("function", "argument", "result"), CALLS)
+@pytest.mark.parametrize("rows", [1, 2, 3, 31, 32, 33, 100])
+def test_overlapping_ranges(function: str, argument: pa.DataType, result: pa.DataType, rows: int) -> None:
+    draw = np.random.default_rng(1)
+    edges = np.sort(draw.integers(0, rows + 1, (50, 4)), axis=1)
+    frames = [Ranges(edges[:, 0], edges[:, 1]), Ranges(edges[:, 2], edges[:, 3])]
+    column = _column(argument, rows)
+    accumulator = _accumulator(function, argument, result)
+    expected = _directly(accumulator, column, frames)
+    _assert_same(StateTree(accumulator, column).answers(frames), expected)
+    if accumulator.exact:
+        _assert_same(by_differences(accumulator, column, frames), expected)
+
+
+@pytest.mark.parametrize(("function", "argument", "result"), CALLS)
+def test_growing_ranges(function: str, argument: pa.DataType, result: pa.DataType) -> None:
+    rows = 600
+    start = np.repeat([0, 300], 300)
+    end = np.minimum(np.arange(rows) // 3 * 3, 590)
+    frame = Ranges(start, np.maximum(start, end))
+    accumulator = _accumulator(function, argument, result)
+    column = _column(argument, rows)
+    assert can_run(accumulator, [frame]) == bool(accumulator.scans)
+    if accumulator.scans:
+        _assert_same(by_running(accumulator, column, frame), _directly(accumulator, column, [frame]))
+
+
+def test_shrinking_ranges_cannot_run() -> None:
+    accumulator = _accumulator("sum", pa.float64(), pa.float64())
+    zeros = np.zeros(600, np.int64)
+    assert not can_run(accumulator, [Ranges(zeros, np.arange(600)[::-1])])
+    assert not can_run(accumulator, [Ranges(np.arange(600), np.full(600, 600))])
+
+
+def test_partitions_and_peers() -> None:
+    keys = pa.array([1.0, 1.0, None, None, float("nan"), float("nan")])
+    order = pa.array(["a", "b", "b", "b", "b", "c"], pa.large_string())
+    found = find_partitions([keys], [order], 6)
+    assert found.start.tolist() == [0, 0, 2, 2, 4, 4]
+    assert found.end.tolist() == [2, 2, 4, 4, 6, 6]
+    assert found.peer_start.tolist() == [0, 1, 2, 2, 4, 5]
+    assert found.peer_end.tolist() == [1, 2, 4, 4, 5, 6]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("offset", [0, 3])
+def test_partitions_of_every_type(kind: pa.DataType, offset: int) -> None:
+    """Neighbours are compared; grouping, which looks at all values, says where they differ, too."""
+    rows = 60
+    repeated = pa.array(np.repeat(np.arange(rows), 1 + np.arange(rows) % 3))
+    column = batch_of(rows, [kind]).column(1).take(repeated)
+    column = pa.concat_arrays([column, pa.nulls(3, kind), column.slice(5)])
+    column = column.slice(offset)
+    codes = group_rows([column], len(column)).codes
+    starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
+    found = find_partitions([column], [], len(column))
+    assert np.unique(found.start).tolist() == starts.tolist()
+
+
+def test_parts_of_a_partition() -> None:
+    check_parts_of_a_partition(CpuDevice())
+    check_parts_of_a_partition(CpuDevice(), 900, (0, 300, 600))  # enough for running totals
+
+
+@pytest.mark.parametrize(("function", "argument", "result"), CALLS)
+def test_states_at_the_edges(function: str, argument: pa.DataType, result: pa.DataType) -> None:
+    """Places count from the state of what is before the rows."""
+    column = _column(argument, 90)
+    accumulator = _accumulator(function, argument, result)
+    edges = tuple(
+        accumulator.partial(part, np.zeros(len(part), np.int64), 1)
+        for part in (column.slice(0, 20), column.slice(60))
+    )
+    starts, ends = (grid.ravel() for grid in np.meshgrid(np.arange(43), np.arange(43)))
+    frames = [Ranges(starts, np.maximum(starts, ends))]
+    edge = np.array([0, *range(20, 61), 90])
+    expected = _directly(
+        accumulator, column, [Ranges(edge[frame.start], edge[frame.end]) for frame in frames]
+    )
+    rows = column.slice(20, 40)
+    _assert_same(StateTree(accumulator, rows, edges).answers(frames), expected)
+    if accumulator.exact:
+        _assert_same(by_differences(accumulator, rows, frames, edges), expected)
+    growing = Ranges(np.zeros(300, np.int64), np.arange(300) // 8)
+    if can_run(accumulator, [growing]):
+        wanted = _directly(accumulator, column, [Ranges(edge[growing.start], edge[growing.end])])
+        _assert_same(by_running(accumulator, rows, growing, edges), wanted)

@@ -1,0 +1,138 @@
+"""Order, bounds, errors and endings of parallel work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.execution import ordered_map as parallel
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.execution.ordered_map import ordered_map
+from bamquery.engine.settings import Settings
+from bamquery.errors import CancelledError
+
+
+@pytest.fixture(params=[1, 2, 5])
+def context(request: pytest.FixtureRequest) -> Iterator[ExecutionContext]:
+    with ExecutionContext(CpuDevice(), Settings(threads=request.param)) as found:
+        yield found
+
+
+def test_answers_come_in_order(context: ExecutionContext) -> None:
+    def slow_if_even(item: int) -> int:
+        time.sleep(0.002 * (item % 2 == 0))
+        return item * item
+
+    assert list(ordered_map(context, slow_if_even, range(30))) == [n * n for n in range(30)]
+
+
+def test_no_more_items_are_taken_than_are_in_flight(context: ExecutionContext) -> None:
+    taken = 0
+
+    def items() -> Iterator[int]:
+        nonlocal taken
+        for item in range(100):
+            taken += 1
+            yield item
+
+    for given, _ in enumerate(ordered_map(context, lambda item: item, items(), in_flight=4), start=1):
+        assert taken - given < 4
+
+
+def test_an_error_comes_in_its_place(context: ExecutionContext) -> None:
+    def fail_at_five(item: int) -> int:
+        if item == 5:
+            raise ValueError("five")
+        return item
+
+    answers = ordered_map(context, fail_at_five, range(10))
+    assert [next(answers) for _ in range(5)] == list(range(5))
+    with pytest.raises(ValueError, match="five"):
+        next(answers)
+
+
+def test_closing_waits_for_work_in_progress() -> None:
+    begun, ended = threading.Semaphore(0), []
+
+    def work(item: int) -> int:
+        if item:
+            begun.release()
+            time.sleep(0.05)
+            ended.append(item)
+        return item
+
+    with ExecutionContext(CpuDevice(), Settings(threads=3)) as context:
+        answers = ordered_map(context, work, range(100), in_flight=8)
+        next(answers)
+        begun.acquire()
+        running = begun
+        answers.close()
+        done = len(ended)
+        time.sleep(0.1)
+        assert len(ended) == done > 0
+        assert running is begun
+
+
+def test_a_cancelled_query_begins_nothing(context: ExecutionContext) -> None:
+    def cancel(item: int) -> int:
+        if item == 2:
+            context.cancelled.set()
+        return item
+
+    with pytest.raises(CancelledError):
+        list(ordered_map(context, cancel, range(1000)))
+
+
+def test_leaving_by_an_exception_cancels() -> None:
+    with pytest.raises(ValueError, match="out"), ExecutionContext(CpuDevice()) as context:
+        raise ValueError("out")
+    assert context.cancelled.is_set()
+
+
+def test_who_wants_answers_works_too() -> None:
+    together = threading.Barrier(2)
+
+    def meet(item: int) -> int:
+        if item < 2:
+            together.wait(60)
+        return threading.get_ident()
+
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
+        first, second, *_ = ordered_map(context, meet, range(6))
+    assert threading.get_ident() in (first, second)
+    assert first != second
+
+
+def test_ctrl_c_in_work_of_the_caller_ends_all_of_it() -> None:
+    caller = threading.get_ident()
+    begun: list[int] = []
+
+    def work(item: int) -> int:
+        begun.append(item)
+        if threading.get_ident() == caller:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        return item
+
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
+        with pytest.raises(KeyboardInterrupt):
+            list(ordered_map(context, work, range(1000)))
+        assert context.cancelled.is_set()
+    assert len(begun) < 10
+
+
+def test_ctrl_c_before_work_has_quite_begun_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    caller = threading.get_ident()
+
+    def interrupted(_: object, value: object) -> object:
+        if threading.get_ident() == caller:
+            raise KeyboardInterrupt
+        return value
+
+    monkeypatch.setattr(parallel, "cast", interrupted)
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context, pytest.raises(KeyboardInterrupt):
+        list(ordered_map(context, lambda item: time.sleep(0.01), range(1000)))

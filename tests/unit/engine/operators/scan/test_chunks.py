@@ -1,0 +1,138 @@
+"""Chunks cover a table exactly once, in order, and stay within their bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bamquery.engine.operators.scan.chunks import (
+    CHUNK_BYTES,
+    CHUNK_PIECES,
+    CHUNK_VECTORS,
+    FIRST_VECTORS,
+    GROWTH,
+    ChunkLimits,
+    chunks,
+)
+from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout, Extent, vector_count
+from bamquery.storage.statistics.predicate import RangePredicate
+
+ANY = [RangePredicate("x", "is_not_null")]
+
+
+@dataclass
+class FakeFragment:
+    """Rows, a zone map that leaves the vectors it is told, and one column of some width."""
+
+    rows: int
+    survivors: list[int]
+    width: int = 8
+    schema: pa.Schema = field(default_factory=lambda: pa.schema([("x", pa.int64())]))
+
+    @property
+    def vector_count(self) -> int:
+        return vector_count(self.rows)
+
+    @property
+    def zone_map(self) -> Any:
+        return SimpleNamespace(surviving_vectors=lambda predicates: np.array(self.survivors, np.int64))
+
+    @property
+    def layout(self) -> Any:
+        extent = Extent(0, self.rows * self.width)
+        return SimpleNamespace(columns=[ColumnLayout(None, None, extent)])
+
+
+@st.composite
+def fragments(draw: st.DrawFn) -> list[FakeFragment]:
+    sizes = draw(st.lists(st.integers(1, 60 * VECTOR_ROWS), max_size=40))
+    made = []
+    for rows in sizes:
+        kept = draw(st.lists(st.integers(0, vector_count(rows) - 1), unique=True, max_size=60))
+        made.append(FakeFragment(rows, sorted(kept), draw(st.sampled_from([1, 8, 40_000]))))
+    return made
+
+
+@given(fragments())
+def test_every_row_once_and_every_survivor_once(made: list[FakeFragment]) -> None:
+    found = [piece for chunk in chunks(made, ANY, ["x"], zone_maps=True) for piece in chunk.pieces]
+    by_fragment: dict[int, list] = {}
+    for piece in found:
+        by_fragment.setdefault(id(piece.fragment), []).append(piece)
+    assert list(by_fragment) == [id(fragment) for fragment in made]
+    for fragment in made:
+        pieces = by_fragment[id(fragment)]
+        assert pieces[0].begin == 0
+        assert pieces[-1].end == fragment.rows
+        assert all(one.end == two.begin for one, two in pairwise(pieces))
+        assert np.concatenate([piece.vectors for piece in pieces]).tolist() == fragment.survivors
+        for piece in pieces:
+            assert piece.begin % VECTOR_ROWS == 0
+            assert (
+                (piece.vectors * VECTOR_ROWS >= piece.begin) & (piece.vectors * VECTOR_ROWS < piece.end)
+            ).all()
+            rows = sum(min(VECTOR_ROWS, fragment.rows - v * VECTOR_ROWS) for v in piece.vectors.tolist())
+            assert piece.rows == rows
+
+
+@given(fragments())
+def test_bounds(made: list[FakeFragment]) -> None:
+    target = FIRST_VECTORS
+    for chunk in chunks(made, ANY, ["x"], zone_maps=True):
+        assert 0 < len(chunk.pieces) <= CHUNK_PIECES
+        assert sum(len(piece.vectors) for piece in chunk.pieces) <= target
+        # Wide rows make chunks of fewer rows, down to one vector.
+        for piece in chunk.pieces:
+            assert len(piece.vectors) in (0, 1) or piece.rows * piece.fragment.width <= CHUNK_BYTES
+        target = min(GROWTH * target, CHUNK_VECTORS)
+
+
+def test_limits_of_a_device() -> None:
+    fragment = FakeFragment(100 * VECTOR_ROWS, list(range(100)))
+    limits = ChunkLimits(
+        vectors=64, stored_bytes=24 * 8 * VECTOR_ROWS, first=2, growth=4, pieces=8, widest=True
+    )
+    found = list(chunks([fragment], ANY, ["x"], True, limits))
+    assert [len(chunk.pieces[0].vectors) for chunk in found] == [2, 8, 24, 24, 24, 18]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "expected"),
+    [(40, [[40], [40], [40]]), (20, [[20, 20, 20]]), (90, [[64], [26, 38], [52], [64], [26]])],
+)
+def test_chunks_end_with_fragments_that_half_fill_them(vectors: int, expected: list[list[int]]) -> None:
+    made = [FakeFragment(vectors * VECTOR_ROWS, list(range(vectors))) for _ in range(3)]
+    limits = ChunkLimits(vectors=64, stored_bytes=1 << 40, first=64, growth=2, pieces=8, widest=False)
+    found = chunks(made, ANY, ["x"], True, limits)
+    assert [[len(piece.vectors) for piece in chunk.pieces] for chunk in found] == expected
+
+
+def test_without_zone_maps_or_predicates_every_vector_is_read() -> None:
+    fragment = FakeFragment(5000, [1])
+    for predicates, zone_maps in ((ANY, False), ([], True)):
+        found = list(chunks([fragment], predicates, ["x"], zone_maps=zone_maps))
+        assert found[0].pieces[0].vectors.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_row_ids_and_positions_are_inverse() -> None:
+    fragment = FakeFragment(5 * VECTOR_ROWS + 17, [1, 3, 5])
+    (chunk,) = chunks([fragment], ANY, ["x"], zone_maps=True)
+    (piece,) = chunk.pieces
+    positions = np.arange(piece.rows)
+    rows = piece.row_ids(positions)
+    assert rows[0] == VECTOR_ROWS
+    assert rows[-1] == fragment.rows - 1
+    assert (np.unique(rows // VECTOR_ROWS) == [1, 3, 5]).all()
+    assert (piece.positions(rows) == positions).all()
+
+
+def test_no_fragments() -> None:
+    assert list(chunks([], ANY, ["x"], zone_maps=True)) == []

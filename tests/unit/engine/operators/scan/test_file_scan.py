@@ -1,0 +1,95 @@
+"""Scans of files: the columns that are wanted, filtered, in order, their I/O not counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from bamquery.engine.cpu.device import CpuDevice
+from bamquery.engine.execution.context import ExecutionContext
+from bamquery.engine.operators.scan.stored_scan import make_scan
+from bamquery.engine.profiling.query_profile import FileScanProfile, QueryProfile
+from bamquery.engine.settings import Settings
+from bamquery.engine.sources.scan_sources import FileSource
+from bamquery.errors import IngestError
+from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
+from bamquery.plan.nodes import Scan
+from bamquery.storage.ingest import open_source
+from tests.stored import numbers
+
+ROWS = 10_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    table = numbers(ROWS)
+    for part in range(4):
+        parquet.write_table(table.slice(part * 2500, 2500), tmp_path / f"{part}.parquet", row_group_size=700)
+    return tmp_path
+
+
+def run(scan: Scan, threads: int = 2) -> tuple[list[tuple], QueryProfile]:
+    settings = Settings(threads=threads)
+    operator = make_scan(scan, settings)
+    rows: list[tuple] = []
+    with ExecutionContext(CpuDevice(), settings) as context:
+        for frame in operator.frames(context):
+            columns = [column.to_pylist() for column in frame.columns]
+            rows += zip(*columns, strict=True) if columns else [()] * frame.num_rows
+    return rows, QueryProfile("cpu", operator.profile)
+
+
+def rare_is_one(source: FileSource) -> Expression:
+    index = source.schema.get_field_index("rare")
+    kind = source.schema.field(index).type
+    return Call("equal", (ColumnRef(index, "rare", kind), Literal(pa.scalar(1, kind))), pa.bool_())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_rows_and_columns(folder: Path, threads: int) -> None:
+    source = FileSource(open_source(str(folder / "*.parquet")))
+    columns = tuple(source.schema.get_field_index(name) for name in ("text", "position"))
+    rows, profile = run(Scan(source, columns, (rare_is_one(source),)), threads)
+    table = numbers(ROWS)
+    expected = [
+        (text, position)
+        for text, position, rare in zip(
+            *(table[name].to_pylist() for name in ("text", "position", "rare")), strict=True
+        )
+        if rare
+    ]
+    assert rows == expected
+    assert profile.io.uncounted == (source.name,)
+    assert profile.io.bytes_read == 0
+    assert profile.io.amplification is None
+    assert isinstance(profile.root, FileScanProfile)
+    assert profile.to_dict()["operators"]["io"] == "not counted"
+
+
+def test_no_columns_but_rows(folder: Path) -> None:
+    source = FileSource(open_source(str(folder / "*.parquet")))
+    assert len(run(Scan(source, ()))[0]) == ROWS
+    assert len(run(Scan(source, (), (rare_is_one(source),)))[0]) == sum(numbers(ROWS)["rare"].to_pylist())
+
+
+def test_it_can_stop_early(folder: Path) -> None:
+    source = FileSource(open_source(str(folder / "*.parquet")))
+    operator = make_scan(Scan(source, (0,)), Settings(threads=2))
+    with ExecutionContext(CpuDevice(), Settings(threads=2)) as context:
+        frames = operator.frames(context)
+        next(frames)
+        frames.close()
+    assert operator.profile.rows < ROWS
+
+
+def test_a_damaged_file_is_an_error(folder: Path) -> None:
+    source = FileSource(open_source(str(folder / "*.parquet")))
+    damaged = folder / "2.parquet"
+    data = bytearray(damaged.read_bytes())
+    data[200:6000] = bytes(5800)
+    damaged.write_bytes(data)
+    with pytest.raises(IngestError, match=r"2\.parquet"):
+        run(Scan(source, tuple(range(len(source.schema)))))

@@ -1,0 +1,74 @@
+"""Guesses of selectivity come near the truth where zone maps can tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bamquery.engine.operators.scan.filter_order import steps
+from bamquery.engine.operators.scan.selectivity_guess import TYPICAL_SELECTIVITY, guess_selectivities
+from bamquery.engine.sources.scan_predicates import split
+from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
+from tests.stored import stored
+
+ROWS = 300_000
+
+
+def guess(tmp_path: Path, values: np.ndarray, function: str, *literals: object) -> tuple[float, float]:
+    """The guess, and the share of rows that pass among those of the vectors that are left."""
+    table = pa.table({"x": values})
+    kind = table.schema.field("x").type
+    arguments: tuple[Expression, ...] = (ColumnRef(0, "x", kind),)
+    arguments += tuple(Literal(pa.scalar(value, kind)) for value in literals)
+    with stored(tmp_path / "db", table, [100_000]) as snapshot:
+        conjuncts = split([Call(function, arguments, pa.bool_())], table.schema)
+        (found,) = guess_selectivities(steps(conjuncts), snapshot.fragments)
+        left = sum(len(f.zone_map.surviving_vectors(conjuncts[0].ranges)) for f in snapshot.fragments)
+    compare = {"greater": np.greater, "equal": np.equal, "less": np.less, "in": np.isin}[function]
+    passing = np.count_nonzero(compare(values, literals if function == "in" else literals[0]))
+    return found, passing / (left * 1024) if left else 0.0
+
+
+def test_rare_rows_anywhere(tmp_path: Path) -> None:
+    values = (np.random.default_rng(0).random(ROWS) < 3e-4).astype(np.int32)
+    found, truth = guess(tmp_path, values, "equal", 1)
+    assert found == pytest.approx(truth, rel=0.3)
+
+
+def test_sorted_rows(tmp_path: Path) -> None:
+    found, truth = guess(tmp_path, np.arange(ROWS), "greater", 200_000)
+    assert found == pytest.approx(truth, rel=0.02)
+
+
+def test_a_condition_that_always_holds(tmp_path: Path) -> None:
+    found, _ = guess(tmp_path, np.arange(ROWS), "less", ROWS + 5)
+    assert found == 1.0
+
+
+def test_one_that_never_does(tmp_path: Path) -> None:
+    assert guess(tmp_path, np.arange(ROWS), "less", -5) == (0.0, 0.0)
+
+
+def test_a_coin_flip(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 2, ROWS)
+    assert guess(tmp_path, values, "equal", 1)[0] == TYPICAL_SELECTIVITY
+
+
+def test_a_list_of_values(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 5000, ROWS)
+    found, truth = guess(tmp_path, values, "in", 3, 5)
+    # Minima are above 3 in some vectors only: no more can be told.
+    assert truth <= found < TYPICAL_SELECTIVITY / 10
+
+
+def test_nothing_is_known_of_expressions(tmp_path: Path) -> None:
+    table = pa.table({"x": np.arange(5000.0)})
+    x = ColumnRef(0, "x", pa.float64())
+    odd = Call("less", (Call("sqrt", (x,), pa.float64()), x), pa.bool_())
+    with stored(tmp_path / "db", table) as snapshot:
+        assert guess_selectivities(steps(split([odd], table.schema)), snapshot.fragments) == [
+            TYPICAL_SELECTIVITY
+        ]

@@ -1,0 +1,161 @@
+"""The reference of functions says of each what the registries that calls are bound by do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import pytest
+
+from bamquery.data_types.names import type_name
+from bamquery.data_types.type_groups import is_interval, is_numeric
+from bamquery.errors import BamQueryError
+from bamquery.sql_frontend.functions.aggregates import AGGREGATES
+from bamquery.sql_frontend.functions.reference.function_reference import (
+    FunctionRecord,
+    Signature,
+    function_records,
+    functions,
+    read_signature,
+)
+from bamquery.sql_frontend.functions.reference.page import reference_page
+from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS
+from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS, SERIES_FUNCTIONS
+from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
+from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SYSTEM_FUNCTIONS
+from tests.conftest import REPOSITORY
+from tests.plans import plan_of
+
+VALUES = {
+    "ANY": ("1.5::DOUBLE", "'a'::VARCHAR"),
+    "NUMERIC": ("1.5::DOUBLE", "2::BIGINT", "2.5::DECIMAL(5,2)"),
+    "INTEGRAL": ("2::BIGINT", "2::SMALLINT"),
+    "TEMPORAL": ("DATE '2024-05-17'", "TIMESTAMP '2024-05-17'", "TIME '10:00'", "INTERVAL 1 DAY"),
+    "DECIMAL": ("2.5::DECIMAL(5,2)",),
+    "VARCHAR": ("'year'", "'hour'"),
+    "DOUBLE": ("0.5::DOUBLE",),
+    "BOOLEAN": ("true",),
+    "INTEGER": ("1",),
+}
+"""Of what a parameter takes, values; of other types there is NULL, cast to them."""
+
+
+def of_kind(kind: str) -> set[str]:
+    return {record.name for record in functions() if record.kind == kind}
+
+
+def test_every_function_is_there() -> None:
+    assert of_kind("scalar") == set(FUNCTIONS) | SESSION_FUNCTIONS
+    assert of_kind("aggregate") == {*AGGREGATES, "count_if", "countif"}
+    assert of_kind("window") == set(WINDOW_FUNCTIONS)
+    assert of_kind("table") == {*FILE_FUNCTIONS, *SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS}
+
+
+def test_once_each() -> None:
+    named = [(record.kind, record.name) for record in functions()]
+    assert len(named) == len(set(named))
+
+
+@pytest.mark.parametrize("record", functions(), ids=lambda record: f"{record.kind}-{record.name}")
+def test_descriptions(record: FunctionRecord) -> None:
+    assert record.description.endswith(".")
+    assert "\n" not in record.description
+    assert record.alias_of is None or function_records(record.alias_of)
+
+
+def counts(signatures: Sequence[Signature]) -> Iterator[int]:
+    for signature in signatures:
+        least = sum(not parameter.optional for parameter in signature.parameters)
+        yield from range(least, len(signature.parameters) + 1)
+
+
+@pytest.mark.parametrize("name", sorted({*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS}))
+def test_numbers_of_arguments(name: str) -> None:
+    for record in function_records(name):
+        if record.kind == "scalar":
+            least, most = FUNCTIONS[name].least, FUNCTIONS[name].most
+        elif record.kind == "aggregate":
+            least, most = AGGREGATES[name].least, AGGREGATES[name].most
+            least = 0 if name == "count" else least
+        else:
+            least, most = WINDOW_FUNCTIONS[name].least, WINDOW_FUNCTIONS[name].most
+        found = set(counts(record.signatures))
+        assert min(found) == least
+        assert (
+            any(signature.repeated for signature in record.signatures) if most is None else max(found) == most
+        )
+
+
+def calls(record: FunctionRecord, signature: Signature) -> Iterator[str]:
+    """Calls with typed values, all parameters given."""
+    choices = [VALUES.get(parameter.type, (f"NULL::{parameter.type}",)) for parameter in signature.parameters]
+    over = " OVER (ORDER BY 1)" if record.kind == "window" else ""
+    for values in product(*choices):
+        separator = " IN " if record.name == "position" else ", "
+        yield f"SELECT {record.name}({separator.join(values)}){over}"
+
+
+def fits(kind: str, text: str) -> bool:
+    if kind == "ANY":
+        return True
+    return text.startswith("DECIMAL(") if kind == "DECIMAL" else text == kind
+
+
+TYPED = [
+    (record, signature)
+    for record in functions()
+    if record.kind != "table" and record.name not in SESSION_FUNCTIONS
+    for signature in record.signatures
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "signature"), TYPED, ids=[signature.text(record.name) for record, signature in TYPED]
+)
+def test_types(record: FunctionRecord, signature: Signature) -> None:
+    """There are values of the parameters' types that it takes, and the answer has the type that is said."""
+    answers = []
+    reasons = []
+    for call in calls(record, signature):
+        try:
+            (field,) = plan_of(call).fields
+        except BamQueryError as error:
+            reasons.append(f"{call}: {error}")
+        else:
+            answers.append(field.type)
+    assert answers, reasons
+    for kind in answers:
+        match signature.return_type:
+            case "NUMERIC" | "INTEGRAL":
+                assert is_numeric(kind)
+            case "HUGEINT":
+                assert type_name(kind) == "DECIMAL(38,0)"
+            case "INTERVAL":
+                assert is_interval(kind)
+            case said:
+                assert fits(said, type_name(kind)), (type_name(kind), said)
+
+
+EXAMPLES = sorted(
+    {record.example for record in functions() if record.example and record.category != "The connection"}
+)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples(example: str) -> None:
+    plan_of(f"SELECT {example}")
+
+
+def test_signatures_as_text() -> None:
+    text = "(a VARCHAR, b BIGINT [, c INTEGER [, d VARCHAR]]) -> TIMESTAMP WITH TIME ZONE"
+    signature = read_signature(text)
+    assert signature.text("f") == f"f{text}"
+    assert signature.call("f") == "f(a, b [, c [, d]])"
+    assert [parameter.optional for parameter in signature.parameters] == [False, False, True, True]
+    assert read_signature("(x ANY, ...) -> ANY").repeated
+    assert read_signature("() -> DOUBLE").text("pi") == "pi() -> DOUBLE"
+
+
+def test_the_page() -> None:
+    """To write it anew: python -m bamquery.sql_frontend.functions.reference.page > docs/functions.md."""
+    assert (REPOSITORY / "docs" / "functions.md").read_text() == reference_page()

@@ -1,0 +1,164 @@
+"""Profiles: measured once per volume, kept where that is possible, assumed where nothing can be measured."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bamquery.storage.read_planner import device_profile
+from bamquery.storage.read_planner.device_profile import ASSUMED, DeviceProfile, cache_file, measure_reader
+from bamquery.storage.readers.block_reader import ReadCounters
+from bamquery.storage.readers.mapped_reader import MappedReader
+
+MEASURE = DeviceProfile.__dict__["measure"]
+"""Before other tests' assumption takes its place."""
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No process has measured anything yet, and the user's own cache stays out of it."""
+    monkeypatch.setattr(DeviceProfile, "measure", MEASURE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(DeviceProfile, "_known", {})
+    return
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(bytes(8 << 20))
+    return path
+
+
+class Drive:
+    """A reader of a pretended drive, and the clock that its reads move."""
+
+    kind = "direct"
+    block_size = 512
+
+    def __init__(self, bandwidth: float, iops: float, latency: float) -> None:
+        self.numbers = bandwidth, iops, latency
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def read_ranges(self, offsets, lengths, counters, checksums=None):
+        self.now += int(lengths.sum()) / self.numbers[0]
+        return pa.py_buffer(bytes(int(lengths.sum())))
+
+    def gather(self, base, stride, width, rows, counters):
+        self.now += self.numbers[2] if len(rows) == 1 else len(rows) / self.numbers[1]
+
+
+def test_measuring_finds_what_a_drive_can_do() -> None:
+    drive = Drive(bandwidth=3.5e9, iops=2e5, latency=8e-5)
+    found = measure_reader(drive, 1 << 30, drive)
+    assert found.bandwidth == pytest.approx(3.5e9)
+    assert found.iops == pytest.approx(2e5)
+    assert found.latency == pytest.approx(8e-5)
+    assert found.source == "measured"
+    assert drive.now < 1
+
+
+@pytest.mark.parametrize("kind", ["mapped", "direct"])
+def test_a_volume_is_measured_once(file: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = DeviceProfile.measure(file, kind)
+    assert first.source == "measured"
+    assert min(first.bandwidth, first.iops, first.latency) > 0
+
+    def never(*_: object) -> DeviceProfile:
+        raise AssertionError("measured again")
+
+    monkeypatch.setattr(device_profile, "measure_reader", never)
+    assert DeviceProfile.measure(file, kind) is first
+    monkeypatch.setattr(DeviceProfile, "_known", {})  # as in another process
+    assert DeviceProfile.measure(file, kind) == first
+
+
+def test_kinds_of_readers_have_profiles_of_their_own(file: Path) -> None:
+    for kind in ("mapped", "direct"):
+        DeviceProfile.measure(file, kind)
+    assert len(json.loads(cache_file().read_text())["profiles"]) == 2
+
+
+def cached(version: int = 1, **changes: object) -> bytes:
+    numbers = {"bandwidth": 1, "iops": 1, "latency": 1, "request_bytes": 1} | changes
+    return json.dumps({"version": version, "profiles": {"KEY": numbers}}).encode()
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"version": 1}',
+        b'{"version": 1, "profiles": []}',
+        cached(version=0),
+        cached(bandwidth=0),
+        cached(bandwidth=float("nan")),
+        cached(latency="x"),
+        cached(iops=None),
+        cached(request_bytes=True),
+        b'{"version": 1, "profiles": {"KEY": 7}}',
+    ],
+)
+def test_a_damaged_cache_only_costs_a_measurement(
+    file: Path, contents: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_profile, "_SECONDS_A_PHASE", 0.001)
+    monkeypatch.setattr(device_profile, "_volume", lambda path, kind: "KEY")
+    cache_file().parent.mkdir(parents=True)
+    cache_file().write_bytes(contents)
+    found = DeviceProfile.measure(file, "mapped")
+    assert found.source == "measured"
+    assert found.bandwidth > 1
+    assert json.loads(cache_file().read_text())["profiles"]["KEY"]["bandwidth"] == found.bandwidth
+
+
+def test_a_cache_that_cannot_be_written_is_fine(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_profile, "_SECONDS_A_PHASE", 0.001)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    assert DeviceProfile.measure(file, "mapped").source == "measured"
+
+
+def test_who_has_no_home_measures_in_each_process(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_profile, "_SECONDS_A_PHASE", 0.001)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    for name in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(file.parent)
+    assert cache_file() is None
+    assert DeviceProfile.measure(file, "mapped").source == "measured"
+    assert not (file.parent / "~").exists()
+
+
+def test_small_or_missing_files_get_the_assumed_profile(tmp_path: Path, file: Path) -> None:
+    (tmp_path / "small").write_bytes(b"x")
+    assert DeviceProfile.measure(tmp_path / "small", "mapped") is ASSUMED["mapped"]
+    assert DeviceProfile.measure(tmp_path / "missing", "direct") is ASSUMED["direct"]
+    assert ASSUMED["direct"].source == "assumed"
+    assert DeviceProfile.measure(file, "mapped").source == "measured"  # the volume is not given up
+
+
+def test_relative_cache_homes_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the XDG base directory specification has it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/someone")
+    assert cache_file() == Path("/home/someone/.cache/bamquery/device-profiles.json")
+
+
+def test_measuring_reads_within_the_file(tmp_path: Path) -> None:
+    """Sizes that are no multiple of anything."""
+    path = tmp_path / "odd"
+    path.write_bytes(os.urandom((5 << 20) + 123))
+    reader = MappedReader(path, path.stat().st_size)
+    ticks = iter(np.arange(0, 1000, 0.02))
+    found = measure_reader(reader, path.stat().st_size, lambda: float(next(ticks)))
+    assert found.bandwidth > 0
+    reader.read_ranges(np.array([0]), np.array([1]), ReadCounters())

@@ -1,0 +1,268 @@
+"""Pruning never loses a row, for any type and predicate; and it does prune."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bamquery.storage.format.layout import VECTOR_ROWS
+from bamquery.storage.statistics.predicate import RangePredicate
+from bamquery.storage.statistics.zone_map import ZoneMap
+from tests.unit.storage.random_columns import ALL_TYPES, column, samples, values, written
+
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+def is_true(array: pa.Array, predicate: RangePredicate) -> np.ndarray:
+    """Which rows satisfy the predicate, by pyarrow's own kernels."""
+    if predicate.or_null:
+        return is_true(array, replace(predicate, or_null=False)) | is_true(
+            array, RangePredicate("c", "is_null")
+        )
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if predicate.operator == "is_null":
+        # pyarrow's is_null of a dictionary's null value differs; decoded arrays have plain nulls.
+        return pc.is_null(array).to_numpy(zero_copy_only=False)
+    if predicate.operator == "is_not_null":
+        return pc.is_valid(array).to_numpy(zero_copy_only=False)
+    if predicate.operator == "in":
+        found = np.zeros(len(array), np.bool_)
+        for value in predicate.values:
+            found |= is_true(array, RangePredicate("c", "=", (value,)))
+        return found
+    (value,) = predicate.values
+    if pa.types.is_floating(array.type):
+        return floats_are_true(array, predicate.operator, value)
+    functions = {
+        "=": pc.equal,
+        "!=": pc.not_equal,
+        "<": pc.less,
+        "<=": pc.less_equal,
+        ">": pc.greater,
+        ">=": pc.greater_equal,
+    }
+    return functions[predicate.operator](array, value).fill_null(False).to_numpy(zero_copy_only=False)
+
+
+def floats_are_true(array: pa.Array, operator: str, value: Any) -> np.ndarray:
+    """SQL's order of floats: NaN equals NaN and is greater than every number; -0 equals 0."""
+    valid = pc.is_valid(array).to_numpy(zero_copy_only=False)
+    number = value.as_py()
+    if number is None:
+        return np.zeros(len(array), np.bool_)
+
+    def key(x: float) -> tuple[bool, float]:
+        return (math.isnan(x), 0.0 if math.isnan(x) else x + 0.0)
+
+    found = []
+    for x in array.to_pylist():
+        if x is None:
+            found.append(False)
+            continue
+        a, b = key(x), key(number)
+        found.append(
+            {"=": a == b, "!=": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[operator]
+        )
+    return np.array(found, np.bool_) & valid
+
+
+@pytest.mark.parametrize("type_", ALL_TYPES, ids=str)
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 2**32), rows=st.sampled_from([1, 1024, 1025, 3000]))
+def test_pruning_never_loses_a_row(type_: Any, seed: int, rows: int) -> None:
+    random = np.random.default_rng(seed)
+    array = column(type_, rows, random)
+    if random.random() < 0.5 and not pa.types.is_dictionary(type_):
+        array = array.take(pc.array_sort_indices(array))
+    batch = pa.RecordBatch.from_arrays([array], ["c"])
+    strangers = values(type_, 3, random)
+    own = [array[int(i)] for i in random.integers(0, rows, 3)]
+    operands = [plain(scalar) for scalar in (*own, *strangers)]
+    predicates = [RangePredicate("c", operator, (x,)) for operator in COMPARISONS for x in operands]
+    predicates += [RangePredicate("c", "in", tuple(operands[:n])) for n in (0, 2, 6)]
+    predicates += [RangePredicate("c", "in", tuple(operands * 20))]
+    predicates += [replace(predicate, or_null=True) for predicate in predicates[::5]]
+    predicates += [RangePredicate("c", "is_null"), RangePredicate("c", "is_not_null")]
+    with written([batch]) as fragment:
+        for predicate in predicates:
+            survivors = fragment.zone_map.surviving_vectors([predicate])
+            assert survivors.dtype == np.int64
+            needed = np.unique(np.flatnonzero(is_true(array, predicate)) // VECTOR_ROWS)
+            assert np.isin(needed, survivors).all(), predicate
+
+
+def plain(scalar: pa.Scalar) -> pa.Scalar:
+    if not isinstance(scalar, pa.DictionaryScalar):
+        return scalar
+    return scalar.value if scalar.is_valid else pa.scalar(None, scalar.type.value_type)
+
+
+def zone_map_of(array: pa.Array) -> ZoneMap:
+    with written([pa.RecordBatch.from_arrays([array], ["c"])]) as fragment:
+        return fragment.zone_map
+
+
+def survivors(array: pa.Array, operator: Any, *operands: Any) -> list[int]:
+    type_ = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+    scalars = tuple(pa.scalar(x, type_) for x in operands)
+    return zone_map_of(array).surviving_vectors([RangePredicate("c", operator, scalars)]).tolist()
+
+
+def test_sorted_integers_prune_to_the_vectors_that_match() -> None:
+    array = pa.array(np.arange(10 * VECTOR_ROWS))
+    assert survivors(array, "=", 5000) == [4]
+    assert survivors(array, "<", 1024) == [0]
+    assert survivors(array, "<=", 1024) == [0, 1]
+    assert survivors(array, ">", 9 * VECTOR_ROWS - 1) == [9]
+    assert survivors(array, ">=", 9 * VECTOR_ROWS - 1) == [8, 9]
+    assert survivors(array, "in", 0, 5000, 99_999) == [0, 4]
+    assert survivors(array, "=", None) == []
+    assert survivors(array, "in", None) == []
+    assert survivors(array, "is_null") == []
+    assert survivors(array, "is_not_null") == list(range(10))
+
+
+def test_long_lists_prune_value_by_value() -> None:
+    array = pa.array(np.arange(20 * VECTOR_ROWS))
+    few = [n * 2 * VECTOR_ROWS + 5 for n in range(10)]
+    assert survivors(array, "in", *few) == list(range(0, 20, 2))
+    assert survivors(array, "in", *few, *range(-200, 0)) == list(range(0, 20, 2))
+    days = pa.array(np.arange(20 * VECTOR_ROWS).astype("datetime64[us]"))
+    assert survivors(days, "in", *(np.datetime64(n, "us").item() for n in few)) == list(range(0, 20, 2))
+
+
+def test_unequal_prunes_constant_vectors() -> None:
+    array = pa.array(np.repeat([7, 7, 8], VECTOR_ROWS))
+    assert survivors(array, "!=", 7) == [2]
+    assert survivors(array, "!=", None) == []
+
+
+def test_predicates_are_a_conjunction() -> None:
+    zone_map = zone_map_of(pa.array(np.arange(10 * VECTOR_ROWS)))
+    low = RangePredicate("c", ">=", (pa.scalar(3000),))
+    high = RangePredicate("c", "<", (pa.scalar(4000),))
+    assert zone_map.surviving_vectors([low, high]).tolist() == [2, 3]
+    assert zone_map.surviving_vectors([]).tolist() == list(range(10))
+
+
+def test_nan_is_the_greatest_number() -> None:
+    nan = math.nan
+    array = pa.array(np.concatenate([np.full(VECTOR_ROWS, x) for x in (1.0, nan, -1.0)]))
+    array = pa.concat_arrays([array, pa.nulls(VECTOR_ROWS, pa.float64())])
+    assert survivors(array, "=", nan) == [1]
+    assert survivors(array, "!=", nan) == [0, 2]
+    assert survivors(array, "<", nan) == [0, 2]
+    assert survivors(array, "<=", nan) == [0, 1, 2]
+    assert survivors(array, ">", nan) == []
+    assert survivors(array, ">=", nan) == [1]
+    assert survivors(array, ">", 100.0) == [1]
+    assert survivors(array, "<", 0.0) == [2]
+    assert survivors(array, "!=", 1.0) == [1, 2]
+    assert survivors(array, "in", nan, -1.0) == [1, 2]
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize("operand", [0.0, -0.0])
+def test_zeros_are_equal(zero: float, operand: float) -> None:
+    array = pa.array(np.full(VECTOR_ROWS, zero))
+    assert survivors(array, "=", operand) == [0]
+    assert survivors(array, "!=", operand) == []
+    assert survivors(array, "<", operand) == []
+    assert survivors(array, ">", operand) == []
+    assert survivors(array, ">=", operand) == [0]
+
+
+def test_strings_prune_by_their_prefixes() -> None:
+    words = ["x" * 20 + letter for letter in "abc"]
+    array = pa.array(np.repeat([*words, "apple", "zebra"], VECTOR_ROWS), pa.large_string())
+    assert survivors(array, "=", "apple") == [3]
+    assert survivors(array, "=", words[1]) == [0, 1, 2]
+    assert survivors(array, "<", "b") == [3]
+    assert survivors(array, ">", "y") == [4]
+    assert survivors(array, ">=", "x" * 16) == [0, 1, 2, 4]
+    assert survivors(array, "!=", "apple") == [0, 1, 2, 4]
+    assert survivors(array, "!=", words[0]) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("value", "bound"),
+    [
+        ("short", "short"),
+        ("x" * 16, "x" * 16),
+        ("x" * 17, "x" * 15 + "y"),
+        ("naïve-and-longer-than-sixteen", "naïve-and-longf"),
+        ("x" * 15 + "é", "x" * 14 + "y"),
+        ("\ud7ff" * 6, "\ud7ff" * 4 + "\ue000"),
+        ("\x7f" * 17, None),
+        ("a" + "\x7f" * 17, "b"),
+        ("\U0010ffff" * 5, None),
+    ],
+)
+def test_upper_bounds_of_strings(value: str, bound: str | None) -> None:
+    statistics = zone_map_of(pa.array([value], pa.large_string())).column_statistics("c")
+    minimum, maximum = statistics.minimum.as_py(), statistics.maximum
+    assert value.startswith(minimum)
+    assert len(minimum.encode()) <= 16
+    assert (None if maximum is None else maximum.as_py()) == bound
+    if bound is not None:
+        assert bound.encode() >= value.encode()
+
+
+def test_strings_without_an_upper_bound_are_kept() -> None:
+    array = pa.array([b"\xff" * 17] * VECTOR_ROWS + [b"a"] * VECTOR_ROWS, pa.large_binary())
+    assert survivors(array, ">", b"\xff" * 30) == [0]
+    assert survivors(array, "=", b"\xff" * 17) == [0]
+    assert survivors(array, "=", b"b") == []
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(
+        st.text(max_size=12) | st.text("a\U0010ffff\ud7ff\x7f\u07ff", max_size=20), min_size=1, max_size=4
+    )
+)
+def test_bounds_hold_for_any_text(strings: list[str]) -> None:
+    array = pa.array(strings, pa.large_string())
+    statistics = zone_map_of(array).column_statistics("c")
+    assert statistics.minimum.as_py().encode() <= min(string.encode() for string in strings)
+    if statistics.maximum is not None:
+        assert statistics.maximum.as_py().encode() >= max(string.encode() for string in strings)
+
+
+def test_dictionary_columns_prune_by_value() -> None:
+    words = pa.array(np.repeat(["pear", "apple", "fig"], VECTOR_ROWS), pa.large_string())
+    array = words.dictionary_encode()
+    assert survivors(array, "=", "apple") == [1]
+    assert survivors(array, ">", "apple") == [0, 2]
+    entry = RangePredicate("c", "=", (array[0],))
+    assert zone_map_of(array).surviving_vectors([entry]).tolist() == [0]
+
+
+@settings(deadline=None, max_examples=60)
+@given(samples(types=[t for t in ALL_TYPES if not pa.types.is_dictionary(t)], most_columns=2))
+def test_column_statistics(sample: Any) -> None:
+    with written(sample.batches) as fragment:
+        for name, array in zip(sample.whole.schema.names, sample.whole.columns, strict=True):
+            found = fragment.zone_map.column_statistics(name)
+            assert found.null_count == array.null_count
+            kept = array.drop_null()
+            if pa.types.is_floating(array.type):
+                nans = pc.is_nan(kept)
+                assert found.nan_count == pc.sum(nans).as_py() or not len(kept)
+                kept = kept.filter(pc.invert(nans))
+            if not len(kept):
+                assert found.minimum is None
+                assert found.maximum is None
+            elif pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type):
+                assert pc.all(pc.less_equal(found.minimum, kept)).as_py()
+                assert found.maximum is None or pc.all(pc.greater_equal(found.maximum, kept)).as_py()
+            else:
+                assert found.minimum.equals(pc.min(kept)) or found.minimum.as_py() == 0
+                assert found.maximum.equals(pc.max(kept)) or found.maximum.as_py() == 0

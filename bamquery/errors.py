@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.text.statement_text import DEFAULT_WIDTH, Place
-from bamquery.text.terminal import visible_lines
+from bamquery.text.terminal import escape_lines
 
 _MOST_REASONS: Final = 10
 """Reasons that an error's text has; its attribute has all."""
@@ -28,7 +28,7 @@ class BamQueryError(Exception):
     def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """As a terminal of a width may have it: nothing steers it but, if `colour`, marks at the word."""
         del width, colour
-        return visible_lines(str(self))
+        return escape_lines(str(self))
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Reason:
 
 def _with_place(message: str, place: Place | None, width: int, colour: bool) -> str:
     shown = "" if place is None else place.shown(width, colour=colour)
-    message = visible_lines(message)
+    message = escape_lines(message)
     return f"{message}\n{shown}" if shown else message
 
 
-def _all_shown(reasons: Sequence[Reason], sql: str, width: int, colour: bool) -> str:
+def _show_reasons(reasons: Sequence[Reason], sql: str, width: int, colour: bool) -> str:
     shown = [reason.shown(sql, width, colour=colour) for reason in reasons[:_MOST_REASONS]]
     more = len(reasons) - len(shown)
     return "\n".join([*shown, *([f"and {more:,} more like these"] if more else [])])
@@ -80,11 +80,11 @@ class SqlError(BamQueryError):
             reasons = [reasons]
         self.reasons = tuple(reasons)
         self.sql = sql
-        super().__init__(_all_shown(self.reasons, sql, DEFAULT_WIDTH, False))
+        super().__init__(_show_reasons(self.reasons, sql, DEFAULT_WIDTH, False))
 
     def shown(self, width: int = DEFAULT_WIDTH, *, colour: bool = False) -> str:
         """See `BamQueryError`."""
-        return _all_shown(self.reasons, self.sql, width, colour)
+        return _show_reasons(self.reasons, self.sql, width, colour)
 
 
 class UnsupportedError(SqlError):
@@ -118,7 +118,7 @@ class ExecutionError(BamQueryError):
 
 
 @contextmanager
-def placed_at(place: Place | None) -> Iterator[None]:
+def attach_place(place: Place | None) -> Iterator[None]:
     """Let an `ExecutionError` raised inside show a place in the statement, unless it has one."""
     try:
         yield

@@ -19,7 +19,7 @@ _MOST_OPERATORS: Final = 64
 which name others twice, would be any number of them."""
 
 
-class SharedPlans:
+class CommonSubplans:
     """The nodes that several others lead to, found once rules have given each what it needs.
 
     A condition that only one of two references to a query in WITH has, or a column that only one of them
@@ -38,11 +38,11 @@ class SharedPlans:
             worth = not only_large and isinstance(node, _WORTH) and _reads(node)
             if ways[id(node)] > 1 and (worth or _operators(node) > _MOST_OPERATORS):
                 self._shared.add(id(node))
-            for child in _lowered_below(node):
+            for child in _lowering_children(node):
                 often = 1 if id(node) in self._shared else ways[id(node)]
                 ways[id(child)] = ways.get(id(child), 0) + often
 
-    def lowered(self, plan: Plan, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
+    def lower_once(self, plan: Plan, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
         """The operator of a node: `lower` makes one, of a shared one the first time only."""
         key = id(plan)
         if key not in self._shared:
@@ -63,12 +63,12 @@ def _add_children_first(plan: Plan, seen: set[int], order: list[Plan]) -> None:
     # No function within a function: one that calls itself would keep the tables until a collection.
     if id(plan) not in seen:
         seen.add(id(plan))
-        for child in _lowered_below(plan):
+        for child in _lowering_children(plan):
             _add_children_first(child, seen, order)
         order.append(plan)
 
 
-def _lowered_below(plan: Plan) -> tuple[Plan, ...]:
+def _lowering_children(plan: Plan) -> tuple[Plan, ...]:
     """The children; a recursive query's are lowered by themselves, its step over other rows each time."""
     return () if isinstance(plan, nodes.Recursion) else children(plan)
 

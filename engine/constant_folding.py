@@ -14,22 +14,22 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.engine.cpu.refusals import expression_refusals
-from bamquery.engine.execution.string_limits import TextBounds, bounded
+from bamquery.engine.execution.string_limits import StringLimits, use_string_limits
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, children, transform, walk
 from bamquery.plan.literals import evaluation
 from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Plan
 from bamquery.plan.rewriting import expressions_of, nodes_of, rewrite_everywhere
-from bamquery.statement_context.cancellation import asking
+from bamquery.statement_context.cancellation import use_cancellation_check
 
-_SMALL: Final = TextBounds(most=1 << 20)
+_SMALL: Final = StringLimits(most=1 << 20)
 """A plan holds no larger texts."""
 _QUESTIONS: Final = 16
 """How often a computation may ask whether to go on: one of seconds is left to the query, which can stop."""
 
 
-def fold(plan: Plan) -> Plan:
+def fold_constants(plan: Plan) -> Plan:
     """The plan with a literal for every call and cast over literals that can be computed."""
     return rewrite_everywhere(plan, _folder())
 
@@ -93,7 +93,7 @@ def _constant(expression: Expression) -> Literal | None:
     if pa.types.is_dictionary(expression.type) or expression_refusals(expression):
         return None
     try:
-        with bounded(_SMALL), asking(_little_patience()):
+        with use_string_limits(_SMALL), use_cancellation_check(_little_patience()):
             value: Any = evaluate(expression, _row())
     except ExecutionError:
         return None

@@ -117,7 +117,7 @@ class Aggregation(Protocol[Frame, State]):
         """
         ...
 
-    def roll_up(self, state: State, keys: Sequence[int], number: int) -> State:
+    def rollup(self, state: State, keys: Sequence[int], number: int) -> State:
         """The groups by some of the keys; the other keys are null, and the number is one key more, the last.
 
         The state may be one that this has made, with those keys at least.
@@ -144,7 +144,7 @@ class Aggregation(Protocol[Frame, State]):
         """
         ...
 
-    def without_values(self, state: State, calls: Sequence[int]) -> State:
+    def drop_values(self, state: State, calls: Sequence[int]) -> State:
         """The same groups, those calls' gathered values left out, as of groups of which no row counts.
 
         Calls of the same arguments, filter and order may share their values: all or none of them are given.
@@ -269,14 +269,14 @@ class Device(Protocol[Frame]):
         """Bytes of a copy of any of its rows, the strings and binaries themselves left out."""
         ...
 
-    def longest_text(self, frame: Frame) -> int:
+    def longest_string(self, frame: Frame) -> int:
         """Bytes of the strings and binaries of any of its rows at most; 0 where it has none.
 
         A dictionary column has none, as in `string_bytes`: copies of rows share it.
         """
         ...
 
-    def text_lengths(self, frame: Frame) -> NDArray[np.uint32]:
+    def string_lengths(self, frame: Frame) -> NDArray[np.uint32]:
         """For each row the bytes of its strings and binaries together, 4 GiB at most."""
         ...
 
@@ -316,7 +316,7 @@ class Device(Protocol[Frame]):
         """
         ...
 
-    def encoded(self, frame: Frame) -> Frame:
+    def dictionary_encode(self, frame: Frame) -> Frame:
         """The rows with texts as places in a few different ones, where the device groups by those faster.
 
         Expressions and aggregations take such columns, and `to_arrow` gives the texts.
@@ -331,7 +331,7 @@ class Device(Protocol[Frame]):
         """
         ...
 
-    def matching(self, predicate: Expression, frame: Frame) -> NDArray[np.int64]:
+    def matching_positions(self, predicate: Expression, frame: Frame) -> NDArray[np.int64]:
         """Ascending positions of the rows for which the predicate is true; the host waits for them.
 
         Raises:

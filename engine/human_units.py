@@ -5,12 +5,12 @@ from __future__ import annotations
 
 def human_bytes(size: float) -> str:
     """`512 B`, `1.5 MiB`."""
-    return _scaled(size, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
+    return _scale(size, 1024, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
 
 
 def human_rate(bytes_per_second: float) -> str:
     """`1.2 GB/s`: decimal, as drives and buses are sold."""
-    return _scaled(bytes_per_second, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
+    return _scale(bytes_per_second, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
 
 
 def human_seconds(seconds: float) -> str:
@@ -30,7 +30,7 @@ def human_count(count: float) -> str:
     """`999`, `12,345`, `1.23 M`, `4.56 G`: exact up to a million."""
     if abs(count) < 1_000_000:
         return f"{count:,.0f}"
-    return _scaled(count, 1000, ("", "k", "M", "G", "T"))
+    return _scale(count, 1000, ("", "k", "M", "G", "T"))
 
 
 def plural(count: int, noun: str) -> str:
@@ -38,7 +38,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
+def _scale(value: float, base: int, units: tuple[str, ...]) -> str:
     unit = 0
     # Rounded first, so that 1023.96 KiB becomes 1.0 MiB, not 1024.0 KiB.
     while unit < len(units) - 1 and round(abs(value), 1) >= base:

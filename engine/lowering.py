@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.data_types.type_groups import is_interval
 from bamquery.data_types.unreadable import unreadable
-from bamquery.engine.common_subplans import SharedPlans
+from bamquery.engine.common_subplans import CommonSubplans
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.sources.scan_sources import reads_row_number
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan import nodes
-from bamquery.plan.cardinality import guessing_once
+from bamquery.plan.cardinality import remember_estimates
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.plan.interning import Interning
 from bamquery.plan.nodes import Plan
@@ -40,8 +40,8 @@ def lower(plan: Plan, device: Device[Frame], settings: Settings) -> Operator[Fra
     reasons = list(dict.fromkeys(refusals(plan, device)))
     if reasons:
         raise UnsupportedError([Reason(reason) for reason in reasons])
-    with guessing_once():
-        return _lower(plan, settings, SharedPlans(plan))
+    with remember_estimates():
+        return _lower(plan, settings, CommonSubplans(plan))
 
 
 def refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _refusals(plan: Plan, device: Device[Any]) -> Iterator[str]:
     if isinstance(plan, nodes.Window):
         for call in plan.calls:
             yield from device.window_refusals(call)
-    for part in _computed(plan):
+    for part in _computed_expressions(plan):
         if isinstance(part, AggregateCall):
             yield from device.aggregate_refusals(part)
         else:
@@ -80,7 +80,7 @@ def _scans_itself(device: Device[Any]) -> bool:
     return isinstance(device, ScanningDevice)
 
 
-def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
+def _computed_expressions(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
     match plan:
         case nodes.Scan(predicates=predicates):
             return predicates
@@ -102,12 +102,12 @@ def _computed(plan: Plan) -> tuple[Expression | AggregateCall, ...]:
             return ()
 
 
-def _lower(plan: Plan, settings: Settings, shared: SharedPlans) -> Operator[Any]:
+def _lower(plan: Plan, settings: Settings, shared: CommonSubplans) -> Operator[Any]:
     def below(child: Plan) -> Operator[Any]:
         return _lower(child, settings, shared)
 
     check_cancelled()
-    return shared.lowered(plan, lambda one: _operator(one, settings, below))
+    return shared.lower_once(plan, lambda one: _operator(one, settings, below))
 
 
 def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
@@ -146,8 +146,8 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
             from bamquery.engine.operators.recursion.lowering import lower_recursion
 
             def repeated(part: Plan) -> Operator[Any]:
-                with guessing_once():
-                    return _lower(part, settings, SharedPlans(part, only_large=True))
+                with remember_estimates():
+                    return _lower(part, settings, CommonSubplans(part, only_large=True))
 
             return lower_recursion(plan, repeated)
         case nodes.Union(inputs=inputs):
@@ -175,9 +175,9 @@ def _operator(plan: Plan, settings: Settings, lower: Callable[[Plan], Operator[A
 
 def _sort(plan: nodes.Sort, settings: Settings, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     if plan.limit is not None:
-        from bamquery.engine.operators.sort.top_n import TopRows
+        from bamquery.engine.operators.sort.top_n import TopN
 
-        top: TopRows[Any] = TopRows(lower(plan.child), plan.keys, plan.limit, plan.offset)
+        top: TopN[Any] = TopN(lower(plan.child), plan.keys, plan.limit, plan.offset)
         if settings.dynamic_filters:
             top.filter_child()
         return top

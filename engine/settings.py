@@ -13,7 +13,7 @@ from bamquery.driver.control_groups import usable_memory
 from bamquery.errors import SettingError
 from bamquery.statement_context.limits import StatementLimits
 from bamquery.storage.database.file_access import FileAccess
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _UNITS: Final[Mapping[str, int]] = MappingProxyType(
     {
@@ -120,7 +120,7 @@ class Settings:
         Raises:
             SettingError: there is no such setting, or it cannot take the value.
         """
-        folded = fold(name)
+        folded = fold_case(name)
         if folded not in _PARSERS:
             raise SettingError(
                 f'there is no setting "{name}".{suggestion(name, _PARSERS)} Settings: {", ".join(_PARSERS)}'
@@ -149,7 +149,7 @@ class Settings:
         Raises:
             SettingError: as `with_value`, or the setting cannot be changed any more.
         """
-        settings, folded = self.with_value(name, value), fold(name)
+        settings, folded = self.with_value(name, value), fold_case(name)
         if self.lock_configuration:
             raise SettingError(
                 f"{folded} cannot be changed: lock_configuration is on. A new connection has its own settings"

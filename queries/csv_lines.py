@@ -49,7 +49,7 @@ def sift(numbered: Iterable[tuple[int, bytes]], delimiter: str, fields: int, wid
         if not line.strip():
             continue
         try:
-            values = _split(line, delimiter, fields)
+            values = _split_fields(line, delimiter, fields)
         except ValueError as error:
             sifted.set_aside.append(SetAside(number, str(error), line.decode(errors="backslashreplace")))
             continue
@@ -59,7 +59,7 @@ def sift(numbered: Iterable[tuple[int, bytes]], delimiter: str, fields: int, wid
     return sifted
 
 
-def _split(line: bytes, delimiter: str, fields: int) -> list[str]:
+def _split_fields(line: bytes, delimiter: str, fields: int) -> list[str]:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:

@@ -10,7 +10,7 @@ from importlib import resources
 from typing import Final
 
 from bamquery.errors import CatalogError
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 LONG_MILES: Final = 30.0
 AMOUNTS: Final = ("total_amount", "extra", "improvement_surcharge", "tolls_amount", "mta_tax")
@@ -53,7 +53,7 @@ def question(name: str) -> Question:
     Raises:
         CatalogError: there is none.
     """
-    folded = fold(name.strip())
+    folded = fold_case(name.strip())
     if folded not in NAMES:
         raise CatalogError(f'there is no query "{name}", only {", ".join(NAMES)}')
     text = resources.files("bamquery.queries").joinpath("sql", f"{folded}.sql").read_text("utf-8")

@@ -189,12 +189,12 @@ def run(plan: Plan, progress: Progress | None = None) -> RunResult:
             dropped = cold[-1][1]
         else:
             start = time.perf_counter()
-            with opened(system):
+            with open_system(system):
                 opening[system.name] = time.perf_counter() - start
                 timings.append([_time_warm(system, question, plan.repeat) for question in asked])
                 if system is own:
                     memory = footprint(own.device)
-    with opened(reference):
+    with open_system(reference):
         matching = reference.count()
         results = tuple(
             QuestionResult(
@@ -205,7 +205,7 @@ def run(plan: Plan, progress: Progress | None = None) -> RunResult:
             )
             for place, question in enumerate(asked)
         )
-    with opened(own):
+    with open_system(own):
         counted = own.count()
     return RunResult(
         plan,
@@ -238,7 +238,7 @@ def require_columns(table: str, names: Sequence[str]) -> None:
 
 
 @contextmanager
-def opened(system: System) -> Iterator[None]:
+def open_system(system: System) -> Iterator[None]:
     """A system, open for a while."""
     system.open()
     try:
@@ -267,7 +267,7 @@ def _time_cold(system: System, question: Question, repeat: int) -> tuple[Timing,
     for _ in range(repeat):
         dropped = drop_caches(files)
         start = time.perf_counter()
-        with opened(system):
+        with open_system(system):
             answer = system.ask(question)
             seconds.append(time.perf_counter() - start)
             moved = system.moved(question)

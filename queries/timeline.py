@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     import bamquery  # noqa: PLC0415
-    from bamquery.driver.gpu.trace import traced  # noqa: PLC0415
+    from bamquery.driver.gpu.trace import trace_calls  # noqa: PLC0415
 
     kind, _, ordinal = options.device.partition(":")
     if kind != "cuda":
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
         from bamquery.engine.cuda.session import open_session  # noqa: PLC0415
 
         session = open_session(int(ordinal or 0))
-        with traced(session.gpu.cuda) as trace:
+        with trace_calls(session.gpu.cuda) as trace:
             with trace.span("query"):
                 con.sql(sql).to_arrow()
             spans = trace.spans()

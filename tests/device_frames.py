@@ -100,9 +100,9 @@ def check_filters(device: Device[Any], sizes: Sequence[int] = CHUNK_SIZES) -> No
             expected = CpuDevice().filter(batch, predicate)
             kept = device.filter(frame, predicate)
             assert_equal(device.to_arrow(kept, fields_of(batch)), expected)
-            places = device.matching(predicate, frame)
+            places = device.matching_positions(predicate, frame)
             assert places.dtype == np.int64
-            assert places.tolist() == CpuDevice().matching(predicate, batch).tolist()
+            assert places.tolist() == CpuDevice().matching_positions(predicate, batch).tolist()
 
 
 def check_sorting(device: Device[Any]) -> None:
@@ -247,7 +247,7 @@ def _check_values(
             assert_equal(_plain_batch(each.to_arrow(joined, columns)), _plain_batch(whole))
             found.append(whole)
         answers = [*(Field("key", key.type) for key in keys), *(Field("x", call.type) for call in calls)]
-        rest = aggregation.without_values(state, without_order)
+        rest = aggregation.drop_values(state, without_order)
         assert all(aggregation.value_count(rest, number) == 0 for number in without_order)
         left.append(each.to_arrow(aggregation.final(rest), answers))
     for ours, theirs in zip(found[: len(calls)], found[len(calls) :], strict=True):

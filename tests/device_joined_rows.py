@@ -14,7 +14,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.device import Device
 from bamquery.engine.operators.base import frame_sizing as framing
 from bamquery.engine.operators.join import join
-from bamquery.engine.operators.join.device_join import DeviceJoin, JoiningTable
+from bamquery.engine.operators.join.device_join import DeviceJoin, DeviceJoinTable
 from bamquery.engine.operators.join.join import Join
 from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.errors import ExecutionError
@@ -154,7 +154,7 @@ def _portions(device: Device[Any], left: pa.Table, right: pa.Table) -> list[int]
 def check_nothing_is_downloaded(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs of joins with keys stay on the device."""
     table = device.join_table(device.empty([Field("k", pa.int64())]), [False])
-    assert isinstance(table, JoiningTable)
+    assert isinstance(table, DeviceJoinTable)
 
     def never(*arguments: object) -> None:
         raise AssertionError("pairs for the host")

@@ -14,7 +14,7 @@ from bamquery.plan.nodes import Plan
 from bamquery.sql_frontend.statement_binder import bind
 from bamquery.storage.fragments.schema_evolution import ColumnRule
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class MemoryCatalog:
     def table(self, name: str) -> SchemaOnly:
         self.looked_up.append(name)
         for table in self._tables:
-            if fold(table.name) == fold(name):
+            if fold_case(table.name) == fold_case(name):
                 return table
         raise CatalogError(f"there is no table {name}")
 

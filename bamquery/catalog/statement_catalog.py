@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from bamquery import __version__
-from bamquery.catalog.views import View, renamed
+from bamquery.catalog.views import View, rename_columns
 from bamquery.engine.sources.scan_sources import FileSource, StoredTable
 from bamquery.errors import BamQueryError, CancelledError, CatalogError, SqlError
 from bamquery.plan.nodes import Source, Values
@@ -17,7 +17,7 @@ from bamquery.sql_frontend.statement_binder import bind_view
 from bamquery.sql_frontend.system_names import SYSTEM_VIEWS
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
-from bamquery.text.identifiers import fold, unique_names
+from bamquery.text.identifiers import fold_case, unique_names
 from bamquery.text.statement_text import StatementText
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class StatementCatalog:
         """
         self._find = find
         self._database = database
-        self._relations = {fold(name): source for name, source in relations.items()}
+        self._relations = {fold_case(name): source for name, source in relations.items()}
         self._found: dict[str, Source] = {}
         self._opened = opened
         self._settings = settings
@@ -87,7 +87,7 @@ class StatementCatalog:
         Raises:
             CatalogError: there is none; suggests the nearest name.
         """
-        folded = fold(name)
+        folded = fold_case(name)
         other = self._relations.get(folded, self._found.get(folded))
         if other is not None and not self._named.within:
             self._named.has_others = True
@@ -95,13 +95,13 @@ class StatementCatalog:
             return other
         tables = self._named.tables
         if folded not in tables:
-            source = self._held(name) or self._not_held(name)
+            source = self._open_stored_table(name) or self._find_other_source(name)
             if folded in self._found:
                 return source
             tables[folded] = source
         return tables[folded]
 
-    def known(self, name: str) -> Source:
+    def table_without_variables(self, name: str) -> Source:
         """As `table`, but no variable of the caller.
 
         Raises:
@@ -115,12 +115,12 @@ class StatementCatalog:
 
     def stored_table(self, name: str) -> StoredTable | None:
         """The table's latest version, held; None where something else has the name, or nothing."""
-        folded = fold(name)
+        folded = fold_case(name)
         if folded in self._relations:
             return None
         tables = self._named.tables
         if folded not in tables:
-            held = self._held(name)
+            held = self._open_stored_table(name)
             if held is None:
                 return None
             tables[folded] = held
@@ -135,7 +135,7 @@ class StatementCatalog:
 
     def rules(self, name: str) -> Sequence[ColumnRule]:
         """See `Catalog.rules`."""
-        if fold(name) in self._relations:
+        if fold_case(name) in self._relations:
             raise CatalogError(f'"{name}" is a Python object, not a table')
         source = self.table(name)
         if not isinstance(source, StoredTable):
@@ -143,7 +143,7 @@ class StatementCatalog:
             raise CatalogError(f'"{name}" is a {kind}, not a table')
         return source.snapshot.evolution.rules
 
-    def stored(self) -> StatementCatalog:
+    def stored_tables_only(self) -> StatementCatalog:
         """See `Catalog.stored`."""
         stored = StatementCatalog(self._database, {}, self._opened, self._settings, variables=self._variables)
         stored.objects = self.objects
@@ -151,19 +151,19 @@ class StatementCatalog:
         stored._shapes_only = self._shapes_only
         return stored
 
-    def _held(self, name: str) -> StoredTable | None:
+    def _open_stored_table(self, name: str) -> StoredTable | None:
         snapshot = self._database.hold(name)
         if snapshot is None:
             return None
         self._opened(snapshot)
         return StoredTable(snapshot)
 
-    def _not_held(self, name: str) -> Source:
+    def _find_other_source(self, name: str) -> Source:
         """What has a name that no table has."""
         view = self._database.view(name)
         if view is not None:
             return self._view(name, view)
-        folded = fold(name)
+        folded = fold_case(name)
         if folded in SYSTEM_VIEWS:
             return self.system_table(SYSTEM_VIEWS[folded])
         other = None if self._named.within else self._find(name)  # a view sees nothing of it
@@ -180,7 +180,7 @@ class StatementCatalog:
     def _view(self, name: str, view: StoredView) -> Source:
         """The view's query, bound over the tables of this moment."""
         within = self._named.within
-        folded = fold(name)
+        folded = fold_case(name)
         if folded in within:
             raise SqlError(f'view "{name}" is defined by itself')
         within.append(folded)
@@ -197,7 +197,7 @@ class StatementCatalog:
         finally:
             within.pop()
         names = [*view.columns, *(field.name for field in plan.fields[len(view.columns) :])]
-        return View(name, renamed(plan, unique_names(names)))
+        return View(name, rename_columns(plan, unique_names(names)))
 
     def next_statement(self) -> None:
         """Look at the tables anew."""
@@ -206,7 +206,7 @@ class StatementCatalog:
 
     def table_names(self) -> Sequence[str]:
         """All tables and views, as they were written."""
-        return sorted([*self._database.table_names(), *self._database.view_names()], key=fold)
+        return sorted([*self._database.table_names(), *self._database.view_names()], key=fold_case)
 
     # The catalogue.
 
@@ -249,13 +249,13 @@ class StatementCatalog:
 
     def has_variable(self, name: str) -> bool:
         """See `Catalog.has_variable`."""
-        return fold(name) in self._variables()
+        return fold_case(name) in self._variables()
 
     def variable(self, name: str) -> pa.Scalar[Any] | None:
         """See `Catalog.variable`."""
         self._named.has_others = True
-        self.objects.add(f"${fold(name)}")
-        return self._variables().get(fold(name))
+        self.objects.add(f"${fold_case(name)}")
+        return self._variables().get(fold_case(name))
 
     def files(
         self, patterns: Sequence[str], file_format: str | None, options: FileOptions = NO_OPTIONS

@@ -9,13 +9,13 @@ import pyarrow as pa
 
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Filter, Plan, Project, Scan
-from bamquery.plan.rewriting import Rewritten, conjunction, conjuncts
+from bamquery.plan.rewriting import PlanRewriter, conjunction, conjuncts
 from bamquery.statement_context.deep_recursion import with_deep_recursion
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class View:
-    """A source that is a plan; `inline` puts the plan in its place before anything runs.
+    """A source that is a plan; `inline_views` puts the plan in its place before anything runs.
 
     Attributes:
         name: as statements call it.
@@ -33,7 +33,7 @@ class View:
         return pa.schema([pa.field(field.name, field.type) for field in self.plan.fields])
 
 
-def renamed(plan: Plan, names: Sequence[str]) -> Plan:
+def rename_columns(plan: Plan, names: Sequence[str]) -> Plan:
     """The plan with other names for its columns."""
     if [field.name for field in plan.fields] == list(names):
         return plan
@@ -41,21 +41,21 @@ def renamed(plan: Plan, names: Sequence[str]) -> Plan:
     return Project(plan, columns, tuple(names))
 
 
-def inline(plan: Plan) -> Plan:
+def inline_views(plan: Plan) -> Plan:
     """The same plan without scans of views; what is named several times is one node."""
 
-    def inlined(node: Plan) -> Plan:
-        return _inlined(node, rewritten)
+    def inline_node(node: Plan) -> Plan:
+        return _inline_below(node, rewritten)
 
-    rewritten = Rewritten(inlined)
+    rewritten = PlanRewriter(inline_node)
     try:
         return with_deep_recursion(lambda: rewritten(plan))
     finally:
         rewritten.forget()  # it knows itself, and would keep tables until a collection
 
 
-def _inlined(plan: Plan, inline: Callable[[Plan], Plan]) -> Plan:
-    """The node over children without views; `inline` is for the plans of views."""
+def _inline_below(plan: Plan, inline: Callable[[Plan], Plan]) -> Plan:
+    """The node over children without views; `inline_views` is for the plans of views."""
     match plan:
         case Scan(source=View(plan=inner) as view, columns=columns, predicates=predicates):
             if not view.is_inlined:

@@ -19,7 +19,7 @@ from bamquery.output.display_options import (
     DisplayOptions,
 )
 from bamquery.text.identifiers import nearest, suggestion
-from bamquery.text.terminal import visible_lines
+from bamquery.text.terminal import escape_lines
 
 STANDARD_INPUT: Final = "-"
 _HELP_WIDTH: Final = 80
@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
-        self.exit(2, f"{self.prog}: {visible_lines(message)}\nSee {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {escape_lines(message)}\nSee {self.prog} --help\n")
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's, but an option that there is not comes with the nearest one that there is."""
@@ -106,7 +106,7 @@ def parse_arguments(arguments: Sequence[str], subcommands: Sequence[str]) -> Arg
     parser = _parser()
     _check_subcommand(parser, arguments, subcommands)
     options = parser.parse_args(arguments)
-    settings = dict(_setting(parser, text) for text in options.settings)
+    settings = dict(_parse_setting(parser, text) for text in options.settings)
     if options.device is not None:
         settings["device"] = options.device
     scripts = tuple(options.scripts or ())
@@ -255,7 +255,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _setting(parser: Parser, text: str) -> tuple[str, str]:
+def _parse_setting(parser: Parser, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         parser.error(f"--set takes name=value, not {text!r}")

@@ -8,7 +8,7 @@ from typing import TextIO
 from bamquery.engine.human_units import human_bytes, plural
 from bamquery.storage.database.database import Database
 from bamquery.storage.ingest import Progress
-from bamquery.text.terminal import visible, visible_lines
+from bamquery.text.terminal import escape_line, escape_lines
 
 
 def check_database(path: str | Path, out: TextIO) -> bool:
@@ -20,11 +20,11 @@ def check_database(path: str | Path, out: TextIO) -> bool:
     with Database.open(path, create=False) as database, Progress().show(f"Checking {path}") as report:
         found = database.check(lambda done, total: report(0, done))
     for error in found.errors:
-        print(f"damaged: {visible_lines(str(error))}", file=out)
+        print(f"damaged: {escape_lines(str(error))}", file=out)
     for litter in found.litter:
-        print(f"not needed: {visible(str(litter))} (VACUUM removes it)", file=out)
+        print(f"not needed: {escape_line(str(litter))} (VACUUM removes it)", file=out)
     for unknown in found.unknown:
-        print(f"not BamQuery's: {visible(str(unknown))}", file=out)
+        print(f"not BamQuery's: {escape_line(str(unknown))}", file=out)
     print(
         f"{plural(found.tables, 'table')}, {plural(found.versions, 'version')}, "
         f"{plural(found.fragments, 'fragment')}, {human_bytes(found.bytes)}: "

@@ -16,7 +16,7 @@ from typing import Any, Final
 from bamquery.command_line.arguments import STANDARD_INPUT, Parser, Script, parse_arguments, parser_error
 from bamquery.errors import BamQueryError, SettingError
 from bamquery.text.statement_text import DEFAULT_WIDTH, StatementText
-from bamquery.text.terminal import has_colour, terminal_width, visible_lines
+from bamquery.text.terminal import escape_lines, has_colour, terminal_width
 
 OK: Final = 0
 FAILED: Final = 1
@@ -76,7 +76,7 @@ def run() -> None:
     if status == INTERRUPTED:
         # All files are closed. Python's own end would wait for calls that the query has left behind, and
         # where Ctrl-C came in the middle of an import it ends by a signal instead of this status.
-        _leave(status)
+        _exit_without_cleanup(status)
     sys.exit(status)
 
 
@@ -149,13 +149,13 @@ def query(arguments: Sequence[str]) -> int:
 
     from bamquery.connection.connection import open_connection  # noqa: PLC0415
     from bamquery.output.writers import open_output  # noqa: PLC0415
-    from bamquery.statement_context.cancellation import asking_also  # noqa: PLC0415
+    from bamquery.statement_context.cancellation import add_cancellation_check  # noqa: PLC0415
 
     collect_garbage()
     # Arrow's own handler, there while it reads a CSV file, now and then loses a Ctrl-C; Python's does not.
     pa.enable_signal_handlers(False)
     with (
-        asking_also(_interruption.check),
+        add_cancellation_check(_interruption.check),
         open_connection(asked.database, None, settings) as connection,
         open_output(asked.display, asked.output) as output,
     ):
@@ -315,14 +315,14 @@ def _complain(error: BamQueryError | str) -> None:
     if sys.stderr is None:  # print() would take standard output then
         return
     if isinstance(error, str):
-        shown = visible_lines(error)
+        shown = escape_lines(error)
     else:
         width = terminal_width(sys.stderr, DEFAULT_WIDTH)
         shown = error.shown(width, colour=has_colour(None, terminal=sys.stderr.isatty()))
     print(f"bamquery: {shown}", file=sys.stderr)  # noqa: T201
 
 
-def _leave(status: int) -> None:
+def _exit_without_cleanup(status: int) -> None:
     """Go without Python's own end."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bamquery.catalog.views import inline
+from bamquery.catalog.views import inline_views
 from bamquery.plan.bound_statements import Query
 from bamquery.plan.nodes import Scan, Source
 from bamquery.relations.definition import Definition
@@ -24,14 +24,14 @@ class ConnectionBase:
 
     def _query(self, text: str, name: str = "") -> Relation:
         """What a query of ours answers, over what only the database and files have."""
-        with self._session.working():
-            (statement,) = bind(text, self._session.catalog(with_variables=False).stored())
+        with self._session.statement_running():
+            (statement,) = bind(text, self._session.catalog(with_variables=False).stored_tables_only())
         assert isinstance(statement, Query)
-        return Relation(self._session, inline(statement.plan), name=name, definition=Definition(text))
+        return Relation(self._session, inline_views(statement.plan), name=name, definition=Definition(text))
 
     def _scan(self, source: Source, name: str = "") -> Relation:
         """All rows of a source that SQL does not name."""
-        plan = with_column_types(inline(Scan(source, tuple(range(len(source.schema))))))
+        plan = with_column_types(inline_views(Scan(source, tuple(range(len(source.schema))))))
         return Relation(self._session, plan, name=name)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import pyarrow as pa
 
 from bamquery.catalog.statement_catalog import StatementCatalog
-from bamquery.connection.database_paths import resolved
+from bamquery.connection.database_paths import resolve_database_path
 from bamquery.connection.duckdb_names import ConnectionDuckdbNames
 from bamquery.connection.python_tables import caller_tables, python_source
 from bamquery.engine.device_factory import open_device
@@ -27,7 +27,7 @@ from bamquery.sql_frontend.parameters import Parameters, require_parameters
 from bamquery.sql_frontend.sql_text import sql_text
 from bamquery.statements.execution import run_statement
 from bamquery.storage.database.database import Database
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 if TYPE_CHECKING:
     from bamquery.storage.database.check import CheckReport
@@ -63,13 +63,13 @@ def open_connection(
     """As `connect`, with settings whose names are not known before the program runs."""
     chosen = Settings().with_values(settings)
     open_device(chosen.device, chosen.gpu_memory_limit)
-    folder, created = resolved(path, create)
+    folder, created = resolve_database_path(path, create)
     database = Database.open(folder, create=create is not False)
     session = Session(database, chosen, run_statement=run_statement, caller_tables=caller_tables)
     return Connection(session, created=created)
 
 
-def _reduced(session: Session) -> tuple[Any, ...]:
+def _pickle_state(session: Session) -> tuple[Any, ...]:
     """A session as `(path, settings, variables)`, for pickle.
 
     Raises:
@@ -82,7 +82,7 @@ def _reduced(session: Session) -> tuple[Any, ...]:
         )
     settings = session.settings
     chosen = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    return _reopened, (str(session.path), chosen, _as_arrays(session.variables))
+    return _reopen_session, (str(session.path), chosen, _as_arrays(session.variables))
 
 
 def _as_arrays(variables: Mapping[str, pa.Scalar[Any]]) -> dict[str, pa.Array[Any]]:
@@ -90,13 +90,15 @@ def _as_arrays(variables: Mapping[str, pa.Scalar[Any]]) -> dict[str, pa.Array[An
     return {name: pa.array([value], value.type) for name, value in variables.items()}
 
 
-def _reopened(path: str, settings: Mapping[str, object], variables: Mapping[str, pa.Array[Any]]) -> Session:
+def _reopen_session(
+    path: str, settings: Mapping[str, object], variables: Mapping[str, pa.Array[Any]]
+) -> Session:
     session = open_connection(path, False, settings)._session
     session.variables = {name: value[0] for name, value in variables.items()}
     return session
 
 
-copyreg.pickle(Session, _reduced)
+copyreg.pickle(Session, _pickle_state)
 
 
 class Connection(ConnectionDuckdbNames):
@@ -159,10 +161,10 @@ class Connection(ConnectionDuckdbNames):
         require_parameters(params)
         session = self._session
         with foreign_errors(text), within_depth(text):
-            with session.working():
+            with session.statement_running():
                 statements = session.statements.bind(text, catalog, params)
             while True:
-                with session.working():
+                with session.statement_running():
                     statement = next(statements, None)
                     if statement is None:
                         return
@@ -186,16 +188,16 @@ class Connection(ConnectionDuckdbNames):
         self._require_open()
         with foreign_errors(takes_arguments=True):
             source = python_source(self._session, _name(name), what)
-        self._session.registered = {**self._unregistered(name), name: source}
+        self._session.registered = {**self._sources_without(name), name: source}
 
     def unregister(self, name: str) -> None:
         """Undo `register`; a name that is not registered is no error."""
         self._require_open()
-        self._session.registered = self._unregistered(_name(name))
+        self._session.registered = self._sources_without(_name(name))
 
-    def _unregistered(self, name: str) -> dict[str, Source]:
+    def _sources_without(self, name: str) -> dict[str, Source]:
         known = self._session.registered
-        return {other: source for other, source in known.items() if fold(other) != fold(name)}
+        return {other: source for other, source in known.items() if fold_case(other) != fold_case(name)}
 
     # Tables.
 
@@ -220,7 +222,7 @@ class Connection(ConnectionDuckdbNames):
         self._require_open()
         catalog = self._session.catalog()
         with foreign_errors(takes_arguments=True):
-            relation = self._scan(catalog.known(_name(name)), name)
+            relation = self._scan(catalog.table_without_variables(_name(name)), name)
         if not catalog.objects:
             relation._define(f"SELECT * FROM {quoted_name(name)}")
         return relation
@@ -291,7 +293,7 @@ class Connection(ConnectionDuckdbNames):
                     writer,
                     opened,
                     bar,
-                    cancelled=cancellation.requested,
+                    cancelled=cancellation.is_requested,
                     missing=missing,
                     memory_limit=limit,
                 )
@@ -302,12 +304,12 @@ class Connection(ConnectionDuckdbNames):
         """Merge a table's small fragments; with `cluster_by`, sort its rows by these columns."""
         from bamquery.statements.optimize_table import optimize_table  # noqa: PLC0415 (rarely asked for)
 
-        with foreign_errors(takes_arguments=True), self._session.working():
+        with foreign_errors(takes_arguments=True), self._session.statement_running():
             return optimize_table(self._session, _name(name), cluster_by)
 
     def vacuum(self) -> VacuumReport:
         """Remove versions of tables that are neither the latest nor in use, and what crashes left behind."""
-        with foreign_errors(), self._session.working():
+        with foreign_errors(), self._session.statement_running():
             return self._session.database.vacuum()
 
     def check(self) -> CheckReport:

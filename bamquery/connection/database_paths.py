@@ -10,14 +10,14 @@ from typing import Final
 
 from bamquery.errors import StorageError
 from bamquery.storage.database.folder import MARKER
-from bamquery.text.identifiers import fold, nearest, suggestion
+from bamquery.text.identifiers import fold_case, nearest, suggestion
 
 MEMORY: Final = ":memory:"
 _SHORTEST: Final = 4
 """Shorter names are all alike: `db1` is no slip for `db2`."""
 
 
-def resolved(path: str | os.PathLike[str], create: bool | None) -> tuple[str | Path, bool]:
+def resolve_database_path(path: str | os.PathLike[str], create: bool | None) -> tuple[str | Path, bool]:
     """The folder to open, `~` expanded, and whether a database that stays is to be made there.
 
     Args:
@@ -40,12 +40,12 @@ def resolved(path: str | os.PathLike[str], create: bool | None) -> tuple[str | P
     if "\0" in text:
         raise StorageError("a path has no character NUL: name another folder", folder)
     try:
-        return _found(folder, create)
+        return _locate(folder, create)
     except OSError as error:  # of a folder that may not be searched, or too long a name
         raise StorageError(f"cannot open the database: {error.strerror or error}", folder) from error
 
 
-def _found(folder: Path, create: bool | None) -> tuple[Path, bool]:
+def _locate(folder: Path, create: bool | None) -> tuple[Path, bool]:
     if os.path.lexists(folder):  # another thing than a database is the storage's to refuse
         made = create is not False and folder.is_dir() and not (folder / MARKER).exists()
         return folder, made
@@ -78,7 +78,7 @@ def _require_parent(folder: Path) -> None:
 def _similar(folder: Path) -> str | None:
     """A database beside the folder, of which its name is likely a misspelling."""
     names = _names(folder.parent, lambda entry: (Path(entry.path) / MARKER).is_file())
-    slips = [name for name in names if _is_slip(fold(folder.name), fold(name))]
+    slips = [name for name in names if _is_slip(fold_case(folder.name), fold_case(name))]
     return nearest(folder.name, slips) or next(iter(sorted(slips)), None)
 
 
@@ -110,15 +110,15 @@ def _is_slip(name: str, other: str) -> bool:
 
 def _one_letter_apart(name: str, other: str) -> bool:
     """One letter more, less or another one, or two neighbours swapped; digits differ on purpose."""
-    start = _alike(name, other)
-    end = _alike(name[start:][::-1], other[start:][::-1])
+    start = _common_prefix_length(name, other)
+    end = _common_prefix_length(name[start:][::-1], other[start:][::-1])
     left, right = name[start : len(name) - end], other[start : len(other) - end]
     if any(character.isdigit() for character in left + right):
         return False
     return max(len(left), len(right)) == 1 or (len(left) == 2 and left == right[::-1])
 
 
-def _alike(name: str, other: str) -> int:
+def _common_prefix_length(name: str, other: str) -> int:
     """How many characters at the beginning are the same."""
     return next(
         (place for place, (a, b) in enumerate(zip(name, other, strict=False)) if a != b),

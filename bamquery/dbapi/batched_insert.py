@@ -17,7 +17,7 @@ from bamquery.plan.nodes import Field
 from bamquery.session.session import Session
 from bamquery.sql_frontend.parameters import Parameters
 from bamquery.sql_frontend.parser.parser import parse
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _ROWS: Final = "rows_of_values"
 _ROWS_OF: Final = frozenset({tuple, list, dict})
@@ -86,7 +86,7 @@ def _names(insert: exp.Insert, cells: Sequence[exp.Expr], rows: Sequence[Paramet
     written = [str(node.args.get("this") or "") for node in found]
     named = isinstance(rows[0], Mapping)
     names: list[Any] = written if named else [int(name or place) - 1 for place, name in enumerate(written, 1)]
-    wanted = {fold(name) for name in names} if named else set(names)
+    wanted = {fold_case(name) for name in names} if named else set(names)
     for number, row in enumerate(rows, 1):
         if type(row) not in _ROWS_OF and not _is_row(row):
             raise ProgrammingError(
@@ -113,9 +113,9 @@ def rows_in_order(rows: Sequence[Any], names: Sequence[Any]) -> list[Sequence[An
         return [[row[name] for name in names] for row in rows]
     ordered: list[Sequence[Any]] = []
     for number, row in enumerate(rows, 1):
-        folded = {fold(str(name)): value for name, value in row.items()}
+        folded = {fold_case(str(name)): value for name, value in row.items()}
         try:
-            ordered.append([folded[fold(name)] for name in names])
+            ordered.append([folded[fold_case(name)] for name in names])
         except KeyError as error:
             raise ProgrammingError(
                 f"row {number} of the values has none for parameter ${error.args[0]}"
@@ -137,7 +137,7 @@ def _from_columns(
         selected.append(f"coalesce({', '.join(parts)})" if len(parts) > 1 else "".join(parts) or "NULL")
     table["row"] = pa.nulls(rows, pa.bool_())  # there may be nothing but nulls
     name = _ROWS
-    while fold(name) == fold(statement.name):
+    while fold_case(name) == fold_case(statement.name):
         name += "_"
     text = f"INSERT INTO {_target(insert)} SELECT {', '.join(selected)} FROM {name}"  # noqa: S608 (quoted)
     return Batch(text, None, name, pa.table(table))
@@ -148,11 +148,11 @@ def _target(insert: exp.Insert) -> str:
     schema = insert.this
     named = schema.expressions if isinstance(schema, exp.Schema) else []
     table = schema.this if isinstance(schema, exp.Schema) else schema
-    columns = f" ({', '.join(_quoted(node.name) for node in named)})" if named else ""
-    return _quoted(table.name) + columns
+    columns = f" ({', '.join(_quote_name(node.name) for node in named)})" if named else ""
+    return _quote_name(table.name) + columns
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -160,8 +160,8 @@ def _target_types(insert: exp.Insert, fields: Sequence[Field]) -> list[pa.DataTy
     """Types of the columns that the values go to, in the order of the values."""
     if not isinstance(insert.this, exp.Schema):
         return [field.type for field in fields]
-    by_name = {fold(field.name): field.type for field in fields}
-    return [by_name[fold(node.name)] for node in insert.this.expressions]
+    by_name = {fold_case(field.name): field.type for field in fields}
+    return [by_name[fold_case(node.name)] for node in insert.this.expressions]
 
 
 def _from_values(

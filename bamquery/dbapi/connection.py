@@ -84,7 +84,7 @@ class Connection:
         return self.native_connection._session.closed
 
     @property
-    def registered(self) -> list[str]:
+    def registered_names(self) -> list[str]:
         """Names of objects of Python that were registered with the native connection."""
         return list(self.native_connection._session.registered)
 

@@ -99,20 +99,20 @@ def _times(values: Sequence[Any]) -> pa.Array[Any]:
     return pa.array(values, pa.time64("us"))
 
 
-def _typed(kind: pa.DataType) -> Callable[[Sequence[Any]], pa.Array[Any]]:
+def _array_of_type(kind: pa.DataType) -> Callable[[Sequence[Any]], pa.Array[Any]]:
     return lambda values: pa.array(values, kind)
 
 
 _ARRAYS: Final[Mapping[str, Callable[[Sequence[Any]], pa.Array[Any]]]] = MappingProxyType(
     {
-        "boolean": _typed(pa.bool_()),
+        "boolean": _array_of_type(pa.bool_()),
         "integer": _integers,
-        "float": _typed(pa.float64()),
-        "text": _typed(pa.large_string()),
-        "bytes": _typed(pa.large_binary()),
+        "float": _array_of_type(pa.float64()),
+        "text": _array_of_type(pa.large_string()),
+        "bytes": _array_of_type(pa.large_binary()),
         "decimal": _decimals,
         "timestamp": _timestamps,
-        "date": _typed(pa.date32()),
+        "date": _array_of_type(pa.date32()),
         "time": _times,
     }
 )

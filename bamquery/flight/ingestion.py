@@ -42,9 +42,9 @@ class Upload:
 
     def reader(self) -> pa.RecordBatchReader:
         """The same, with their schema."""
-        return pa.RecordBatchReader.from_batches(self._reader.schema, self._all())
+        return pa.RecordBatchReader.from_batches(self._reader.schema, self._iterate_to_end())
 
-    def _all(self) -> Iterator[pa.RecordBatch]:
+    def _iterate_to_end(self) -> Iterator[pa.RecordBatch]:
         yield from self
         # That a stream has ended may be known a moment before that it was broken off.
         time.sleep(_MOMENT)

@@ -131,7 +131,7 @@ def unpack(data: bytes) -> tuple[str, Any]:
         raise ValueError(f"the command is no message of Flight SQL: {error}") from None
 
 
-def read(name: str, data: bytes) -> Any:
+def parse_message(name: str, data: bytes) -> Any:
     """A message that comes as it is.
 
     Raises:

@@ -23,7 +23,7 @@ class TlsFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """How much a server does at a time, and for how long. Times are in seconds.
 
     Attributes:
@@ -69,4 +69,4 @@ class ServerOptions:
     read_only: bool = False
     allowed_directories: tuple[Path, ...] = ()
     settings: Mapping[str, object] = field(default_factory=dict)
-    limits: Limits = field(default_factory=Limits)
+    limits: ServerLimits = field(default_factory=ServerLimits)

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError, within_depth
-from bamquery.flight.running_statements import Running
+from bamquery.flight.running_statements import RunningCall
 from bamquery.flight.statement_runner import Statements
 from bamquery.sql_frontend.parameters import Parameters, parameter_names
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 
 @dataclass(slots=True, eq=False)
@@ -24,7 +24,7 @@ class Prepared:
     values: Parameters | None = None
 
     @classmethod
-    def of(cls, text: str) -> Prepared:
+    def parse(cls, text: str) -> Prepared:
         """Parse a text.
 
         Raises:
@@ -37,7 +37,7 @@ class Prepared:
         """A column a parameter; types are not known before there are values."""
         return pa.schema([pa.field(name, pa.null()) for name in self.names])
 
-    def dataset_schema(self, statements: Statements, running: Running) -> pa.Schema:
+    def dataset_schema(self, statements: Statements, running: RunningCall) -> pa.Schema:
         """Of its answer. With parameters a guess, as types may depend on values; nothing where there is none.
 
         Raises:
@@ -46,7 +46,7 @@ class Prepared:
         if not self.names:
             return statements.schema(self.text, None, running)
         try:
-            return statements.schema(self.text, self._named([None] * len(self.names)), running)
+            return statements.schema(self.text, self._as_parameters([None] * len(self.names)), running)
         except BamQueryError:
             running.check()
             return pa.schema([])
@@ -63,15 +63,15 @@ class Prepared:
                     f"the statement has {len(self.names)} parameters, and {batch.num_columns} columns of "
                     "values came"
                 )
-            places = {fold(name): place for place, name in enumerate(batch.schema.names)}
-            order = [places.get(fold(name), -1) for name in self.names]
+            places = {fold_case(name): place for place, name in enumerate(batch.schema.names)}
+            order = [places.get(fold_case(name), -1) for name in self.names]
             if -1 in order:
                 order = list(range(len(self.names)))
             columns = [batch.column(place) for place in order]
             for row in range(batch.num_rows):
-                yield self._named([column[row].as_py() for column in columns])
+                yield self._as_parameters([column[row].as_py() for column in columns])
 
-    def _named(self, values: list[Any]) -> Parameters | None:
+    def _as_parameters(self, values: list[Any]) -> Parameters | None:
         if not self.names:
             return None
         if self.names[0].isdigit():

@@ -11,12 +11,12 @@ from typing import Any, Final
 from pyarrow import flight
 
 from bamquery.errors import CancelledError
-from bamquery.flight.options import Limits
+from bamquery.flight.options import ServerLimits
 
 _LOOK_SECONDS: Final = 0.1
 
 
-class Running:
+class RunningCall:
     """One call's work: told to stop from another thread, asked by its own."""
 
     def __init__(self, context: Any, ends: float | None) -> None:
@@ -89,18 +89,18 @@ class Running:
 class RunningStatements:
     """All of a server's. Thread-safe."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         """None at first; a thread looks after them until `close`."""
         self._limits = limits
         self._changed = threading.Condition()
-        self._running: set[Running] = set()
+        self._running: set[RunningCall] = set()
         self._draining = False
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._look, name="bamquery-flight-watch", daemon=True)
         self._thread.start()
 
     @contextmanager
-    def turn(self, context: Any) -> Iterator[Running]:
+    def turn(self, context: Any) -> Iterator[RunningCall]:
         """Wait for a turn, which lasts until the end.
 
         Raises:
@@ -115,7 +115,7 @@ class RunningStatements:
                 self._running.discard(running)
                 self._changed.notify_all()
 
-    def _begin(self, context: Any) -> Running:
+    def _begin(self, context: Any) -> RunningCall:
         limits = self._limits
         seconds = limits.statement_seconds
         with self._changed:
@@ -129,7 +129,7 @@ class RunningStatements:
                     f"the server runs {limits.statements} statements already, and none ended within "
                     f"{limits.queue_seconds:g} seconds: try again later"
                 )
-            running = Running(context, None if seconds is None else time.monotonic() + seconds)
+            running = RunningCall(context, None if seconds is None else time.monotonic() + seconds)
             self._running.add(running)
             return running
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bamquery.errors import SettingError
 from bamquery.flight.log import Log
-from bamquery.flight.options import Limits, ServerOptions, TlsFiles
+from bamquery.flight.options import ServerLimits, ServerOptions, TlsFiles
 from bamquery.relations.frames.optional_libraries import require
 
 TOKEN_VARIABLE: Final = "BAMQUERY_TOKEN"  # noqa: S105 (its name)
@@ -112,8 +112,8 @@ def server_options(given: argparse.Namespace, environment: Mapping[str, str]) ->
         tls=tls,
         read_only=given.read_only,
         allowed_directories=tuple(Path(folder) for folder in given.allow),
-        settings=dict(map(_setting, given.settings)),
-        limits=Limits(
+        settings=dict(map(_parse_setting, given.settings)),
+        limits=ServerLimits(
             statements=given.max_statements,
             statement_seconds=given.statement_timeout or None,
             memory=_bytes(given.memory_limit),
@@ -141,7 +141,7 @@ def _token(given: argparse.Namespace, environment: Mapping[str, str]) -> str | N
     if given.token is not None and given.token_file is not None:
         raise SettingError("--token and --token-file both name a token: leave one out")
     if given.token_file is not None:
-        token: str | None = _read(given.token_file, "--token-file").decode("utf-8", "replace").strip()
+        token: str | None = _read_file(given.token_file, "--token-file").decode("utf-8", "replace").strip()
     else:
         token = given.token if given.token is not None else environment.get(TOKEN_VARIABLE)
     if token is None:
@@ -163,13 +163,13 @@ def _tls(given: argparse.Namespace) -> TlsFiles | None:
         return None
     authority = given.tls_client_ca
     return TlsFiles(
-        _read(given.tls_cert, "--tls-cert"),
-        _read(given.tls_key, "--tls-key"),
-        None if authority is None else _read(authority, "--tls-client-ca"),
+        _read_file(given.tls_cert, "--tls-cert"),
+        _read_file(given.tls_key, "--tls-key"),
+        None if authority is None else _read_file(authority, "--tls-client-ca"),
     )
 
 
-def _read(path: str, option: str) -> bytes:
+def _read_file(path: str, option: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -185,7 +185,7 @@ def _bytes(text: str | None) -> int | None:
         raise SettingError(f"--memory-limit cannot be {text!r}: {error}") from None
 
 
-def _setting(text: str) -> tuple[str, Any]:
+def _parse_setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise SettingError(f"--set takes name=value, not {text!r}")

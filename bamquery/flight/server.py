@@ -23,8 +23,8 @@ from bamquery.flight.log import Log
 from bamquery.flight.metadata import is_metadata, metadata, metadata_schema
 from bamquery.flight.options import ServerOptions
 from bamquery.flight.prepared_statements import Prepared
-from bamquery.flight.running_statements import Running, RunningStatements
-from bamquery.flight.statement_runner import Answer, Statements, batches, changed_rows
+from bamquery.flight.running_statements import RunningCall, RunningStatements
+from bamquery.flight.statement_runner import StatementAnswer, Statements, batches, changed_rows
 from bamquery.storage.database.database import Database
 
 _CANCEL: Final = "CancelFlightInfo"
@@ -55,7 +55,9 @@ class FlightSqlServer(flight.FlightServerBase):
         limits = options.limits
         self._log = log or Log()
         self._statements = Statements(database, options)
-        self._answers: Handles[Answer] = Handles("ticket", limits.ticket_seconds, limits.kept, evicts=True)
+        self._answers: Handles[StatementAnswer] = Handles(
+            "ticket", limits.ticket_seconds, limits.kept, evicts=True
+        )
         self._prepared: Handles[Prepared] = Handles(
             "prepared statement", limits.prepared_seconds, limits.kept
         )
@@ -101,7 +103,7 @@ class FlightSqlServer(flight.FlightServerBase):
                 raise ValueError(f"{name} asks for no rows: send it with DoPut")
             _no_transaction(command)
             with self._running.turn(context) as running, running.reasons():
-                answer = Answer(self._statements.run(text, values, running))
+                answer = StatementAnswer(self._statements.run(text, values, running))
             handle = self._answers.add(answer)
             ticket = messages.pack("TicketStatementQuery", statement_handle=handle)
             return _info(answer.relation.schema, descriptor, ticket)
@@ -133,7 +135,7 @@ class FlightSqlServer(flight.FlightServerBase):
             rows = self._rows(context, command.statement_handle, answer)
             return flight.GeneratorStream(answer.relation.schema, rows)
 
-    def _rows(self, context: Any, handle: bytes, answer: Answer) -> Iterator[pa.RecordBatch]:
+    def _rows(self, context: Any, handle: bytes, answer: StatementAnswer) -> Iterator[pa.RecordBatch]:
         with (
             self._call(context, "do_get") as report,
             self._running.turn(context) as running,
@@ -170,7 +172,7 @@ class FlightSqlServer(flight.FlightServerBase):
             report["command"] = action.type[:100]
             body = bytes(action.body)
             if action.type == _CANCEL:
-                info = messages.read("CancelFlightInfoRequest", body).info
+                info = messages.parse_message("CancelFlightInfoRequest", body).info
                 status = messages.make("CancelFlightInfoResult", status=self._cancel(info))
                 return [flight.Result(pa.py_buffer(status.SerializeToString()))]
             if action.type not in _ACTIONS:
@@ -193,7 +195,7 @@ class FlightSqlServer(flight.FlightServerBase):
     def _prepare(self, context: Any, request: Any) -> Any:
         _no_transaction(request)
         with self._running.turn(context) as running, running.reasons():
-            prepared = Prepared.of(request.query)
+            prepared = Prepared.parse(request.query)
             dataset = prepared.dataset_schema(self._statements, running)
         packed = messages.pack(
             "ActionCreatePreparedStatementResult",
@@ -215,20 +217,20 @@ class FlightSqlServer(flight.FlightServerBase):
                     running.stop(flight.FlightCancelledError("the query was cancelled by its client"))
         return status
 
-    def _update(self, command: Any, rows: Iterator[pa.RecordBatch], running: Running) -> Any:
+    def _update(self, command: Any, rows: Iterator[pa.RecordBatch], running: RunningCall) -> Any:
         del rows
-        return self._changed(changed_rows(self._statements.run(command.query, None, running)))
+        return self._update_result(changed_rows(self._statements.run(command.query, None, running)))
 
-    def _update_prepared(self, command: Any, rows: Iterator[pa.RecordBatch], running: Running) -> Any:
+    def _update_prepared(self, command: Any, rows: Iterator[pa.RecordBatch], running: RunningCall) -> Any:
         prepared = self._prepared.get(command.prepared_statement_handle)
         values = prepared.rows(rows) if prepared.names else iter([None])
         total = 0
         for one in values:
             running.check()
             total += changed_rows(self._statements.run(prepared.text, one, running))
-        return self._changed(total)
+        return self._update_result(total)
 
-    def _bind(self, command: Any, rows: Iterator[pa.RecordBatch], running: Running) -> Any:
+    def _bind(self, command: Any, rows: Iterator[pa.RecordBatch], running: RunningCall) -> Any:
         del running
         prepared = self._prepared.get(command.prepared_statement_handle)
         bound = prepared.rows(rows)
@@ -239,13 +241,13 @@ class FlightSqlServer(flight.FlightServerBase):
             "DoPutPreparedStatementResult", prepared_statement_handle=command.prepared_statement_handle
         )
 
-    def _ingest(self, command: Any, rows: Upload, running: Running) -> Any:
+    def _ingest(self, command: Any, rows: Upload, running: RunningCall) -> Any:
         self._statements.require_writing()
         mode = ingestion_mode(command, self._statements)
-        return self._changed(self._statements.load(command.table, rows.reader(), mode, running))
+        return self._update_result(self._statements.load(command.table, rows.reader(), mode, running))
 
     @staticmethod
-    def _changed(rows: int) -> Any:
+    def _update_result(rows: int) -> Any:
         return messages.make("DoPutUpdateResult", record_count=rows)
 
     _PUTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
@@ -270,13 +272,13 @@ class FlightSqlServer(flight.FlightServerBase):
         report: _Report = {"call": secrets.token_hex(4), "method": method, "peer": context.peer()}
         started = time.monotonic()
 
-        def failed(error: BaseException, *, is_bug: bool) -> None:
+        def report_failure(error: BaseException, *, is_bug: bool) -> None:
             report["error"] = type(error).__name__
             if is_bug:
                 report["detail"] = "".join(traceback.format_exception(error))
 
         try:
-            with as_flight_errors(failed):
+            with as_flight_errors(report_failure):
                 yield report
         except GeneratorExit:
             report["error"] = "the client left"

@@ -14,7 +14,7 @@ from bamquery.connection.connection import Connection
 from bamquery.engine.settings import Settings
 from bamquery.errors import AccessError, SettingError, SqlError, within_depth
 from bamquery.flight.options import ServerOptions
-from bamquery.flight.running_statements import Running
+from bamquery.flight.running_statements import RunningCall
 from bamquery.plan import bound_statements as statements
 from bamquery.relations.relation import Relation
 from bamquery.session.session import Session
@@ -36,7 +36,7 @@ _OWN: Final = MappingProxyType(
 """Settings that the server makes itself, and what to say of them."""
 _READING: Final = (
     *(statements.Query, statements.Describe, statements.ShowTables, statements.Summarize),
-    statements.Nothing,
+    statements.NoOperation,
 )
 _LONGEST_TEXT: Final = 4 << 20
 _MESSAGE_BYTES: Final = 4 << 20
@@ -44,11 +44,11 @@ _MESSAGE_BYTES: Final = 4 << 20
 
 
 @dataclass(slots=True, eq=False)
-class Answer:
+class StatementAnswer:
     """What a ticket stands for: a query that has not begun, or what a statement that is done had to say."""
 
     relation: Relation
-    running: set[Running] = field(default_factory=set)
+    running: set[RunningCall] = field(default_factory=set)
 
 
 class Statements:
@@ -68,7 +68,7 @@ class Statements:
         """A session of one call; it is not closed, as the database is all that it has."""
         return Session(self.database, self.settings)
 
-    def run(self, text: str, values: Parameters | None, running: Running) -> Relation:
+    def run(self, text: str, values: Parameters | None, running: RunningCall) -> Relation:
         """Run statements; the answer of the last one. Queries do not run before their rows are taken.
 
         Raises:
@@ -79,7 +79,7 @@ class Statements:
         running.on_stop(session.interrupt)
         catalog = session.catalog(with_variables=False)
         relation = None
-        with within_depth(text), session.working():
+        with within_depth(text), session.statement_running():
             for statement in session.statements.bind(text, catalog, values):
                 running.check()
                 self._permit(statement)
@@ -90,7 +90,7 @@ class Statements:
             raise SqlError("there is no statement", text)
         return relation
 
-    def load(self, name: str, reader: pa.RecordBatchReader, if_exists: Any, running: Running) -> int:
+    def load(self, name: str, reader: pa.RecordBatchReader, if_exists: Any, running: RunningCall) -> int:
         """Put a client's rows into a table, all or none; returns how many.
 
         Raises:
@@ -101,7 +101,7 @@ class Statements:
         running.on_stop(session.interrupt)
         return Connection(session).load(name, reader, if_exists=if_exists)
 
-    def schema(self, text: str, values: Parameters | None, running: Running) -> pa.Schema:
+    def schema(self, text: str, values: Parameters | None, running: RunningCall) -> pa.Schema:
         """What the one statement of a text would answer; nothing that changes something is run.
 
         Raises:
@@ -111,7 +111,7 @@ class Statements:
         session = self.session()
         running.on_stop(session.interrupt)
         catalog = session.catalog(with_variables=False)
-        with within_depth(text), session.working():
+        with within_depth(text), session.statement_running():
             bound = list(session.statements.bind(text, catalog, values))
         if len(bound) != 1:
             raise SqlError(f"there must be one statement, not {len(bound)}", text)
@@ -157,7 +157,7 @@ def changed_rows(relation: Relation) -> int:
         return int(result.table().column(0)[0].as_py())
 
 
-def batches(answer: Answer, running: Running) -> Iterator[pa.RecordBatch]:
+def batches(answer: StatementAnswer, running: RunningCall) -> Iterator[pa.RecordBatch]:
     """An answer's batches as they come, none of them too large for a message."""
     answer.running.add(running)
     try:

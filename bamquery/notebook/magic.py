@@ -17,8 +17,8 @@ from bamquery.notebook.cell_options import parse_options
 from bamquery.relations.relation import Relation
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.sql_frontend.syntax.ast_nodes import SetVariable
-from bamquery.text.html_elements import safe
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.html_elements import escape_controls
+from bamquery.text.identifiers import fold_case, suggestion
 
 _PATH: Final = re.compile(r"[/\\.~:]")
 """What names of variables never have, and paths most often do."""
@@ -49,7 +49,7 @@ class BamqueryMagic(Magics):
             return self._run(line, cell)
         except (BamQueryError, KeyboardInterrupt) as error:
             # A traceback through this package tells an author of SQL nothing. IPython asks for this.
-            short = [safe(f"{type(error).__name__}: {error}".removesuffix(": "))]
+            short = [escape_controls(f"{type(error).__name__}: {error}".removesuffix(": "))]
             error._render_traceback_ = lambda: short  # type: ignore[union-attr]
             raise
 
@@ -63,7 +63,7 @@ class BamqueryMagic(Magics):
     def _run(self, line: str, cell: str | None) -> Relation | None:
         options = parse_options(line, cell)
         if options.connection is not None:
-            self._current = self._named(options.connection)
+            self._current = self._find_connection(options.connection)
         connection = self._connection()
         if not options.sql.strip():
             if options.connection is None or options.output is not None:
@@ -88,10 +88,10 @@ class BamqueryMagic(Magics):
         """The variables that stand for `$name`, but where there are only SQL's."""
         trees = parse(sql)
         found = [node for tree in trees for node in tree.find_all(exp.Placeholder)]
-        set_here = {fold(tree.this.name) for tree in trees if isinstance(tree, SetVariable)}
+        set_here = {fold_case(tree.this.name) for tree in trees if isinstance(tree, SetVariable)}
         in_sql = set_here | set(connection._session.variables)
         given = {str(node.args.get("this") or "?") for node in found}
-        names = {name for name in given if name in self._variables or fold(name) not in in_sql}
+        names = {name for name in given if name in self._variables or fold_case(name) not in in_sql}
         for name in sorted(names):
             if not name.isidentifier():
                 raise BamQueryError(
@@ -118,7 +118,7 @@ class BamqueryMagic(Magics):
             raise BamQueryError("there are several connections: say which by --connection NAME")
         return next(iter(found.values()), None)
 
-    def _named(self, name: str) -> Connection:
+    def _find_connection(self, name: str) -> Connection:
         """A variable's connection, or one to the database at a path."""
         variables = self._variables
         if isinstance(variables.get(name), Connection):

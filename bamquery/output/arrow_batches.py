@@ -29,7 +29,7 @@ def plain_batches(batches: Iterable[pa.RecordBatch], target: pa.Schema) -> Itera
 def plain_schema(schema: pa.Schema) -> pa.Schema:
     """Without dictionaries, which may differ from batch to batch, and with every name once."""
     names = unique_names(schema.names)
-    return pa.schema([pa.field(n, _decoded(f.type)) for n, f in zip(names, schema, strict=True)])
+    return pa.schema([pa.field(n, _value_type(f.type)) for n, f in zip(names, schema, strict=True)])
 
 
 def parquet_schema(schema: pa.Schema) -> pa.Schema:
@@ -52,5 +52,5 @@ def plain_column(column: pa.Array[Any]) -> pa.Array[Any]:
     return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
 
 
-def _decoded(kind: pa.DataType) -> pa.DataType:
+def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind

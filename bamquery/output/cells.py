@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from bamquery.engine.formulas.time_units import units_per_day
 
 
-def texts(column: pa.Array[Any]) -> pa.Array[Any]:
+def cell_strings(column: pa.Array[Any]) -> pa.Array[Any]:
     """The column as strings, so that a cast of these gives its values back."""
     if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.output.cells import texts
+from bamquery.output.cells import cell_strings
 from bamquery.output.display_options import DisplayOptions
 from bamquery.text.identifiers import unique_names
 
@@ -68,10 +68,14 @@ def csv_lines(
     always = quoted or [False] * len(schema)
     if headers:
         names: list[Any] = [pa.array([name], pa.large_string()) for name in unique_names(schema.names)]
-        yield 0, _lines([_quoted(name, how, every) for name, every in zip(names, always, strict=True)], how)
+        yield (
+            0,
+            _lines([_quote_values(name, how, every) for name, every in zip(names, always, strict=True)], how),
+        )
     for batch in batches:
         columns = [
-            _quoted(texts(column), how, every) for column, every in zip(batch.columns, always, strict=True)
+            _quote_values(cell_strings(column), how, every)
+            for column, every in zip(batch.columns, always, strict=True)
         ]
         yield batch.num_rows, _lines(columns, how)
 
@@ -99,7 +103,7 @@ def _characters(column: Any) -> Iterable[memoryview]:
             yield memoryview(buffers[2])[places[first] : places[last]]
 
 
-def _quoted(column: Any, how: Punctuation, every: bool) -> Any:
+def _quote_values(column: Any, how: Punctuation, every: bool) -> Any:
     """Values in quotes where they need them: so that a value is no null, and has no end before its end."""
     marked = pc.replace_substring(column, how.escape, how.escape * 2)
     if how.quote != how.escape:

@@ -9,9 +9,9 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 
-from bamquery.output.cells import is_number, texts
+from bamquery.output.cells import cell_strings, is_number
 from bamquery.output.display_options import DisplayOptions
-from bamquery.text.terminal import visible
+from bamquery.text.terminal import escape_line
 
 _LINE_END: Final = re.compile(r"\r\n|\n")
 _MARKDOWN: Final = re.compile(r"[\\|<`*\[]|(?<!\w)_|_(?!\w)")
@@ -86,7 +86,7 @@ def _rows(
 ) -> Iterator[list[str]]:
     null = escape("NULL" if options.null_value is None else options.null_value)
     for batch in batches:
-        for values in zip(*(texts(column).to_pylist() for column in batch.columns), strict=True):
+        for values in zip(*(cell_strings(column).to_pylist() for column in batch.columns), strict=True):
             yield [null if value is None else escape(value) for value in values]
 
 
@@ -100,14 +100,14 @@ def _latex_line(cells: Iterable[str]) -> bytes:
 
 def _markdown(text: str) -> str:
     return "<br>".join(
-        _MARKDOWN.sub(lambda found: f"\\{found.group()}", visible(line)) for line in _LINE_END.split(text)
+        _MARKDOWN.sub(lambda found: f"\\{found.group()}", escape_line(line)) for line in _LINE_END.split(text)
     )
 
 
 def _html(text: str) -> str:
-    return "<br>".join(html.escape(visible(line)) for line in _LINE_END.split(text))
+    return "<br>".join(html.escape(escape_line(line)) for line in _LINE_END.split(text))
 
 
 def _latex(text: str) -> str:
-    escaped = "".join(_LATEX.get(character, character) for character in visible(text))
+    escaped = "".join(_LATEX.get(character, character) for character in escape_line(text))
     return _HYPHENS.sub("-{}", escaped)

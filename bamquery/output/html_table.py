@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pyarrow as pa
 
 from bamquery.data_types.names import type_name
-from bamquery.output.cells import is_number, texts
+from bamquery.output.cells import cell_strings, is_number
 from bamquery.text.html_elements import element
 
 _LONGEST_VALUE: Final = 200
@@ -33,7 +33,7 @@ def shown_columns(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> tuple
             field.name,
             type_name(field.type),
             is_number(field.type),
-            tuple(value for batch in batches for value in texts(batch.column(place)).to_pylist()),
+            tuple(value for batch in batches for value in cell_strings(batch.column(place)).to_pylist()),
         )
         for place, field in enumerate(schema)
     )
@@ -49,7 +49,7 @@ def row_table(columns: Sequence[ShownColumn]) -> ET.Element:
     for values in zip(*(column.values for column in columns), strict=True):
         line = element("tr")
         for column, value in zip(columns, values, strict=True):
-            text = element("em", "NULL") if value is None else _cut(value)
+            text = element("em", "NULL") if value is None else _truncate(value)
             line.append(element("td", text, class_=_alignment(column)))
         body.append(line)
     table = element("table", element("thead", head), body, class_="answer")
@@ -60,5 +60,5 @@ def _alignment(column: ShownColumn) -> str | None:
     return "number" if column.numeric else None
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"

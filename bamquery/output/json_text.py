@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.output.arrow_batches import plain_column
-from bamquery.output.cells import is_number, texts
+from bamquery.output.cells import cell_strings, is_number
 from bamquery.output.display_options import DisplayOptions
 from bamquery.text.identifiers import unique_names
 
@@ -59,7 +59,7 @@ def json_values(column: pa.Array[Any]) -> list[str]:
     column = plain_column(column)
     if pa.types.is_floating(column.type):
         return ["null" if v is None else _json_number(v) for v in column.to_pylist()]
-    values = texts(column).to_pylist()
+    values = cell_strings(column).to_pylist()
     if pa.types.is_decimal(column.type):
         return ["null" if value is None else _with_zero(value) for value in values]
     if is_number(column.type) or pa.types.is_boolean(column.type):

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from bamquery.data_types.names import type_name
 from bamquery.output.arrow_batches import plain_column
-from bamquery.output.cells import texts
+from bamquery.output.cells import cell_strings
 
 _NOUGHT: Final = "' || chr(0) || '"
 """Some readers of SQL end at a character of code 0."""
@@ -20,11 +20,11 @@ def literals(column: pa.Array[Any]) -> list[str]:
     kind = column.type
     if pa.types.is_floating(kind):
         return [_float(value, type_name(kind)) for value in column.to_pylist()]
-    written = texts(column).to_pylist()
+    written = cell_strings(column).to_pylist()
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return ["NULL" if text is None else text for text in written]
     if pa.types.is_large_string(kind) or pa.types.is_string(kind):
-        return ["NULL" if text is None else _string(text) for text in written]
+        return ["NULL" if text is None else _string_literal(text) for text in written]
     if kind == pa.null():
         return ["NULL"] * len(column)
     name = type_name(kind)
@@ -37,7 +37,7 @@ def identifier(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _string(text: str) -> str:
+def _string_literal(text: str) -> str:
     quoted = "'" + text.replace("'", "''").replace("\0", _NOUGHT) + "'"
     return f"({quoted})" if "\0" in text else quoted
 

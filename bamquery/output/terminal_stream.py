@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any, BinaryIO
 
-from bamquery.text.terminal import visible
+from bamquery.text.terminal import escape_line
 
 
 class TerminalStream(io.RawIOBase, BinaryIO):
@@ -22,7 +22,7 @@ class TerminalStream(io.RawIOBase, BinaryIO):
     def write(self, data: Any) -> int:
         """Whole characters of UTF-8."""
         text = bytes(data).decode()
-        lines = ("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
+        lines = ("\t".join(map(escape_line, line.split("\t"))) for line in text.split("\n"))
         self._out.write("\n".join(lines).encode())
         return len(data)
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from bamquery.data_types.names import type_name
 from bamquery.engine.human_units import plural
-from bamquery.output.cells import is_number, texts
+from bamquery.output.cells import cell_strings, is_number
 from bamquery.output.display_options import DEFAULT_WIDTH
-from bamquery.text.terminal import cell_width, cut, visible
+from bamquery.text.terminal import cell_width, escape_line, truncate
 
 LEAST_CUT: Final = 20
 """Columns of a terminal that a text has at least where a table does not fit; before that, columns go."""
@@ -66,23 +66,23 @@ class TableLayout:
         """Look at the first rows, of which there may be none."""
         self._schema = first.schema
         self._style = style
-        self._null = visible(style.null)
-        self._names = [visible(name) for name in first.schema.names]
+        self._null = escape_line(style.null)
+        self._names = [escape_line(name) for name in first.schema.names]
         self._kinds = [type_name(field.type) if style.types else "" for field in first.schema]
-        self._sizes = self._fitted(self._measured(first))
-        self._shown = _fitting(self._sizes, style.width)
+        self._sizes = self._fit_sizes(self._measure(first))
+        self._shown = _choose_columns(self._sizes, style.width)
         if self._shown.count(None) or len(self._shown) == 1:
             self._narrow()
 
-    def _measured(self, first: pa.Table) -> list[_Size]:
+    def _measure(self, first: pa.Table) -> list[_Size]:
         """What each column needs; a name is cut as a text is, a number never."""
         sizes = []
         for position, column in enumerate(first.columns):
-            most = _given(self._style.column_widths, position) or self._style.width or _WHOLE
+            most = _width_at(self._style.column_widths, position) or self._style.width or _WHOLE
             cells = [
                 cell_width(self._null if text is None else _start(text, most))
                 for chunk in column.chunks
-                for text in texts(chunk).to_pylist()
+                for text in cell_strings(chunk).to_pylist()
             ]
             name = cell_width(self._names[position]) if self._style.headers else 0
             kind = len(self._kinds[position]) if self._style.headers else 0
@@ -92,11 +92,11 @@ class TableLayout:
             sizes.append(_Size(firm, max(firm, widest, name)))
         return sizes
 
-    def _fitted(self, sizes: Sequence[_Size]) -> list[int]:
+    def _fit_sizes(self, sizes: Sequence[_Size]) -> list[int]:
         """As wide as the contents are where that fits; else texts are cut to the largest size that does."""
-        limits = [_given(self._style.column_widths, position) for position in range(len(sizes))]
+        limits = [_width_at(self._style.column_widths, position) for position in range(len(sizes))]
 
-        def at(most: int) -> list[int]:
+        def sizes_at_most(most: int) -> list[int]:
             cut_to = (max(size.firm, min(size.whole, most)) for size in sizes)
             return [min(size, limit) if limit else size for size, limit in zip(cut_to, limits, strict=True)]
 
@@ -104,8 +104,8 @@ class TableLayout:
         low, high = LEAST_CUT, max([LEAST_CUT, *(size.whole for size in sizes)])
         while low < high:
             middle = (low + high + 1) // 2
-            low, high = (middle, high) if sum(at(middle)) <= room else (low, middle - 1)
-        return at(low)
+            low, high = (middle, high) if sum(sizes_at_most(middle)) <= room else (low, middle - 1)
+        return sizes_at_most(low)
 
     def _narrow(self) -> None:
         """One column is shown however narrow the terminal is."""
@@ -119,9 +119,9 @@ class TableLayout:
         left, middle, right = "┌┬┐" if self._style.square else "╭┬╮"
         yield self._rule(left, middle, right)
         if self._style.headers:
-            yield self._line(self._heads(self._names, " "))
+            yield self._line(self._header_cells(self._names, " "))
             if self._style.types:
-                yield self._line(self._heads(self._kinds, "…", dim=True))
+                yield self._line(self._header_cells(self._kinds, "…", dim=True))
             yield self._rule("├", "┼", "┤")
 
     def body(self, rows: pa.Table | pa.RecordBatch) -> Iterator[str]:
@@ -137,11 +137,11 @@ class TableLayout:
         missing = [name for position, name in enumerate(self._names) if position not in self._shown]
         if missing:
             whole = f"{len(missing):,} of {plural(len(self._names), 'column')} left out: {', '.join(missing)}"
-            yield cut(whole, self._style.width or _WHOLE)
+            yield truncate(whole, self._style.width or _WHOLE)
 
-    def _heads(self, heads: Sequence[str], between: str, *, dim: bool = False) -> list[str]:
+    def _header_cells(self, heads: Sequence[str], between: str, *, dim: bool = False) -> list[str]:
         return [
-            between if position is None else self._put(heads[position], position, dim=dim)
+            between if position is None else self._pad_cell(heads[position], position, dim=dim)
             for position in self._shown
         ]
 
@@ -150,16 +150,16 @@ class TableLayout:
             return ["…"] * rows.num_rows
         column: Any = rows.column(position)
         size = self._sizes[position]
-        null = self._put(self._null, position, dim=True)
+        null = self._pad_cell(self._null, position, dim=True)
         return [
-            null if text is None else self._put(_start(text, size), position)
+            null if text is None else self._pad_cell(_start(text, size), position)
             for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])
-            for text in texts(chunk).to_pylist()
+            for text in cell_strings(chunk).to_pylist()
         ]
 
-    def _put(self, text: str, position: int, *, dim: bool = False) -> str:
+    def _pad_cell(self, text: str, position: int, *, dim: bool = False) -> str:
         size = self._sizes[position]
-        text = cut(text, size)
+        text = truncate(text, size)
         space = " " * (size - cell_width(text))
         put = space + text if is_number(self._schema.field(position).type) else text + space
         return f"\x1b[2m{put}\x1b[0m" if dim and self._style.colour else put
@@ -193,16 +193,16 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def _given(widths: Sequence[int], position: int) -> int:
+def _width_at(widths: Sequence[int], position: int) -> int:
     return widths[position] if position < len(widths) else 0
 
 
 def _start(text: str, width: int) -> str:
     """Enough of the text to fill so many columns and be cut, however long it is, as terminals may have it."""
-    return visible(text[: _MOST_CHARACTERS * (width + 1)])
+    return escape_line(text[: _MOST_CHARACTERS * (width + 1)])
 
 
-def _fitting(widths: Sequence[int], width: int) -> list[int | None]:
+def _choose_columns(widths: Sequence[int], width: int) -> list[int | None]:
     """Positions of the columns to show, with None where some are left out; at least one is shown."""
     if not width or sum(widths) + _BORDERS * len(widths) + 1 <= width:
         return list(range(len(widths)))

@@ -7,24 +7,24 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from bamquery.output.cells import texts
+from bamquery.output.cells import cell_strings
 from bamquery.output.display_options import DisplayOptions
-from bamquery.text.terminal import cell_width, visible
+from bamquery.text.terminal import cell_width, escape_line
 
 
 def write_lines(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, out: BinaryIO, options: DisplayOptions
 ) -> int:
     """`name = value`, names flush right, and an empty line between rows."""
-    names = [visible(name) for name in schema.names]
+    names = [escape_line(name) for name in schema.names]
     width = max(map(cell_width, names), default=0)
     labels = [" " * (width - cell_width(name)) + name for name in names]
-    null = "NULL" if options.null_value is None else visible(options.null_value)
+    null = "NULL" if options.null_value is None else escape_line(options.null_value)
     rows = 0
     for batch in batches:
-        for values in zip(*(texts(column).to_pylist() for column in batch.columns), strict=True):
+        for values in zip(*(cell_strings(column).to_pylist() for column in batch.columns), strict=True):
             lines = [
-                f"{label} = {null if value is None else visible(value)}\n"
+                f"{label} = {null if value is None else escape_line(value)}\n"
                 for label, value in zip(labels, values, strict=True)
             ]
             out.write(("\n" if rows else "").encode() + "".join(lines).encode())

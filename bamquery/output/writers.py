@@ -22,7 +22,7 @@ from bamquery.output.display_options import BINARY_FORMATS, DEFAULT_WIDTH, Displ
 from bamquery.output.formats import TEXT_FORMATS
 from bamquery.output.terminal_stream import TerminalStream
 from bamquery.output.text_table import TableLayout, TableStyle
-from bamquery.text.terminal import has_colour, terminal_width, visible_lines
+from bamquery.text.terminal import escape_lines, has_colour, terminal_width
 
 _SAMPLE_ROWS = 10_000
 """Rows that say how wide columns are where all of them are shown; those after them are cut to that."""
@@ -48,7 +48,7 @@ class Answer(Protocol):
         ...
 
 
-class Output(Protocol):
+class AnswerWriter(Protocol):
     """Takes answers one after the other."""
 
     written: bool
@@ -60,7 +60,7 @@ class Output(Protocol):
 
 
 @contextmanager
-def open_output(options: DisplayOptions, path: str | None = None) -> Iterator[Output]:
+def open_output(options: DisplayOptions, path: str | None = None) -> Iterator[AnswerWriter]:
     """An output as the options say, to a file or to standard output. A file is there once all of it is.
 
     Raises:
@@ -68,18 +68,18 @@ def open_output(options: DisplayOptions, path: str | None = None) -> Iterator[Ou
             then as it was. StorageError: the file cannot be written.
     """
     if path is None:
-        yield output_to(sys.stdout.buffer, options, terminal=sys.stdout.isatty())
+        yield make_writer(sys.stdout.buffer, options, terminal=sys.stdout.isatty())
         return
     with whole_file(Path(path)) as file:
-        output = output_to(file, options, seekable=True)
+        output = make_writer(file, options, seekable=True)
         yield output
         if not output.written:
             raise BamQueryError(f"there was no answer to write to {path}; the statements are done")
 
 
-def output_to(
+def make_writer(
     stream: BinaryIO, options: DisplayOptions, *, terminal: bool = False, seekable: bool = False
-) -> Output:
+) -> AnswerWriter:
     """An output as the options say, to a stream that stays open.
 
     Args:
@@ -98,13 +98,15 @@ def output_to(
                 f"{options.format} is not for terminals: name a file with --output, or redirect"
             )
         arrow = write_arrow_file if seekable else write_arrow_stream
-        return SingleOutput(options.format, write_parquet if options.format == "parquet" else arrow, stream)
+        return SingleAnswerWriter(
+            options.format, write_parquet if options.format == "parquet" else arrow, stream
+        )
     if options.format in ("table", "box"):
-        return TableOutput(stream, options, terminal=terminal)
-    return TextOutput(TerminalStream(stream) if terminal else stream, options)
+        return TableWriter(stream, options, terminal=terminal)
+    return TextWriter(TerminalStream(stream) if terminal else stream, options)
 
 
-class TableOutput:
+class TableWriter:
     """Tables that fit the terminal; `table` also says how many rows there are and what they took."""
 
     def __init__(self, stream: BinaryIO, options: DisplayOptions, *, terminal: bool) -> None:
@@ -116,26 +118,26 @@ class TableOutput:
         self.written = False
 
     def write(self, answer: Answer, started: float) -> None:
-        """See `Output`."""
+        """See `AnswerWriter`."""
         self.written = True
         if answer.message:
-            took = "" if answer.is_answer else self._took(started)
-            self._print([visible_lines(answer.message) + (f" ({took})" if took else "")])
+            took = "" if answer.is_answer else self._elapsed(started)
+            self._print([escape_lines(answer.message) + (f" ({took})" if took else "")])
             return
         with answer.run() as result:
             limit = self._options.row_limit
-            shown, total = self._first(result, limit) if limit else self._all(result)
+            shown, total = self._print_first_rows(result, limit) if limit else self._print_all_rows(result)
             profile = result.profile
         if self._is_box:
             if shown < total:
                 self._print([f"the first {shown:,} of {plural(total, 'row')}"])
             return
         first = f", the first {shown:,} shown" if shown < total else ""
-        figures = [self._took(started), *(_figures(profile) if self._options.statistics else [])]
+        figures = [self._elapsed(started), *(_figures(profile) if self._options.statistics else [])]
         told = ", ".join(figure for figure in figures if figure)
         self._print([f"{plural(total, 'row')}{first}" + (f" ({told})" if told else "")])
 
-    def _first(self, result: Batches, limit: int) -> tuple[int, int]:
+    def _print_first_rows(self, result: Batches, limit: int) -> tuple[int, int]:
         """A table of the first rows; how many were shown, and how many there are."""
         shown, total = _head(result, limit)
         table = pa.Table.from_batches(shown, result.schema)
@@ -143,7 +145,7 @@ class TableOutput:
         self._print(chain(layout.top(), layout.body(table), layout.bottom()))
         return table.num_rows, total
 
-    def _all(self, result: Batches) -> tuple[int, int]:
+    def _print_all_rows(self, result: Batches) -> tuple[int, int]:
         """A table of all rows, which are written as they come."""
         batches = iter(result)
         sample: list[pa.RecordBatch] = []
@@ -180,7 +182,7 @@ class TableOutput:
             column_widths=options.column_widths,
         )
 
-    def _took(self, started: float) -> str:
+    def _elapsed(self, started: float) -> str:
         return human_seconds(time.perf_counter() - started) if self._options.timer else ""
 
     def _print(self, lines: Iterable[str]) -> None:
@@ -189,7 +191,7 @@ class TableOutput:
         self._stream.flush()
 
 
-class TextOutput:
+class TextWriter:
     """Rows in a text format; statements that have none write nothing."""
 
     def __init__(self, stream: BinaryIO, options: DisplayOptions) -> None:
@@ -199,7 +201,7 @@ class TextOutput:
         self.written = False
 
     def write(self, answer: Answer, started: float) -> None:
-        """See `Output`."""
+        """See `AnswerWriter`."""
         del started
         if not answer.is_answer:
             return
@@ -218,7 +220,7 @@ class TextOutput:
         self._stream.flush()
 
 
-class SingleOutput:
+class SingleAnswerWriter:
     """Rows in a format of which a file holds one answer only."""
 
     def __init__(
@@ -233,7 +235,7 @@ class SingleOutput:
         self.written = False
 
     def write(self, answer: Answer, started: float) -> None:
-        """See `Output`.
+        """See `AnswerWriter`.
 
         Raises:
             BamQueryError: this is the second answer.

@@ -201,7 +201,7 @@ class Partitioning:
 
 @dataclass(frozen=True, slots=True)
 class CopyTo:
-    """COPY TO: a plan's rows into one file; `options` by their names, as `bamquery.statements.copy_to` takes them.
+    """COPY TO: a plan's rows into one file; `options` by their names, see `bamquery.statements.copy_to`.
 
     With `partitioning` into files of the folder that the path is, a file for each value of the keys; rows of
     one come together.
@@ -243,7 +243,7 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoOperation:
     """A statement that has nothing to do, such as USE main; `message` says so."""
 
     message: str
@@ -271,5 +271,5 @@ Statement: TypeAlias = (
     | CopyTo
     | Reset
     | Summarize
-    | Nothing
+    | NoOperation
 )

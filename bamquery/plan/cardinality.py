@@ -57,13 +57,13 @@ class DescribedSource(Protocol):
         ...
 
 
-def _described(source: Source) -> DescribedSource | None:
+def _as_described_source(source: Source) -> DescribedSource | None:
     # What isinstance asks of a protocol takes as long as the rest of a guess.
     told = hasattr(source, "share") and hasattr(source, "span")
     return cast(DescribedSource, source) if told else None
 
 
-def _counted(source: Source) -> int | None:
+def _source_rows(source: Source) -> int | None:
     return cast(CountedSource, source).rows if hasattr(source, "rows") else None
 
 
@@ -99,18 +99,18 @@ def _common(domains: Sequence[Domain]) -> float:
     return max(values) if any(domain.is_dense for domain in domains) else min(values)
 
 
-class _Guesses(threading.local):
-    """What a thread guessed within `guessing_once`, by the identity of plans, which are held meanwhile."""
+class _Estimates(threading.local):
+    """What a thread guessed within `remember_estimates`, by the identity of plans, which are kept alive."""
 
     rows: dict[int, tuple[Plan, float]] | None = None
     domains: dict[tuple[int, int], Domain | None] | None = None
 
 
-_guesses = _Guesses()
+_guesses = _Estimates()
 
 
 @contextmanager
-def guessing_once() -> Iterator[None]:
+def remember_estimates() -> Iterator[None]:
     """Guess the rows of each plan once: who looks at all joins of a plan asks again and again."""
     if _guesses.rows is not None:
         yield
@@ -126,23 +126,23 @@ def estimated_rows(plan: Plan) -> float:
     """A guess of the number of rows, at least 1 but for plans that give none for certain."""
     known = _guesses.rows
     if known is None:
-        return _estimated(plan)
+        return _estimate_rows(plan)
     found = known.get(id(plan))
     if found is None:
-        found = known[id(plan)] = (plan, _estimated(plan))
+        found = known[id(plan)] = (plan, _estimate_rows(plan))
     return found[1]
 
 
-def _estimated(plan: Plan) -> float:
+def _estimate_rows(plan: Plan) -> float:
     match plan:
         case Scan():
-            return _scanned(plan)
+            return _estimate_scan(plan)
         case SingleRow():
             return 1.0
         case Values(batch=batch):
             return float(batch.num_rows)
         case Filter(child=child, predicate=predicate):
-            return _kept(estimated_rows(child), conjuncts(predicate))
+            return _filtered_rows(estimated_rows(child), conjuncts(predicate))
         case Aggregate(child=child, keys=keys):
             return _groups(child, keys)
         case Sort(child=child, limit=limit) | Limit(child=child, count=limit):
@@ -153,12 +153,12 @@ def _estimated(plan: Plan) -> float:
         case Union(inputs=inputs):
             return sum(map(estimated_rows, inputs))
         case Join():
-            return _joined(plan)
+            return _estimate_join(plan)
         case _:  # nodes that give about as many rows as they take
             return estimated_rows(plan.child)
 
 
-def _joined(plan: Join) -> float:
+def _estimate_join(plan: Join) -> float:
     left = estimated_rows(plan.left)
     if plan.kind in ("mark", "single", "asof", "asof_left"):
         return left
@@ -173,7 +173,7 @@ def _joined(plan: Join) -> float:
         return domain_of(plan.left, side)
 
     if plan.kind in ("semi", "anti"):
-        share = _partnered(right, conditions, domains)
+        share = _matched_share(right, conditions, domains)
         return max(left * (share if plan.kind == "semi" else 1.0 - share), 1.0)
     pairs = joined_rows(left, right, conditions, domains)
     return max(pairs, {"left": left, "right": right, "full": left + right}.get(plan.kind, 1.0))
@@ -194,11 +194,11 @@ def joined_rows(
     others = [part for part in conditions if not is_equality(part)]
     counts = [_common(found) for part in keyed if (found := _domains(part, domains))]
     if not counts:
-        return _kept(max(left, right) if keyed else left * right, others)
+        return _filtered_rows(max(left, right) if keyed else left * right, others)
     pairs = left * right / max(counts)
     if len(keyed) > 1:  # keys of several columns depend on each other: most often they are one side's own
         pairs = min(pairs, max(left, right))
-    return _kept(max(pairs, 1.0), others)
+    return _filtered_rows(max(pairs, 1.0), others)
 
 
 def _domains(equality: Expression, domains: Domains) -> list[Domain]:
@@ -206,7 +206,7 @@ def _domains(equality: Expression, domains: Domains) -> list[Domain]:
     return [found for side in equality.arguments if (found := domains(side)) is not None]
 
 
-def _partnered(right: float, conditions: Sequence[Expression], domains: Domains) -> float:
+def _matched_share(right: float, conditions: Sequence[Expression], domains: Domains) -> float:
     """The share of rows that have a partner among `right` ones."""
     shares = []
     for part in conditions:
@@ -236,7 +236,7 @@ def domain_of(plan: Plan, value: Expression) -> Domain | None:
 def _domain_of(plan: Plan, value: ColumnRef) -> Domain | None:
     match plan:
         case Scan(source=source, columns=columns):
-            described, rows = _described(source), _counted(source)
+            described, rows = _as_described_source(source), _source_rows(source)
             span = None if described is None else described.span(columns[value.index])
             return None if span is None or rows is None else Domain(span, float(rows))
         case Filter(child=child) | Sort(child=child) | Limit(child=child):
@@ -256,12 +256,12 @@ def _domain_of(plan: Plan, value: ColumnRef) -> Domain | None:
             return None
 
 
-def _scanned(plan: Scan) -> float:
+def _estimate_scan(plan: Scan) -> float:
     source = plan.source
-    counted = _counted(source)
+    counted = _source_rows(source)
     rows = UNKNOWN_ROWS if counted is None else float(counted)
     for predicate in _with_ranges(plan.predicates):
-        rows *= _share(predicate, source)
+        rows *= _selectivity(predicate, source)
     return max(rows, 1.0)
 
 
@@ -281,18 +281,18 @@ def _with_ranges(predicates: Sequence[Expression]) -> list[Expression]:
     return found + [conjunction(those) for those in bounds.values()]
 
 
-def _share(predicate: Expression, source: Source) -> float:
+def _selectivity(predicate: Expression, source: Source) -> float:
     """The share of a source's rows that fulfil a condition, its parts being independent of each other."""
-    described = _described(source)
+    described = _as_described_source(source)
     found = None if described is None else described.share(predicate)
     if found is not None:
         return found
     if described is not None and isinstance(predicate, Call):
         match predicate.function:
             case "and":
-                return math.prod(_share(part, source) for part in predicate.arguments)
+                return math.prod(_selectivity(part, source) for part in predicate.arguments)
             case "or":
-                return min(sum(_share(part, source) for part in predicate.arguments), 1.0)
+                return min(sum(_selectivity(part, source) for part in predicate.arguments), 1.0)
     return _EQUALITY if is_equality(predicate) else _CONDITION
 
 
@@ -306,7 +306,7 @@ def _groups(child: Plan, keys: Sequence[Expression]) -> float:
     return max(min(math.prod(known), rows), 1.0)
 
 
-def _kept(rows: float, predicates: list[Expression]) -> float:
+def _filtered_rows(rows: float, predicates: list[Expression]) -> float:
     for predicate in predicates:
         rows *= _EQUALITY if is_equality(predicate) else _CONDITION
     return max(rows, 1.0)

@@ -69,7 +69,7 @@ class Members:
         return kind
 
 
-class _Remembered:
+class _CachedHash:
     """What is worked out about an immutable object is kept beside its fields; a copy knows nothing of it."""
 
     def __getstate__(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class _Remembered:
 
 
 @dataclass(frozen=True)
-class Call(_Remembered):
+class Call(_CachedHash):
     """A scalar function of `bamquery.plan.functions` applied to arguments.
 
     Nulls: three-valued logic for `and`, `or`, `in`; null in, null out for the others unless the
@@ -100,12 +100,12 @@ class Call(_Remembered):
 
 
 @dataclass(frozen=True)
-class Cast(_Remembered):
+class Cast(_CachedHash):
     """A conversion that fails with `ExecutionError` where a value does not fit, or gives null if `try_`.
 
-    Values convert as in DuckDB (`bamquery.plan.literals.conversion` does so for literals). From a dictionary type the
-    values are looked up, to one they are encoded. `place` is where the statement has it, for errors; casts
-    that differ in nothing else are equal.
+    Values convert as in DuckDB (`bamquery.plan.literals.conversion` does so for literals). From a dictionary
+    type the values are looked up, to one they are encoded. `place` is where the statement has it, for errors;
+    casts that differ in nothing else are equal.
     """
 
     argument: Expression
@@ -163,23 +163,25 @@ def children(expression: Expression) -> tuple[Expression, ...]:
             return ()
 
 
-def parts_of(expression: Expression) -> int:
+def count_expressions(expression: Expression) -> int:
     """How many expressions it is made of, itself included: what stands in it twice counts twice."""
     if not isinstance(expression, Call | Cast):
         return 1
     known: int | None = expression.__dict__.get("_parts")
     if known is None:
-        known = expression.__dict__["_parts"] = 1 + sum(map(parts_of, children(expression)))
+        known = expression.__dict__["_parts"] = 1 + sum(map(count_expressions, children(expression)))
     return known
 
 
-def depth_of(expression: Expression) -> int:
+def expression_depth(expression: Expression) -> int:
     """How many expressions there are, itself included, on the longest way down."""
     if not isinstance(expression, Call | Cast):
         return 1
     known: int | None = expression.__dict__.get("_depth")
     if known is None:
-        known = expression.__dict__["_depth"] = 1 + max(map(depth_of, children(expression)), default=0)
+        known = expression.__dict__["_depth"] = 1 + max(
+            map(expression_depth, children(expression)), default=0
+        )
     return known
 
 

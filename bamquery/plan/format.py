@@ -104,12 +104,12 @@ def format_window_call(window: WindowCall, *, exact: bool = False) -> str:
     frame = window.frame
     if frame == WindowFrame():
         return text
-    bounds = " AND ".join(_bound(bound, exact) for bound in (frame.start, frame.end))
+    bounds = " AND ".join(_format_bound(bound, exact) for bound in (frame.start, frame.end))
     exclude = "" if frame.exclude == "no others" else f" EXCLUDE {frame.exclude.upper()}"
     return f"{text} {frame.unit.upper()} BETWEEN {bounds}{exclude}"
 
 
-def _bound(bound: Bound, exact: bool) -> str:
+def _format_bound(bound: Bound, exact: bool) -> str:
     if bound.offset is None:
         return bound.kind.upper()
     return f"{format_expression(bound.offset, exact=exact)} {bound.kind.upper()}"
@@ -134,7 +134,7 @@ def _node(plan: Plan, exact: bool) -> str:
             return f"Filter {format_expression(predicate, exact=exact)}"
         case Project(expressions=expressions, names=names):
             columns = (
-                _named(format_expression(e, exact=exact), e, n)
+                _format_alias(format_expression(e, exact=exact), e, n)
                 for e, n in zip(expressions, names, strict=True)
             )
             return f"Project {', '.join(columns)}"
@@ -185,7 +185,7 @@ def _scan(scan: Scan, exact: bool) -> str:
     return text
 
 
-def _named(text: str, expression: Expression, name: str) -> str:
+def _format_alias(text: str, expression: Expression, name: str) -> str:
     same = text == name or (isinstance(expression, ColumnRef) and expression.name == name)
     return text if same else f"{text} AS {name}"
 
@@ -221,11 +221,11 @@ def _value(value: pa.Scalar[Any]) -> str:
         parts = value.as_py()
         return f"'{interval_text.write(parts.months, parts.days, parts.nanoseconds // 1000)}'"
     if pa.types.is_temporal(value.type) or pa.types.is_large_string(value.type):
-        return "'" + _written(value).replace("'", "''") + "'"
+        return "'" + _format_value(value).replace("'", "''") + "'"
     return str(value)
 
 
-def _written(value: pa.Scalar[Any]) -> str:
+def _format_value(value: pa.Scalar[Any]) -> str:
     try:
         return str(value)
     except (OverflowError, ValueError):  # a date beyond Python's years

@@ -25,9 +25,9 @@ class Interning:
 
     def __call__(self, plan: Plan) -> Plan:
         """The plan, of nodes that are equal to no other ones."""
-        return transform_plan(plan, self._one)
+        return transform_plan(plan, self._intern_node)
 
-    def _one(self, plan: Plan) -> Plan:
+    def _intern_node(self, plan: Plan) -> Plan:
         if id(plan) in self._own:
             return plan
         if draws_at_random(plan):

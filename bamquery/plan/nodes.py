@@ -178,8 +178,8 @@ class Join:
     - mark: the rows of `left` and a boolean: true where the condition is true for some row of `right`, else
       null where it is null for some, else false.
     - single: as left; fails where a row has several partners.
-    - asof, asof_left: of a row's partners the nearest only, see `bamquery.plan.asof_condition`; with asof_left also
-      the rows of `left` without one.
+    - asof, asof_left: of a row's partners the nearest only (`plan.asof_condition`); with asof_left
+      also the rows of `left` without one.
     """
 
     left: Plan

@@ -16,7 +16,7 @@ from bamquery.plan.rules.merge_equalities import merge_equalities
 from bamquery.plan.rules.merge_projects import merge_projects
 from bamquery.plan.rules.narrow_comparisons import narrow_comparisons
 from bamquery.plan.rules.order_joins import order_joins
-from bamquery.plan.rules.project_strings_below import make_texts_below
+from bamquery.plan.rules.project_strings_below import project_strings_below
 from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.plan.rules.push_down_limits import push_down_limits
 from bamquery.plan.rules.push_down_predicates import push_down_predicates
@@ -43,7 +43,7 @@ RULES: Final[tuple[Rule, ...]] = (
     order_joins,
     push_down_limits,
     share_expressions,
-    make_texts_below,
+    project_strings_below,
     prune_columns,
 )
 

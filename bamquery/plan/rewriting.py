@@ -76,14 +76,14 @@ def fact_of_node(function: Callable[[Plan], Answer]) -> Callable[[Plan], Answer]
     key = f"{function.__module__}.{function.__qualname__}"
 
     @functools.wraps(function)
-    def remembered(plan: Plan) -> Answer:
+    def look_up(plan: Plan) -> Answer:
         known = plan.__dict__
         if key not in known:
             known[key] = function(plan)
         answer: Answer = known[key]
         return answer
 
-    return remembered
+    return look_up
 
 
 def nodes_of(plan: Plan) -> Iterator[Plan]:
@@ -98,7 +98,7 @@ def nodes_of(plan: Plan) -> Iterator[Plan]:
             waiting.extend(reversed(children(found)))
 
 
-def changed(plan: Plan, **own: Any) -> Plan:
+def with_fields(plan: Plan, **own: Any) -> Plan:
     """The node with other values for some of its fields; the same node where they are the same."""
     if all(_is_same(getattr(plan, name), value) for name, value in own.items()):
         return plan
@@ -112,7 +112,7 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or (isinstance(one, int | str) and type(one) is type(other) and bool(one == other))
 
 
-class Rewritten:
+class PlanRewriter:
     """What became of the nodes of a plan: a node that several others lead to is rebuilt once."""
 
     def __init__(self, rewrite: Callable[[Plan], Plan]) -> None:
@@ -135,29 +135,29 @@ class Rewritten:
 
 def transform_plan(plan: Plan, rewrite: Callable[[Plan], Plan]) -> Plan:
     """Rebuild bottom-up, each node passed through `rewrite` after its children, once."""
-    return Rewritten(rewrite)(plan)
+    return PlanRewriter(rewrite)(plan)
 
 
 def map_expressions(plan: Plan, rewrite: Rewrite) -> Plan:
     """The node with `rewrite` applied to each of its own expressions as a whole; the child is kept."""
     match plan:
         case Scan(predicates=predicates):
-            return changed(plan, predicates=tuple(map(rewrite, predicates)))
+            return with_fields(plan, predicates=tuple(map(rewrite, predicates)))
         case Filter(predicate=predicate):
-            return changed(plan, predicate=rewrite(predicate))
+            return with_fields(plan, predicate=rewrite(predicate))
         case Project(expressions=expressions):
-            return changed(plan, expressions=tuple(map(rewrite, expressions)))
+            return with_fields(plan, expressions=tuple(map(rewrite, expressions)))
         case Aggregate(keys=keys, aggregates=aggregates):
             calls = tuple(map_arguments(call, rewrite) for call in aggregates)
-            return changed(plan, keys=tuple(map(rewrite, keys)), aggregates=calls)
+            return with_fields(plan, keys=tuple(map(rewrite, keys)), aggregates=calls)
         case Sort(keys=keys):
-            return changed(plan, keys=tuple(map_key(key, rewrite) for key in keys))
+            return with_fields(plan, keys=tuple(map_key(key, rewrite) for key in keys))
         case Join(condition=condition) if condition is not None:
-            return changed(plan, condition=rewrite(condition))
+            return with_fields(plan, condition=rewrite(condition))
         case Repeat(count=count):
-            return changed(plan, count=rewrite(count))
+            return with_fields(plan, count=rewrite(count))
         case Window(partition=partition, order=order, calls=calls):
-            return changed(
+            return with_fields(
                 plan,
                 partition=tuple(map(rewrite, partition)),
                 order=tuple(map_key(key, rewrite) for key in order),
@@ -196,12 +196,12 @@ def substitute(expression: Expression, columns: Sequence[Expression]) -> Express
 def renumber(expression: Expression, positions: Mapping[int, int]) -> Expression:
     """The expression with column number `i` read from `positions[i]` instead."""
 
-    def moved(node: Expression) -> Expression:
+    def move_column(node: Expression) -> Expression:
         if not isinstance(node, ColumnRef) or positions[node.index] == node.index:
             return node
         return replace(node, index=positions[node.index])
 
-    return transform(expression, moved)
+    return transform(expression, move_column)
 
 
 def expressions_of(plan: Plan) -> list[Expression]:

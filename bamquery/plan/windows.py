@@ -67,7 +67,7 @@ class WindowCall:
 def map_call(call: WindowCall, rewrite: Callable[[Expression], Expression]) -> WindowCall:
     """The call with `rewrite` applied to all that it reads."""
 
-    def bound(old: Bound) -> Bound:
+    def rewrite_bound(old: Bound) -> Bound:
         offset = None if old.offset is None else rewrite(old.offset)
         return replace(old, offset=offset, key=None if old.key is None else rewrite(old.key))
 
@@ -80,5 +80,5 @@ def map_call(call: WindowCall, rewrite: Callable[[Expression], Expression]) -> W
         filter=None if given.filter is None else rewrite(given.filter),
         order=tuple(replace(key, expression=rewrite(key.expression)) for key in given.order),
     )
-    frame = replace(call.frame, start=bound(call.frame.start), end=bound(call.frame.end))
+    frame = replace(call.frame, start=rewrite_bound(call.frame.start), end=rewrite_bound(call.frame.end))
     return replace(call, call=inner, frame=frame)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from bamquery.catalog.views import View, inline
+from bamquery.catalog.views import View, inline_views
 from bamquery.data_types.names import type_name
 from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.errors import CatalogError, SqlError, foreign_errors, within_depth
 from bamquery.plan.bound_statements import Query, Statement
 from bamquery.plan.nodes import Plan
 from bamquery.relations.definition import OTHER, SELF, Definition
-from bamquery.relations.expressions.statement_builder import StatementBuilder, told_once
+from bamquery.relations.expressions.statement_builder import StatementBuilder, drop_repeated_reasons
 from bamquery.session.query_progress import RunningQuery
 from bamquery.session.result import Result
 from bamquery.session.session import Session
 from bamquery.sql_frontend.statement_binder import bind
-from bamquery.text.identifiers import fold, suggestion, unique_names
+from bamquery.text.identifiers import fold_case, suggestion, unique_names
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
@@ -117,12 +117,12 @@ class RelationBase:
         """
         if not isinstance(name, str):
             raise TypeError(f"{argument} is the name of a column, not {type(name).__name__}")
-        known = {fold(own): own for own in reversed(self._names)}
-        if fold(name) not in known:
+        known = {fold_case(own): own for own in reversed(self._names)}
+        if fold_case(name) not in known:
             raise CatalogError(f'{argument}: there is no column "{name}".{suggestion(name, self._names)}')
-        return known[fold(name)]
+        return known[fold_case(name)]
 
-    def _derived(self, plan: Plan, text: str, other: RelationBase | None = None) -> Relation:
+    def _derive(self, plan: Plan, text: str, other: RelationBase | None = None) -> Relation:
         """Another relation, of the same session; `text` is the same as SQL over `self` and `other`."""
         from bamquery.relations.relation import Relation  # noqa: PLC0415 (which is made of this class)
 
@@ -137,7 +137,7 @@ class RelationBase:
         if self.is_answer and not self.message:
             self._definition = Definition(text)
 
-    def _renamed(self, name: str, definition: Definition | None) -> Relation:
+    def _rename(self, name: str, definition: Definition | None) -> Relation:
         """The same rows under another name, and as other SQL."""
         from bamquery.relations.relation import Relation  # noqa: PLC0415 (which is made of this class)
 
@@ -145,22 +145,22 @@ class RelationBase:
             self._session, self._plan, optimized=self._optimized, name=name, definition=definition
         )
 
-    def _over(self, statement: StatementBuilder, other: RelationBase | None = None) -> Relation:
+    def _query_over(self, statement: StatementBuilder, other: RelationBase | None = None) -> Relation:
         """What a query over `self`, and `other`, answers."""
-        bound, objects = self._bound(statement, other)
+        bound, objects = self._bind_over(statement, other)
         assert isinstance(bound, Query)
-        return self._derived(inline(bound.plan), "" if objects else statement.text, other)
+        return self._derive(inline_views(bound.plan), "" if objects else statement.text, other)
 
-    def _done(self, statement: StatementBuilder, name: str = SELF) -> Relation:
+    def _execute_over(self, statement: StatementBuilder, name: str = SELF) -> Relation:
         """The answer of a statement over `self`, or under another name, which is done when this returns."""
-        bound, objects = self._bound(statement, name=name)
+        bound, objects = self._bind_over(statement, name=name)
         if isinstance(bound, Query):
             whole = not objects and name == SELF
-            return self._derived(inline(bound.plan), statement.text if whole else "")
+            return self._derive(inline_views(bound.plan), statement.text if whole else "")
         answer: Relation = self._session.perform(bound)
         return answer
 
-    def _bound(
+    def _bind_over(
         self, statement: StatementBuilder, other: RelationBase | None = None, name: str = SELF
     ) -> tuple[Statement, bool]:
         """The statement, and whether it names objects of Python."""
@@ -170,10 +170,10 @@ class RelationBase:
         catalog = self._session.catalog(sources)
         try:
             # No decorator: who calls is found by going up the frames of this package.
-            with foreign_errors(statement.text), within_depth(), self._session.working():
+            with foreign_errors(statement.text), within_depth(), self._session.statement_running():
                 bound = list(bind(statement.text, catalog))
         except SqlError as error:
-            raise told_once(error) from None
+            raise drop_repeated_reasons(error) from None
         if len(bound) != 1:
             raise SqlError("this takes one statement", statement.text)
-        return bound[0], not catalog.objects <= {fold(known) for known in sources}
+        return bound[0], not catalog.objects <= {fold_case(known) for known in sources}

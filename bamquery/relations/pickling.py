@@ -50,17 +50,19 @@ class RelationPickling(RelationBase):
         """
         self._session.require_open()
         with within_depth():
-            plan = pickle.dumps(_over(self._plan, _described))
+            plan = pickle.dumps(_replace_sources(self._plan, _describe_source))
         details = {
             "name": self._name,
             "definition": self._definition,
             "message": self.message,
             "is_answer": self.is_answer,
         }
-        return _restored, (self._session, plan, details)
+        return _restore_relation, (self._session, plan, details)
 
 
-def _restored(session: Session, data: bytes, details: dict[str, str | bool | Definition | None]) -> Relation:
+def _restore_relation(
+    session: Session, data: bytes, details: dict[str, str | bool | Definition | None]
+) -> Relation:
     """The relation, over the versions that it was made over.
 
     Raises:
@@ -70,23 +72,23 @@ def _restored(session: Session, data: bytes, details: dict[str, str | bool | Def
 
     held: dict[tuple[str, int], StoredTable] = {}
 
-    def opened(source: Source) -> Source:
+    def open_source(source: Source) -> Source:
         if not isinstance(source, _Version):
             return source
         key = source.name, source.version
         if key not in held:
             snapshot = session.database.hold_version(source.name, source.version, source.created_at)
-            session.hold(snapshot)
+            session.close_with_session(snapshot)
             held[key] = StoredTable(snapshot)
         return held[key]
 
     with within_depth():
         plan: Plan = pickle.loads(data)  # noqa: S301 (part of what is being unpickled)
         arguments: dict[str, Any] = details
-        return Relation(session, _over(plan, opened), **arguments)
+        return Relation(session, _replace_sources(plan, open_source), **arguments)
 
 
-def _described(source: Source) -> Source:
+def _describe_source(source: Source) -> Source:
     if isinstance(source, StoredTable):
         snapshot = cast("Snapshot", source.snapshot)  # parts of one are in lowered plans only
         return _Version(snapshot.name, snapshot.schema, snapshot.version, snapshot.created_at)
@@ -98,7 +100,7 @@ def _described(source: Source) -> Source:
     return source
 
 
-def _over(plan: Plan, change: Callable[[Source], Source]) -> Plan:
+def _replace_sources(plan: Plan, change: Callable[[Source], Source]) -> Plan:
     """The plan over other sources."""
     return transform_plan(
         plan, lambda node: replace(node, source=change(node.source)) if isinstance(node, Scan) else node

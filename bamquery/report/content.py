@@ -40,7 +40,7 @@ class ReportContent:
     version: str = __version__
 
     @property
-    def shown(self) -> int:
+    def shown_rows(self) -> int:
         """Rows of the answer that are there."""
         return min(self.rows, ROWS)
 

@@ -27,7 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = _parser()
     options = parser.parse_args(arguments)
-    settings = dict(_setting(parser, text) for text in options.settings)
+    settings = dict(_parse_setting(parser, text) for text in options.settings)
     if options.device is not None:
         settings["device"] = options.device
     text = sys.stdin.read() if options.sql == _STANDARD else options.sql
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, str]:
+def _parse_setting(parser: argparse.ArgumentParser, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         parser.error(f"--set takes name=value, not {text!r}")

@@ -16,7 +16,7 @@ from bamquery.engine.profiling.vector_map import VectorMap
 from bamquery.output.html_table import row_table
 from bamquery.report.charts import Bar, bars
 from bamquery.report.content import ReportContent
-from bamquery.report.vector_strip import CELLS, LABELS, css_class, spoken, strip
+from bamquery.report.vector_strip import CELLS, LABELS, css_class, describe_states, strip
 from bamquery.text.html_elements import append, element
 
 _UNKNOWN: Final = "–"
@@ -72,8 +72,8 @@ def notes(content: ReportContent) -> ET.Element | None:
 
 def answer(content: ReportContent) -> ET.Element:
     """The first rows."""
-    more = f"the first {content.shown} of {plural(content.rows, 'row')}"
-    caption = plural(content.rows, "row") if content.shown == content.rows else more
+    more = f"the first {content.shown_rows} of {plural(content.rows, 'row')}"
+    caption = plural(content.rows, "row") if content.shown_rows == content.rows else more
     return element("div", row_table(content.answer), element("p", caption, class_="caption"))
 
 
@@ -107,7 +107,7 @@ def column_bytes(profile: QueryProfile) -> ET.Element | None:
         lines.append(
             Bar(name, (("needed", column.bytes_needed),), f"{human_bytes(column.bytes_needed)} needed")
         )
-        lines.append(Bar("", ((_way(column), column.counters.bytes),), _read_figure(column)))
+        lines.append(Bar("", ((_strategy_class(column), column.counters.bytes),), _read_figure(column)))
     return bars(lines)
 
 
@@ -152,12 +152,12 @@ def _vector_map(scan: ScanProfile, found: VectorMap) -> ET.Element:
     for name in found.columns:
         states = found.states(name)
         role = scan.columns[name].role
-        title = element("figcaption", element("b", name), f" ({role}) – {spoken(states)}")
+        title = element("figcaption", element("b", name), f" ({role}) – {describe_states(states)}")
         section.append(element("figure", title, strip(name, states, found.fragments)))
     return section
 
 
-def _way(column: ColumnProfile) -> str:
+def _strategy_class(column: ColumnProfile) -> str:
     """The class of the way that most reads took."""
     ways = {
         "s-streamed": column.streamed,

@@ -49,7 +49,7 @@ def strip(column: str, states: NDArray[np.uint8], fragments: Sequence[FragmentVe
         role="img",
         class_="strip",
         data_vectors=len(states),
-        aria_label=f"vectors of {column}: {spoken(states)}",
+        aria_label=f"vectors of {column}: {describe_states(states)}",
     )
     for state in LABELS:
         path = _path(counts, state)
@@ -60,7 +60,7 @@ def strip(column: str, states: NDArray[np.uint8], fragments: Sequence[FragmentVe
     return picture
 
 
-def spoken(states: NDArray[np.uint8]) -> str:
+def describe_states(states: NDArray[np.uint8]) -> str:
     """`12 pruned, 3 streamed of 15 vectors`."""
     counts = np.bincount(states, minlength=len(VectorState))
     found = [f"{int(counts[state]):,} {LABELS[state][0]}" for state in LABELS if counts[state]]

@@ -95,15 +95,15 @@ class QueryProgress:
 class Observer(Protocol):
     """Who wants to know when a query begins, gives rows to its caller, and is over."""
 
-    def began(self, query: RunningQuery) -> None:
+    def on_begin(self, query: RunningQuery) -> None:
         """Its first rows are being computed."""
         ...
 
-    def left(self, query: RunningQuery) -> None:
+    def on_return_to_caller(self, query: RunningQuery) -> None:
         """The caller has control again: what is on a screen should go."""
         ...
 
-    def ended(self, query: RunningQuery) -> None:
+    def on_end(self, query: RunningQuery) -> None:
         """It is over, well or not."""
         ...
 
@@ -139,24 +139,24 @@ class RunningQuery:
     # By who runs it.
 
     def __enter__(self) -> RunningQuery:
-        self._began = _now()
+        self._began = _clock()
         if self.observer is not None:
-            self.observer.began(self)
+            self.observer.on_begin(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ended = _now()
+        self._ended = _clock()
         if self.observer is not None:
-            self.observer.ended(self)
+            self.observer.on_end(self)
 
     @contextmanager
     def call(self) -> Iterator[None]:
         """Around what makes a caller wait; calls within calls are one."""
         with self._lock:
             if not self._calls:
-                self._called = _now()
+                self._called = _clock()
             self._calls += 1
         try:
             yield
@@ -165,7 +165,7 @@ class RunningQuery:
                 self._calls -= 1
                 left = not self._calls
             if left and self.observer is not None:
-                self.observer.left(self)
+                self.observer.on_return_to_caller(self)
 
     def finish(self) -> None:
         """All rows have been given out."""
@@ -193,7 +193,7 @@ class RunningQuery:
     def called_for(self) -> float | None:
         """Seconds for which its caller has been waiting; None while the caller has control."""
         with self._lock:
-            return _now() - self._called if self._calls else None
+            return _clock() - self._called if self._calls else None
 
     def progress(self) -> QueryProgress:
         """As it is now."""
@@ -206,7 +206,7 @@ class RunningQuery:
             fraction = 1.0 if finished else None if self._steps_unknown else _fraction(positions)
             if fraction is not None and not finished:
                 fraction = self._furthest = max(self._furthest, min(fraction, _MOST))
-        now = _now() if ended is None else ended
+        now = _clock() if ended is None else ended
         return QueryProgress(
             query=self.number,
             seconds=0.0 if self._began is None else now - self._began,
@@ -270,5 +270,5 @@ def _coarse(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 60 else human_seconds(seconds)
 
 
-def _now() -> float:
+def _clock() -> float:
     return time.perf_counter()

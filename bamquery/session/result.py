@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from bamquery.engine.constant_folding import fold
+from bamquery.engine.constant_folding import fold_constants
 from bamquery.engine.device import Device
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.lowering import lower
@@ -21,7 +21,7 @@ from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, CancelledError, MemoryLimitError, foreign_errors, within_depth
-from bamquery.plan.expressions import depth_of
+from bamquery.plan.expressions import expression_depth
 from bamquery.plan.nodes import Field, Plan
 from bamquery.plan.optimizer import optimize
 from bamquery.plan.rewriting import expressions_of, nodes_of
@@ -29,7 +29,7 @@ from bamquery.session.query_progress import QueryProgress, RunningQuery
 from bamquery.statement_context.deep_recursion import on_deep_stack, with_deep_recursion
 
 if TYPE_CHECKING:
-    from bamquery.engine.execution.detached_steps import StepsApart
+    from bamquery.engine.execution.detached_steps import DetachedSteps
 
 _DEEP: Final = 60
 """Operators above each other, or calls in an expression, from which on Python's own limit is too near."""
@@ -68,7 +68,7 @@ class Result:
         """
         self.schema = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
         with within_depth():
-            self.operator, deep = with_deep_recursion(lambda: _planned(plan, optimized, device, settings))
+            self.operator, deep = with_deep_recursion(lambda: _lower_plan(plan, optimized, device, settings))
         self.profile = QueryProfile(device.name, self.operator.profile, notes=list(notes))
         self._context: ExecutionContext[Any] = ExecutionContext(
             device, settings, spill_folder=spill_folder, sql=sql
@@ -79,7 +79,7 @@ class Result:
         self._lock = threading.Lock()
         self._begun = False
         self._fields = plan.fields
-        self._start = partial(_started, self.operator, self._context, self.profile, self.running)
+        self._start = partial(_start_operator, self.operator, self._context, self.profile, self.running)
         self._batches = self._start(partial(_to_arrow, device, plan.fields))
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
@@ -113,7 +113,7 @@ class Result:
                 raise BamQueryError("rows have been taken from this result already: run the query again")
             self._begun = True
             self._batches.close()
-            self._batches = self._start(_same)
+            self._batches = self._start(_identity)
             with self.running.call():
                 frames = list(self._batches)
         return device, device.concatenate([device.empty(self._fields), *frames])
@@ -136,29 +136,29 @@ class Result:
         self.close()
 
 
-def _planned(
+def _lower_plan(
     plan: Plan, optimized: Plan | None, device: Device[Any], settings: Settings
 ) -> tuple[Operator[Any], bool]:
     """The operators, and whether they recurse deeper than any thread's stack has room for."""
-    best = optimize(fold(plan)) if optimized is None else optimized
+    best = optimize(fold_constants(plan)) if optimized is None else optimized
     operator = lower(best, device, settings)
     expressions = (each for node in nodes_of(best) for each in expressions_of(node))
-    return operator, operator.depth() > _DEEP or max(map(depth_of, expressions), default=0) > _DEEP
+    return operator, operator.depth() > _DEEP or max(map(expression_depth, expressions), default=0) > _DEEP
 
 
-def _started(
+def _start_operator(
     operator: Operator[Any],
     context: ExecutionContext[Any],
     profile: QueryProfile,
     running: RunningQuery,
     convert: Callable[[Any], Any],
-) -> Generator[Any, None, None] | StepsApart[Any]:
+) -> Generator[Any, None, None] | DetachedSteps[Any]:
     steps = _run(operator, context, profile, running, convert)
     if context.device.name == "cpu":  # whose operators ask often enough
         return steps
-    from bamquery.engine.execution.detached_steps import StepsApart  # noqa: PLC0415 (a GPU's only)
+    from bamquery.engine.execution.detached_steps import DetachedSteps  # noqa: PLC0415 (a GPU's only)
 
-    return StepsApart(steps, context.raise_if_cancelled, context.cancelled.set, lambda: context.last_check)
+    return DetachedSteps(steps, context.raise_if_cancelled, context.cancelled.set, lambda: context.last_check)
 
 
 def _run(
@@ -176,7 +176,11 @@ def _run(
                 with running.call():
                     with foreign_errors(context.sql), context.current():
                         take = partial(next, frames, None)
-                        frame = on_deep_stack(partial(_taken, take, context)) if context.is_deep else take()
+                        frame = (
+                            on_deep_stack(partial(_take_in_context, take, context))
+                            if context.is_deep
+                            else take()
+                        )
                     running.raise_failure()
                     if frame is None:
                         running.finish()
@@ -196,7 +200,7 @@ def _run(
                 yield answer
 
 
-def _taken(take: Callable[[], Any], context: ExecutionContext[Any]) -> Any:
+def _take_in_context(take: Callable[[], Any], context: ExecutionContext[Any]) -> Any:
     with context.current():
         return take()
 
@@ -214,5 +218,5 @@ def _to_arrow(device: Device[Any], fields: Sequence[Field], frame: Any) -> pa.Re
     return device.to_arrow(frame, fields)
 
 
-def _same(frame: Any) -> Any:
+def _identity(frame: Any) -> Any:
     return frame

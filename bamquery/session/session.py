@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from bamquery.catalog.statement_catalog import StatementCatalog
 from bamquery.engine.device import Device
 from bamquery.engine.device_factory import open_device
-from bamquery.engine.execution.context import timed_out
+from bamquery.engine.execution.context import timeout_error
 from bamquery.engine.settings import Settings
 from bamquery.errors import BamQueryError, CancelledError, UnsupportedError, foreign_errors, within_depth
 from bamquery.plan.bound_statements import Statement
@@ -24,8 +24,8 @@ from bamquery.session.progress.callbacks import Callbacks
 from bamquery.session.progress.observers import watch
 from bamquery.session.result import Result
 from bamquery.session.statement_cache import StatementCache
-from bamquery.statement_context.cancellation import asking_also, check_cancelled
-from bamquery.statement_context.limits import limited
+from bamquery.statement_context.cancellation import add_cancellation_check, check_cancelled
+from bamquery.statement_context.limits import use_statement_limits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ class Cancellation:
         """See `Cancellable`."""
         self._event.set()
 
-    def requested(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether to stop."""
         return self._event.is_set()
 
@@ -65,7 +65,7 @@ class Cancellation:
         Raises:
             CancelledError: it was.
         """
-        if self.requested():
+        if self.is_requested():
             raise CancelledError("it was cancelled")
 
 
@@ -83,10 +83,10 @@ class _Work(Cancellation):
         Raises:
             CancelledError: it was, or its time is up.
         """
-        if self.requested():
+        if self.is_requested():
             raise CancelledError("the query was cancelled")
         if self._seconds and time.monotonic() > self._deadline:
-            raise timed_out(self._seconds)
+            raise timeout_error(self._seconds)
 
 
 def _find_nothing(name: str) -> Source | None:
@@ -200,7 +200,12 @@ class Session:
         known = {**self.registered, **relations}
         find = self._caller_tables(self) if with_variables else _find_nothing
         return StatementCatalog(
-            self.database, known, self.hold, lambda: self._settings, find, variables=lambda: self.variables
+            self.database,
+            known,
+            self.close_with_session,
+            lambda: self._settings,
+            find,
+            variables=lambda: self.variables,
         )
 
     def perform(self, statement: Statement) -> Any:
@@ -224,38 +229,40 @@ class Session:
             UnsupportedError: the device cannot run it, and nothing else is allowed.
         """
         self.require_open()
-        with foreign_errors(sql), within_depth(), self.working():
+        with foreign_errors(sql), within_depth(), self.statement_running():
             return self._run(plan, optimized, sql)
 
     def _run(self, plan: Plan, optimized: Plan | None, sql: str) -> Result:
         settings = self._settings
         device, notes = open_device(settings.device, settings.gpu_memory_limit)
 
-        def on(chosen: Device[Any], notes: Sequence[str]) -> Result:
+        def run_on_device(chosen: Device[Any], notes: Sequence[str]) -> Result:
             return Result(plan, chosen, settings, notes, spill_folder=self.path, optimized=optimized, sql=sql)
 
         try:
-            result = on(device, notes)
+            result = run_on_device(device, notes)
         except UnsupportedError as refusal:
             if not settings.allow_cpu or device.name == _CPU:
                 raise
             why = [reason.message.partition("; SET ")[0] for reason in refusal.reasons]
             other, _ = open_device(_CPU)
-            result = on(other, [*notes, *(f"device cpu, as allow_cpu is on: {reason}" for reason in why)])
+            result = run_on_device(
+                other, [*notes, *(f"device cpu, as allow_cpu is on: {reason}" for reason in why)]
+            )
         watch(result, settings, self.callbacks)
         self.register(result)
         check_cancelled()  # whoever interrupted before it was registered has not reached it
         return result
 
     @contextmanager
-    def working(self) -> Iterator[None]:
+    def statement_running(self) -> Iterator[None]:
         """This thread plans or carries out a statement until the end.
 
         `interrupt` and `statement_timeout` reach it wherever it asks, and it is held to the limits of now.
         """
         work = _Work(self._settings.statement_timeout)
         self.register(work)
-        with asking_also(work.check), limited(self._settings.statement_limits):
+        with add_cancellation_check(work.check), use_statement_limits(self._settings.statement_limits):
             yield
 
     def register(self, running: Cancellable) -> None:
@@ -281,7 +288,7 @@ class Session:
                 snapshot.close()
             self._database.close()
 
-    def hold(self, snapshot: Snapshot) -> None:
+    def close_with_session(self, snapshot: Snapshot) -> None:
         """Close a table's version with the session."""
         with self._lock:
             self._snapshots.add(snapshot)

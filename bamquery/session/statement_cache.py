@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.catalog.statement_catalog import StatementCatalog
-from bamquery.engine.constant_folding import depends_on_time, fold, moments_read
+from bamquery.engine.constant_folding import depends_on_time, fold_constants, moments_read
 from bamquery.engine.sources.scan_sources import StoredTable
 from bamquery.plan.bound_statements import Query, Statement
 from bamquery.plan.nodes import Plan, Scan, Source
@@ -72,9 +72,9 @@ class StatementCache:
         found = None if parameters is not None else with_deep_recursion(lambda: self._find(text, catalog))
         if found is not None:
             return iter((found,))
-        return self._bound(text, catalog, parameters)
+        return self._bind(text, catalog, parameters)
 
-    def _bound(
+    def _bind(
         self, text: str, catalog: StatementCatalog, parameters: Parameters | None
     ) -> Iterator[Statement]:
         statements = bind(text, catalog, parameters)
@@ -88,18 +88,18 @@ class StatementCache:
         others = list(itertools.islice(statements, 1))
         if isinstance(first, Query) and lasting and not others and tables and parameters is None:
             plan = first.plan
-            with_deep_recursion(lambda: self._keep(text, plan, tables))
+            with_deep_recursion(lambda: self._store(text, plan, tables))
         yield from others
         yield from statements
 
-    def _keep(self, text: str, plan: Plan, tables: dict[str, StoredTable]) -> None:
+    def _store(self, text: str, plan: Plan, tables: dict[str, StoredTable]) -> None:
         if len(text) > _LONGEST_TEXT:
             return
         places = {id(table): _place(key, table) for key, table in tables.items()}
         if any(id(source) not in places for source in _sources(plan)):  # with numbers of rows, say
             return
         known = _Known(
-            _over(plan, lambda source: places.get(id(source), source)),
+            _replace_sources(plan, lambda source: places.get(id(source), source)),
             {key: _version(table) for key, table in tables.items()},
             not depends_on_time(plan),
         )
@@ -124,18 +124,18 @@ class StatementCache:
         def table_of(source: Source) -> Source:
             return tables[source.key] if isinstance(source, _Place) else source
 
-        plan = _over(known.plan, table_of)
+        plan = _replace_sources(known.plan, table_of)
         if not known.fixed:
             return Query(plan)
         if known.optimized is not None:
-            return Query(plan, _over(known.optimized, table_of))
-        optimized = optimize(fold(plan))
+            return Query(plan, _replace_sources(known.optimized, table_of))
+        optimized = optimize(fold_constants(plan))
         places = {id(table): _place(key, table) for key, table in tables.items()}
-        known.optimized = _over(optimized, lambda source: places.get(id(source), source))
+        known.optimized = _replace_sources(optimized, lambda source: places.get(id(source), source))
         return Query(plan, optimized)
 
 
-def _over(plan: Plan, change: Callable[[Source], Source]) -> Plan:
+def _replace_sources(plan: Plan, change: Callable[[Source], Source]) -> Plan:
     """The plan over other sources."""
     return transform_plan(
         plan, lambda node: replace(node, source=change(node.source)) if isinstance(node, Scan) else node

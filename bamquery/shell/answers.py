@@ -14,11 +14,11 @@ from typing import Final
 from bamquery.engine.profiling.query_profile import QueryProfile
 from bamquery.errors import BamQueryError
 from bamquery.output.display_options import BINARY_FORMATS, PAGED_FORMATS
-from bamquery.output.writers import Batches, Output, open_output, output_to
+from bamquery.output.writers import AnswerWriter, Batches, make_writer, open_output
 from bamquery.relations.relation import Relation
 from bamquery.shell.console import Console
 from bamquery.shell.options import ShellOptions
-from bamquery.shell.pager import Page, folded, is_paged, page
+from bamquery.shell.pager import Page, is_paged, page, wrap_notes
 
 PAGER_ROWS: Final = 10_000
 """Rows that a pager has where `.maxrows` says nothing."""
@@ -39,7 +39,7 @@ class Answers:
         self._options = options
         self._console = console
         self._interactive = interactive
-        self._file: Output | None = None
+        self._file: AnswerWriter | None = None
         self._stack = ExitStack()
         self._once: str | None = None
         self.profile: QueryProfile | None = None
@@ -50,7 +50,7 @@ class Answers:
         Raises:
             BamQueryError: it failed, or the output cannot be written.
         """
-        followed = _Followed(answer, self._keep)
+        followed = _Followed(answer, self._remember_profile)
         if self._once is not None:
             if not answer.is_answer:
                 self._to_screen(followed, started)
@@ -78,7 +78,7 @@ class Answers:
         """Let the next answer go to a file."""
         self._once = path
 
-    def _keep(self, profile: QueryProfile) -> None:
+    def _remember_profile(self, profile: QueryProfile) -> None:
         self.profile = profile
 
     def _to_screen(self, answer: _Followed, started: float) -> None:
@@ -92,7 +92,7 @@ class Answers:
         paged = display.format in PAGED_FORMATS and display.max_rows != 0
         if not (self._interactive and answer.is_answer and paged):
             answer.streams = terminal
-            output_to(sys.stdout.buffer, display, terminal=terminal).write(answer, started)
+            make_writer(sys.stdout.buffer, display, terminal=terminal).write(answer, started)
             return
         # All columns and more rows than are printed: what does not fit is for the pager.
         paging = self._options.pager != "off"
@@ -101,11 +101,11 @@ class Answers:
         if paging:
             display = replace(display, width=0)
         written = io.BytesIO()
-        output_to(written, display, terminal=True).write(answer, started)
+        make_writer(written, display, terminal=True).write(answer, started)
         text = written.getvalue()
         plain = _COLOURS.sub("", text.decode(errors="replace"))
         if answer.message:
-            lines = folded(plain, shutil.get_terminal_size().columns)
+            lines = wrap_notes(plain, shutil.get_terminal_size().columns)
             text = "".join(f"{line}\n" for line in lines).encode()
         else:
             lines = plain.splitlines()
@@ -117,7 +117,7 @@ class Answers:
         content = Page(lines[: len(lines) - len(below)], "".join(below), header_lines=headers)
         page(content, self._options.pager, self._console)
         if below:
-            self._console.out(below[0])
+            self._console.write_lines(below[0])
 
 
 class _Followed:

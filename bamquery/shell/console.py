@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from bamquery.shell.themes import Theme
-from bamquery.text.terminal import visible_lines
+from bamquery.text.terminal import escape_lines
 
 
 class Console:
@@ -20,14 +20,14 @@ class Console:
         self.theme = theme
         self.quiet = False
 
-    def out(self, text: str = "") -> None:
+    def write_lines(self, text: str = "") -> None:
         """A line, or several, for people."""
-        self.write(visible_lines(text).encode(errors="replace") + b"\n")
+        self.write(escape_lines(text).encode(errors="replace") + b"\n")
 
     def dim(self, text: str) -> None:
         """A line of less weight: what a command did."""
         if not self.quiet:
-            text = visible_lines(text)
+            text = escape_lines(text)
             self.write((self.theme.paint(text, "dim") if sys.stdout.isatty() else text).encode() + b"\n")
 
     def write(self, data: bytes) -> None:
@@ -47,7 +47,7 @@ class Console:
     def failure(self, message: str) -> None:
         """What failed, with its place, in which nothing is escaped any more; its first line says it."""
         first, line_end, place = message.partition("\n")
-        self._write_error(f"{self._painted(first, 'error')}{line_end}{place}")
+        self._write_error(f"{self._paint(first, 'error')}{line_end}{place}")
 
     @property
     def has_colours(self) -> bool:
@@ -55,9 +55,9 @@ class Console:
         return sys.stderr is not None and sys.stderr.isatty() and self.theme.background != "plain"
 
     def _complain(self, text: str, meaning: str) -> None:
-        self._write_error(self._painted(visible_lines(text), meaning))
+        self._write_error(self._paint(escape_lines(text), meaning))
 
-    def _painted(self, text: str, meaning: str) -> str:
+    def _paint(self, text: str, meaning: str) -> str:
         return self.theme.paint(text, meaning) if self.has_colours else text
 
     def _write_error(self, text: str) -> None:

@@ -45,7 +45,7 @@ class Opening:
                 self._thread.start()
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         """Whether `connection` does not wait."""
         return self._over.is_set() and self._failure is None
 
@@ -60,7 +60,7 @@ class Opening:
         return self._device
 
     @property
-    def created(self) -> bool:
+    def is_new_database(self) -> bool:
         """Whether the database was made when it was opened; False as long as that is not known."""
         return self._connection is not None and self._connection.created
 

@@ -26,7 +26,7 @@ def prefers_vi(environment: Mapping[str, str] = os.environ) -> bool:
     return Path(chosen.partition(" ")[0]).name in _VI
 
 
-def edited(text: str) -> str:
+def edit_text(text: str) -> str:
     """What the text became in the editor; a file that only the user can read holds it meanwhile.
 
     Raises:

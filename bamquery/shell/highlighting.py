@@ -65,8 +65,8 @@ class SqlHighlighter(Lexer):
                 return []
             states = self._states if self._lines is lines else [NORMAL]
             while len(states) <= number:
-                states.append(highlighted(lines[len(states) - 1], states[-1])[1])
-            return highlighted(lines[number], states[number])[0]
+                states.append(highlight_line(lines[len(states) - 1], states[-1])[1])
+            return highlight_line(lines[number], states[number])[0]
 
         return line
 
@@ -76,7 +76,7 @@ class SqlHighlighter(Lexer):
 
 
 @lru_cache(maxsize=_REMEMBERED_LINES)
-def highlighted(line: str, state: State) -> tuple[StyleAndTextTuples, State]:
+def highlight_line(line: str, state: State) -> tuple[StyleAndTextTuples, State]:
     """A line's pieces with their styles, and the state that the next line begins in."""
     tokens, behind = scan(line + "\n", state)
     if len(line) > _LONG_LINE:

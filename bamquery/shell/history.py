@@ -50,7 +50,7 @@ class ShellHistory(History):
         if self.private:
             return
         try:
-            with self._locked():
+            with self._exclusive_access():
                 self._path.touch(mode=0o600)
             with self._path.open("rb"):
                 pass
@@ -62,7 +62,7 @@ class ShellHistory(History):
         if self.private:
             return []
         try:
-            return list(reversed(self._read()))
+            return list(reversed(self._read_lines()))
         except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
             self._give_up(error)
             return []
@@ -72,7 +72,7 @@ class ShellHistory(History):
         if self.private or self._broken or len(string) > _LONGEST:
             return
         try:
-            with self._locked():
+            with self._exclusive_access():
                 file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 try:
                     os.fchmod(file, 0o600)
@@ -97,15 +97,15 @@ class ShellHistory(History):
         with suppress(OSError):
             if self.private or self._path.stat().st_size <= _MOST_BYTES:
                 return
-            with self._locked():
-                entries = self._read()
+            with self._exclusive_access():
+                entries = self._read_lines()
                 shorter = self._path.with_name("history.new")
                 file = os.open(shorter, os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 with os.fdopen(file, "wb") as out:
                     out.writelines(_line(entry) for entry in entries[-_KEPT:])
                 shorter.replace(self._path)
 
-    def _read(self) -> list[str]:
+    def _read_lines(self) -> list[str]:
         try:
             with self._path.open("rb") as file:
                 size = os.fstat(file.fileno()).st_size
@@ -123,7 +123,7 @@ class ShellHistory(History):
         return entries
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _exclusive_access(self) -> Iterator[None]:
         """Alone with the file; made with its folder where there is none."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = os.open(self._path.with_name("history.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -12,7 +12,7 @@ _WORDS = {"exit": ".quit", "quit": ".quit", "help": ".help"}
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class InputUnit:
     """What is run at once: a dot-command, or statements that follow each other.
 
     Attributes:
@@ -44,18 +44,18 @@ class StatementEnd:
         self._last = ";"
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether nothing is unfinished: after `;`, or before anything came."""
         return self._state.kind is None and self._last == ";"
 
     def add(self, line: str) -> bool:
-        """Take one more line, its end included; returns `reached`."""
+        """Take one more line, its end included; returns `is_reached`."""
         tokens, self._state = scan(line, self._state)
         for token in reversed(tokens):
             if token.kind not in (Kind.SPACE, Kind.COMMENT):
                 self._last = token.text
                 break
-        return self.reached
+        return self.is_reached
 
 
 def is_complete(text: str) -> bool:
@@ -68,17 +68,17 @@ def is_complete(text: str) -> bool:
     return StatementEnd().add(text)
 
 
-def units(lines: Iterable[str]) -> Iterator[Unit]:
+def units(lines: Iterable[str]) -> Iterator[InputUnit]:
     """The commands and runs of statements of a text; the last one may be unfinished."""
     end = StatementEnd()
     gathered: list[str] = []
     first = 0
     for number, line in enumerate(lines):
-        if end.reached and line[:1] in (".", "\\"):
+        if end.is_reached and line[:1] in (".", "\\"):
             if has_statement("".join(gathered)):
-                yield Unit("".join(gathered), first, is_command=False)
+                yield InputUnit("".join(gathered), first, is_command=False)
             gathered = []
-            yield Unit(line.strip(), number, is_command=True)
+            yield InputUnit(line.strip(), number, is_command=True)
             continue
         if not gathered:
             if not line.strip():
@@ -89,9 +89,9 @@ def units(lines: Iterable[str]) -> Iterator[Unit]:
     text = "".join(gathered)
     command = as_command(text)
     if command is not None:
-        yield Unit(command, first, is_command=True)
+        yield InputUnit(command, first, is_command=True)
     elif has_statement(text):
-        yield Unit(text, first, is_command=False)
+        yield InputUnit(text, first, is_command=False)
 
 
 def has_statement(text: str) -> bool:

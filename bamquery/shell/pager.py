@@ -50,11 +50,11 @@ class Page:
     def __post_init__(self) -> None:
         self.widest = max((cell_width(line) for line in self.lines), default=0)
 
-    def visible(self, width: int, height: int) -> list[str]:
+    def visible_lines(self, width: int, height: int) -> list[str]:
         """The lines to show, cut to a width; `scroll` keeps them within the page."""
         header = self.lines[: self.header_lines]
         body = self.lines[self.header_lines :][self.top :][: max(height - len(header), 1)]
-        return [_cut(line, self.left, width) for line in [*header, *body][:height]]
+        return [_cut_columns(line, self.left, width) for line in [*header, *body][:height]]
 
     def scroll(self, rows: int, columns: int, width: int, height: int) -> None:
         """Go that far, but not beyond an edge."""
@@ -77,7 +77,7 @@ class Page:
         return False
 
 
-def folded(text: str, width: int) -> list[str]:
+def wrap_notes(text: str, width: int) -> list[str]:
     """Lines of a plan or a profile: notes, which are prose, folded to a width, all else as it is."""
     lines: list[str] = []
     for line in text.splitlines():
@@ -132,11 +132,11 @@ def pager_application(
         width, height = keys.size()
         return [
             ("bold" if number < content.header_lines and colours else "", line + "\n")
-            for number, line in enumerate(content.visible(width, height))
+            for number, line in enumerate(content.visible_lines(width, height))
         ]
 
     def status() -> StyleAndTextTuples:
-        return [("reverse" if colours else "", _cut(keys.status(), 0, keys.size()[0]))]
+        return [("reverse" if colours else "", _cut_columns(keys.status(), 0, keys.size()[0]))]
 
     return Application(
         layout=Layout(
@@ -154,7 +154,7 @@ def pager_application(
     )
 
 
-def _cut(line: str, left: int, width: int) -> str:
+def _cut_columns(line: str, left: int, width: int) -> str:
     """The columns of a line from `left` on, at most `width` of them; half a wide character is a space."""
     if line.isascii():
         return line[left : left + width]

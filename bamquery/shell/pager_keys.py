@@ -49,7 +49,7 @@ class PagerKeys:
         bindings = KeyBindings()
         searching = Condition(lambda: self._typed is not None)
 
-        def scrolls(
+        def bind_scroll(
             *keys: str, rows: Callable[[int], int] = int, columns: Callable[[int], int] = int
         ) -> None:
             def scroll(event: KeyPressEvent) -> None:
@@ -60,23 +60,23 @@ class PagerKeys:
             for key in keys:
                 bindings.add(key, filter=~searching)(scroll)
 
-        def none(size: int) -> int:
+        def no_rows(size: int) -> int:
             return 0
 
-        scrolls("down", "j", "enter", "c-n", rows=lambda height: 1, columns=none)
-        scrolls("up", "k", "c-p", rows=lambda height: -1, columns=none)
-        scrolls("space", "pagedown", "f", "c-f", "c-v", rows=self._screenful, columns=none)
-        scrolls("b", "pageup", "c-b", rows=lambda height: -self._screenful(height), columns=none)
-        scrolls("d", "c-d", rows=lambda height: height // 2, columns=none)
-        scrolls("u", "c-u", rows=lambda height: -(height // 2), columns=none)
-        scrolls("g", "<", rows=lambda height: -_FAR, columns=none)
-        scrolls("G", ">", rows=lambda height: _FAR, columns=none)
-        scrolls("right", "l", rows=none, columns=lambda width: _STEP)
-        scrolls("left", "h", rows=none, columns=lambda width: -_STEP)
-        scrolls("s-right", "c-right", "tab", rows=none, columns=lambda width: width // 2)
-        scrolls("s-left", "c-left", "s-tab", rows=none, columns=lambda width: -(width // 2))
-        scrolls("home", "0", "^", rows=none, columns=lambda width: -_FAR)
-        scrolls("end", "$", rows=none, columns=lambda width: _FAR)
+        bind_scroll("down", "j", "enter", "c-n", rows=lambda height: 1, columns=no_rows)
+        bind_scroll("up", "k", "c-p", rows=lambda height: -1, columns=no_rows)
+        bind_scroll("space", "pagedown", "f", "c-f", "c-v", rows=self._screenful, columns=no_rows)
+        bind_scroll("b", "pageup", "c-b", rows=lambda height: -self._screenful(height), columns=no_rows)
+        bind_scroll("d", "c-d", rows=lambda height: height // 2, columns=no_rows)
+        bind_scroll("u", "c-u", rows=lambda height: -(height // 2), columns=no_rows)
+        bind_scroll("g", "<", rows=lambda height: -_FAR, columns=no_rows)
+        bind_scroll("G", ">", rows=lambda height: _FAR, columns=no_rows)
+        bind_scroll("right", "l", rows=no_rows, columns=lambda width: _STEP)
+        bind_scroll("left", "h", rows=no_rows, columns=lambda width: -_STEP)
+        bind_scroll("s-right", "c-right", "tab", rows=no_rows, columns=lambda width: width // 2)
+        bind_scroll("s-left", "c-left", "s-tab", rows=no_rows, columns=lambda width: -(width // 2))
+        bind_scroll("home", "0", "^", rows=no_rows, columns=lambda width: -_FAR)
+        bind_scroll("end", "$", rows=no_rows, columns=lambda width: _FAR)
 
         @bindings.add("q", filter=~searching)
         @bindings.add("Q", filter=~searching)
@@ -89,11 +89,11 @@ class PagerKeys:
             self._typed = ""
 
         @bindings.add("n", filter=~searching)
-        def again(event: KeyPressEvent) -> None:
+        def search_again(event: KeyPressEvent) -> None:
             self._search(self._content.found, forward=True)
 
         @bindings.add("N", filter=~searching)
-        def back(event: KeyPressEvent) -> None:
+        def search_back(event: KeyPressEvent) -> None:
             self._search(self._content.found, forward=False)
 
         @bindings.add("enter", filter=searching)

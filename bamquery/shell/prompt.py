@@ -98,7 +98,7 @@ class Prompt:
     def _start_opening(self, application: Application[str]) -> None:
         """Once the prompt can be seen: importing the engine takes longer than it may."""
 
-        def finished(opening: Opening) -> None:
+        def on_finish(opening: Opening) -> None:
             def tell() -> None:
                 if opening.failure is not None and application.is_running:
                     with suppress(Exception):  # the input was accepted at this very moment
@@ -110,13 +110,13 @@ class Prompt:
                 loop.call_soon_threadsafe(tell)
             self._shell.changed()
 
-        self._shell.opening.start(finished)
+        self._shell.opening.start(on_finish)
 
     def _toolbar(self) -> StyleAndTextTuples:
         opening = self._shell.opening
-        state = opening.device if opening.ready else "opening ..."
+        state = opening.device if opening.is_ready else "opening ..."
         parts = [
-            opening.database + " (made new)" * opening.created,
+            opening.database + " (made new)" * opening.is_new_database,
             state,
             self._shell.options.display.format,
         ]

@@ -82,7 +82,7 @@ def scan(text: str, state: State = NORMAL) -> tuple[list[Token], State]:
     tokens: list[Token] = []
     place = 0
     if state.kind is not None:
-        place, state = _rest(text, 0, state, tokens, 0)
+        place, state = _scan_rest(text, 0, state, tokens, 0)
     while place < len(text) and state.kind is None:
         match = _TOKEN.match(text, place)
         assert match is not None  # the last alternative takes any character
@@ -92,11 +92,11 @@ def scan(text: str, state: State = NORMAL) -> tuple[list[Token], State]:
             tokens.append(Token(Kind(group), place, match.end(), match.group()))
             place = match.end()
             continue
-        place, state = _rest(text, match.end(), _opened(match.group()), tokens, place)
+        place, state = _scan_rest(text, match.end(), _state_inside(match.group()), tokens, place)
     return tokens, state
 
 
-def _opened(opening: str) -> State:
+def _state_inside(opening: str) -> State:
     if opening == "/*":
         return State(Kind.COMMENT, "*/", 1)
     if opening == '"':
@@ -106,16 +106,16 @@ def _opened(opening: str) -> State:
     return State(Kind.STRING, "'", escapes=len(opening) > 1)
 
 
-def _rest(text: str, place: int, state: State, tokens: list[Token], start: int) -> tuple[int, State]:
+def _scan_rest(text: str, place: int, state: State, tokens: list[Token], start: int) -> tuple[int, State]:
     """Add the token from `start` whose inside goes on at `place`; where it ends, and the state."""
-    end, behind = _inside(text, place, state)
+    end, behind = _scan_inside(text, place, state)
     if end > start:
         assert state.kind is not None
         tokens.append(Token(state.kind, start, end, text[start:end]))
     return end, behind
 
 
-def _inside(text: str, place: int, state: State) -> tuple[int, State]:
+def _scan_inside(text: str, place: int, state: State) -> tuple[int, State]:
     if state.kind is Kind.COMMENT:
         return _inside_comment(text, place, state)
     closing = state.closing

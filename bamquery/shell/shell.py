@@ -11,11 +11,11 @@ from bamquery.shell.commands.registry import call_command
 from bamquery.shell.console import Console
 from bamquery.shell.database_opening import Opening
 from bamquery.shell.history import ShellHistory
-from bamquery.shell.input_text import Unit, units
+from bamquery.shell.input_text import InputUnit, units
 from bamquery.shell.options import ShellOptions
-from bamquery.shell.pager import Page, folded, is_paged, page
+from bamquery.shell.pager import Page, is_paged, page, wrap_notes
 from bamquery.text.statement_text import StatementText
-from bamquery.text.terminal import visible_lines
+from bamquery.text.terminal import escape_lines
 
 if TYPE_CHECKING:
     from bamquery.connection.connection import Connection
@@ -97,7 +97,7 @@ class Shell:
                 break
         return True
 
-    def read(self, path: str, text: str) -> bool:
+    def run_script(self, path: str, text: str) -> bool:
         """Run a file's text; a file that reads itself is refused.
 
         Raises:
@@ -144,11 +144,11 @@ class Shell:
 
     def show(self, text: str) -> None:
         """Write a text of the shell's own; by the pager where it does not fit the screen."""
-        lines = folded(visible_lines(text), self.width)
+        lines = wrap_notes(escape_lines(text), self.width)
         if self.interactive and is_paged(lines, self.options.pager):
             page(Page(lines), self.options.pager, self.console)
         else:
-            self.console.out("\n".join(lines) if self.interactive else text)
+            self.console.write_lines("\n".join(lines) if self.interactive else text)
 
     def complain(self, error: Exception) -> None:
         """Show what went wrong, as wide as the screen."""
@@ -157,7 +157,7 @@ class Shell:
             return
         self.console.error(f"this is a bug in BamQuery: {type(error).__name__}: {error}")
 
-    def _run(self, unit: Unit) -> bool:
+    def _run(self, unit: InputUnit) -> bool:
         if not unit.is_command:
             from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (it imports the engine)
 

@@ -56,7 +56,7 @@ def run_shell(
         if interactive:
             _configure(shell)
             name = "a temporary database" if database == ":memory:" else database
-            console.out(f"BamQuery {__version__}, {name}. .help lists commands, Ctrl-D leaves.")
+            console.write_lines(f"BamQuery {__version__}, {name}. .help lists commands, Ctrl-D leaves.")
         return _loop(shell, _ask(shell, interactive))
     finally:
         shell.close()

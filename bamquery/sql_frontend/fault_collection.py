@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def placed(sql: str, node: exp.Expr | None) -> Iterator[None]:
+def errors_at(sql: str, node: exp.Expr | None) -> Iterator[None]:
     """Turn a `ValueError` raised inside into a `SqlError` that points at the node."""
     try:
         yield
@@ -25,7 +25,7 @@ def placed(sql: str, node: exp.Expr | None) -> Iterator[None]:
         raise SqlError(reason(str(error), sql, node), sql) from error
 
 
-class Faults:
+class FaultCollector:
     """Collects the reasons of several steps and raises them as one error."""
 
     def __init__(self, sql: str) -> None:
@@ -33,7 +33,7 @@ class Faults:
         self._errors: list[SqlError] = []
 
     @contextmanager
-    def collected(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         """Keep a `SqlError` raised inside for later."""
         try:
             yield
@@ -57,13 +57,13 @@ class Faults:
         raise (UnsupportedError if unsupported else SqlError)(reasons, self._sql)
 
 
-def each(step: Callable[[Item], Result], items: Iterable[Item], sql: str) -> Sequence[Result]:
+def apply_to_each(step: Callable[[Item], Result], items: Iterable[Item], sql: str) -> Sequence[Result]:
     """The step's result for each item; the reasons of all that fail, in one error."""
-    faults = Faults(sql)
+    faults = FaultCollector(sql)
     results: list[Result] = []
     for item in items:
         check_cancelled()
-        with faults.collected():
+        with faults.collect():
             results.append(step(item))
     faults.check()
     return results

@@ -15,11 +15,11 @@ from sqlglot import exp
 
 from bamquery.errors import SqlError
 from bamquery.plan.literals import interval_strings as interval_text
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.sql_frontend.sql_text import require_whole
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -55,12 +55,12 @@ def fill(
     found.sort(key=lambda node: int(node.meta["start"]))
     names = _names(found, sql)
     values = _values(() if parameters is None else parameters)
-    by_folded = {fold(name): name for name in values}
-    used = set(map(fold, names))
-    set_here = {fold(tree.this.name) for tree in trees if isinstance(tree, syntax.SetVariable)}
+    by_folded = {fold_case(name): name for name in values}
+    used = set(map(fold_case, names))
+    set_here = {fold_case(tree.this.name) for tree in trees if isinstance(tree, syntax.SetVariable)}
 
     def call_of_variable(name: str) -> exp.Expr | None:
-        if name.isdigit() or (fold(name) not in set_here and not has_variable(name)):
+        if name.isdigit() or (fold_case(name) not in set_here and not has_variable(name)):
             return None
         call = exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(name)])
         call.meta[_VARIABLE] = True
@@ -68,22 +68,22 @@ def fill(
 
     def place(item: tuple[exp.Expr, str]) -> None:
         node, name = item
-        with placed(sql, node):
-            known = by_folded.get(fold(name))
+        with errors_at(sql, node):
+            known = by_folded.get(fold_case(name))
             value = call_of_variable(name) if known is None else _literal(values[known])
             if value is None:
-                given = ", ".join(map(_shown, values)) if values else "none"
-                raise ValueError(f"there is no value for parameter {_shown(name)}: params has {given}")
+                given = ", ".join(map(_placeholder, values)) if values else "none"
+                raise ValueError(f"there is no value for parameter {_placeholder(name)}: params has {given}")
         for part in value.walk():
             part.meta.update({key: node.meta[key] for key in ("start", "end") if key in node.meta})
-        value.meta[_MARK] = _shown(name)
+        value.meta[_MARK] = _placeholder(name)
         # In parentheses: what it stands for is a value, also where a number would mean a column.
         node.replace(exp.Paren(this=value))
 
-    each(place, list(zip(found, names, strict=True)), sql)
-    left = [name for name in values if fold(name) not in used]
+    apply_to_each(place, list(zip(found, names, strict=True)), sql)
+    left = [name for name in values if fold_case(name) not in used]
     if left:
-        listed = ", ".join(_shown(name) for name in left)
+        listed = ", ".join(_placeholder(name) for name in left)
         raise SqlError(f"there is no parameter {listed} in the text, but a value for it", sql)
 
 
@@ -127,11 +127,11 @@ def literal_text(value: Any) -> str:
     """
     match _literal(value):
         case exp.Cast(this=text) as cast:
-            return f"CAST({_quoted(text.this)} AS {cast.meta[_TYPE]})"
+            return f"CAST({_quote_string(text.this)} AS {cast.meta[_TYPE]})"
         case exp.Neg(this=number):
             return f"-{number.this}"
         case exp.Literal(is_string=True) as text:
-            return _quoted(text.this)
+            return _quote_string(text.this)
         case exp.Literal() as number:
             return str(number.this)
         case exp.Boolean(this=truth):
@@ -140,7 +140,7 @@ def literal_text(value: Any) -> str:
             return "NULL"
 
 
-def _quoted(text: str) -> str:
+def _quote_string(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -149,7 +149,7 @@ def _names(found: Sequence[exp.Expr], sql: str) -> list[str]:
     names: list[str] = []
     unnumbered = 0
     for node in found:
-        with placed(sql, node):
+        with errors_at(sql, node):
             if (type(node.parent), node.arg_key) in _NAMES or isinstance(node.parent, _NAMED):
                 raise ValueError("a parameter stands for a value, not for a name")
             own = str(node.args.get("this") or "").removeprefix('"').removesuffix('"')  # $"a name"
@@ -177,7 +177,7 @@ def _values(parameters: Parameters) -> dict[str, Any]:
     return {str(number): value for number, value in enumerate(parameters, 1)}
 
 
-def _shown(name: str) -> str:
+def _placeholder(name: str) -> str:
     return f"${name}"
 
 
@@ -197,7 +197,7 @@ def _literal(value: Any) -> exp.Expr:
         if isinstance(value, kind):
             return convert(value)
     if type(value).__module__.split(".")[0] == "numpy" and getattr(value, "shape", None) == ():
-        return _of_numpy(value)
+        return _from_numpy(value)
     raise _unknown(value)
 
 
@@ -205,7 +205,7 @@ def _unknown(value: Any, way_out: str = "") -> ValueError:
     return ValueError(f"a parameter cannot be of Python's type {type(value).__name__}{way_out}")
 
 
-def _of_numpy(value: Any) -> exp.Expr:
+def _from_numpy(value: Any) -> exp.Expr:
     """The Python value of a scalar of numpy's, whose units may be finer, or longer, than Python's."""
     found, kind = value.item(), value.dtype.kind
     if isinstance(found, type(value)):
@@ -215,7 +215,7 @@ def _of_numpy(value: Any) -> exp.Expr:
             raise ValueError(
                 f"a parameter cannot be a {value.dtype.name} that Python's datetime does not hold"
             )
-        return _typed(str(value).replace("T", " "), "TIMESTAMP_NS")
+        return _typed_literal(str(value).replace("T", " "), "TIMESTAMP_NS")
     if kind == "m" and isinstance(found, int):
         raise ValueError(
             f"a parameter cannot be a {value.dtype.name}: astype('timedelta64[us]') makes one that can"
@@ -232,7 +232,7 @@ def _integer(value: int) -> exp.Expr:
 
 def _float(value: float) -> exp.Expr:
     text = "nan" if math.isnan(value) else repr(float(value))  # numpy's are floats that show their type
-    return _typed(text, "DOUBLE")
+    return _typed_literal(text, "DOUBLE")
 
 
 def _decimal(value: Decimal) -> exp.Expr:
@@ -245,30 +245,30 @@ def _decimal(value: Decimal) -> exp.Expr:
     width = width if width >= scale else scale + 1
     if width > _MOST_DIGITS:
         raise ValueError(f"a parameter's number cannot have more than {_MOST_DIGITS} digits")
-    return _typed(format(value, "f"), f"DECIMAL({width}, {scale})")
+    return _typed_literal(format(value, "f"), f"DECIMAL({width}, {scale})")
 
 
 def _datetime(value: datetime.datetime) -> exp.Expr:
     if value.tzinfo is None:
-        return _typed(value.isoformat(" "), "TIMESTAMP")
-    return _typed(value.astimezone(datetime.UTC).isoformat(" "), "TIMESTAMPTZ")
+        return _typed_literal(value.isoformat(" "), "TIMESTAMP")
+    return _typed_literal(value.astimezone(datetime.UTC).isoformat(" "), "TIMESTAMPTZ")
 
 
 def _time(value: datetime.time) -> exp.Expr:
     if value.tzinfo is not None:
         raise ValueError("a parameter cannot be a time with a zone")
-    return _typed(value.isoformat(), "TIME")
+    return _typed_literal(value.isoformat(), "TIME")
 
 
 def _timedelta(value: datetime.timedelta) -> exp.Expr:
     if getattr(value, "nanoseconds", 0):
         raise ValueError("a parameter cannot be a Timedelta with nanoseconds: round('us') makes one that can")
     micros = value.seconds * 10**6 + value.microseconds
-    return _typed(interval_text.write(0, value.days, micros), "INTERVAL")
+    return _typed_literal(interval_text.write(0, value.days, micros), "INTERVAL")
 
 
 def _bytes(value: bytes | bytearray | memoryview) -> exp.Expr:
-    return _typed("".join(f"\\x{byte:02X}" for byte in bytes(value)), "BLOB")
+    return _typed_literal("".join(f"\\x{byte:02X}" for byte in bytes(value)), "BLOB")
 
 
 def _uuid(value: uuid.UUID) -> exp.Expr:
@@ -280,7 +280,7 @@ def _text(value: str) -> exp.Expr:
     return exp.Literal.string(value)
 
 
-def _typed(text: str, kind: str) -> exp.Expr:
+def _typed_literal(text: str, kind: str) -> exp.Expr:
     node = exp.Cast(this=exp.Literal.string(text), to=_type_syntax(kind).copy())
     node.meta[_TYPE] = kind
     return node
@@ -299,7 +299,7 @@ _CONVERT: Final[Mapping[type[Any], Callable[[Any], exp.Expr]]] = MappingProxyTyp
         str: _text,
         Decimal: _decimal,
         datetime.datetime: _datetime,  # before date, of which it is a kind
-        datetime.date: lambda value: _typed(value.isoformat(), "DATE"),
+        datetime.date: lambda value: _typed_literal(value.isoformat(), "DATE"),
         datetime.time: _time,
         datetime.timedelta: _timedelta,
         bytes: _bytes,

@@ -28,7 +28,7 @@ def sql_text(what: Any, argument: str) -> str:
     if half is not None:
         place = line_and_column(text, half)
         shown = text.encode(errors="replace").decode()
-        raise SqlError(Reason(f"the text is not UTF-8: {_named(text[half])}", *place), shown)
+        raise SqlError(Reason(f"the text is not UTF-8: {_name_character(text[half])}", *place), shown)
     return text
 
 
@@ -40,7 +40,7 @@ def require_whole(value: str) -> None:
     """
     half = first_half(value)
     if half is not None:
-        raise ValueError(f"a parameter's text is not Unicode: {_named(value[half])} at {half}")
+        raise ValueError(f"a parameter's text is not Unicode: {_name_character(value[half])} at {half}")
 
 
 def first_half(text: str) -> int | None:
@@ -52,7 +52,7 @@ def first_half(text: str) -> int | None:
     return None
 
 
-def _named(half: str) -> str:
+def _name_character(half: str) -> str:
     code = ord(half)
     # Python's way to keep a byte that it cannot decode: in arguments and file names, for one.
     return f"it has the byte {code - 0xDC00:#04x}" if 0xDC80 <= code <= 0xDCFF else f"it has U+{code:04X}"

@@ -35,7 +35,7 @@ from bamquery.sql_frontend.binder.queries.query_binder import bind_query
 from bamquery.sql_frontend.binder.schema_names import settle_schemas
 from bamquery.sql_frontend.binder.scope import Scope
 from bamquery.sql_frontend.binder.sources.from_clause import bind_table, catalog_of
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import coerce
 from bamquery.sql_frontend.parameters import Parameters, fill
 from bamquery.sql_frontend.parser.parser import parse
@@ -43,7 +43,7 @@ from bamquery.sql_frontend.support import supported_syntax as support
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.system_names import may_ask_session
 from bamquery.statement_context.deep_recursion import with_deep_recursion
-from bamquery.text.identifiers import fold, unique_names
+from bamquery.text.identifiers import fold_case, unique_names
 
 
 def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> Iterator[Statement]:
@@ -58,7 +58,7 @@ def bind(sql: str, catalog: Catalog, parameters: Parameters | None = None) -> It
         SqlError: syntax, unknown names or types that do not fit; every reason with line and column.
         UnsupportedError: constructs that BamQuery does not run; all of them.
     """
-    return _bound(_checked(sql, catalog, parameters), sql, catalog)
+    return _bind_all(_parse_and_check(sql, catalog, parameters), sql, catalog)
 
 
 def bind_view(sql: str, catalog: Catalog) -> Plan:
@@ -67,28 +67,28 @@ def bind_view(sql: str, catalog: Catalog) -> Plan:
     Raises:
         SqlError: as `bind`.
     """
-    (tree,) = _checked(sql, catalog, None)
+    (tree,) = _parse_and_check(sql, catalog, None)
     with within_depth(sql):
         if may_ask_session(sql):
             _settle_session(tree, sql, catalog)
         return bind_query(tree, sql, catalog)
 
 
-def _checked(sql: str, catalog: Catalog, parameters: Parameters | None) -> list[exp.Expr]:
+def _parse_and_check(sql: str, catalog: Catalog, parameters: Parameters | None) -> list[exp.Expr]:
     trees = parse(sql)
     with within_depth(sql):
         fill(trees, sql, parameters, catalog.has_variable)
         settle_schemas(trees, sql, catalog.database)
-        with_deep_recursion(lambda: each(lambda tree: support.check(tree, sql), trees, sql))
+        with_deep_recursion(lambda: apply_to_each(lambda tree: support.check(tree, sql), trees, sql))
     return trees
 
 
-def _bound(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
+def _bind_all(trees: list[exp.Expr], sql: str, catalog: Catalog) -> Iterator[Statement]:
     for tree in trees:
         with within_depth(sql):
             if may_ask_session(sql):
                 _settle_session(tree, sql, catalog)
-            statement = with_deep_recursion(partial(_bind, tree, sql, catalog))
+            statement = with_deep_recursion(partial(_bind_statement, tree, sql, catalog))
         yield statement
 
 
@@ -98,12 +98,12 @@ def _settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:
     settle_session(tree, sql, catalog)
 
 
-def _bind(tree: exp.Expr, sql: str, catalog: Catalog) -> Statement:
+def _bind_statement(tree: exp.Expr, sql: str, catalog: Catalog) -> Statement:
     binder = _BINDERS.get(type(tree))
-    return binder(tree, sql, catalog) if binder is not None else _query(tree, sql, catalog)
+    return binder(tree, sql, catalog) if binder is not None else _bind_query(tree, sql, catalog)
 
 
-def _query(tree: exp.Expr, sql: str, catalog: Catalog) -> Query:
+def _bind_query(tree: exp.Expr, sql: str, catalog: Catalog) -> Query:
     return Query(with_column_types(bind_query(tree, sql, catalog)))
 
 
@@ -116,9 +116,9 @@ def with_column_types(plan: Plan) -> Plan:
     return Project(plan, tuple(settled), tuple(field.name for field in plan.fields))
 
 
-def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | CreateTableAs | CreateView:
+def _bind_create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | CreateTableAs | CreateView:
     if tree.args.get("replace") and tree.args.get("exists"):
-        with placed(sql, tree.this):
+        with errors_at(sql, tree.this):
             raise ValueError("CREATE OR REPLACE cannot be together with IF NOT EXISTS: leave one of them out")
     from bamquery.sql_frontend.binder.statements.table_definitions import (  # noqa: PLC0415 (queries need none of it)
         bind_create_table,
@@ -133,11 +133,11 @@ def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | Creat
     names = [field.name for field in plan.fields]
     target = tree.this
     if isinstance(target, exp.Schema):
-        with placed(sql, target):
+        with errors_at(sql, target):
             if len(target.expressions) > len(names):
                 raise ValueError(f"the query has {len(names)} columns, not {len(target.expressions)}")
         for node in target.expressions:
-            with placed(sql, node):
+            with errors_at(sql, node):
                 if not isinstance(node, exp.Identifier):
                     raise ValueError("CREATE TABLE AS takes names of columns, and the query's types")
         names[: len(target.expressions)] = [node.name for node in target.expressions]
@@ -149,26 +149,26 @@ def _create(tree: exp.Create, sql: str, catalog: Catalog) -> CreateTable | Creat
     return CreateTableAs(target.name, plan, bool(tree.args.get("replace")), bool(tree.args.get("exists")))
 
 
-def _drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable | DropView:
+def _bind_drop(tree: exp.Drop, sql: str, catalog: Catalog) -> DropTable | DropView:
     kind = DropTable if tree.args["kind"] == "TABLE" else DropView
     return kind(tree.args["tables"][0].name, bool(tree.args.get("exists")))
 
 
-def _show_named(tree: syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe | Query:
+def _bind_show_named(tree: syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe | Query:
     from bamquery.sql_frontend.binder.statements.show import shown_setting  # noqa: PLC0415 (few statements are SHOW)
 
     setting = shown_setting(tree.this, catalog)
-    return _describe(tree, sql, catalog) if setting is None else Query(setting)
+    return _bind_describe(tree, sql, catalog) if setting is None else Query(setting)
 
 
-def _describe(tree: exp.Describe | syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe:
+def _bind_describe(tree: exp.Describe | syntax.ShowNamed, sql: str, catalog: Catalog) -> Describe:
     if isinstance(tree.this, exp.Table) and isinstance(tree.this.this, exp.Identifier):
         plan = bind_query(tree.this, sql, catalog)
         return Describe(with_column_types(plan).fields, tuple(_column_notes(tree.this, catalog)))
     if not isinstance(tree.this, (exp.Query, exp.Values)):
-        with placed(sql, tree.this):
+        with errors_at(sql, tree.this):
             raise ValueError("DESCRIBE is for tables and queries")
-    return Describe(_query(tree.this, sql, catalog).plan.fields)
+    return Describe(_bind_query(tree.this, sql, catalog).plan.fields)
 
 
 def _column_notes(table: exp.Table, catalog: Catalog) -> Sequence[tuple[bool, str | None]]:
@@ -179,46 +179,46 @@ def _column_notes(table: exp.Table, catalog: Catalog) -> Sequence[tuple[bool, st
     return [(rule.not_null, rule.default) for rule in rules]
 
 
-def _reset(tree: syntax.Reset, sql: str, catalog: Catalog) -> Reset:
+def _bind_reset(tree: syntax.Reset, sql: str, catalog: Catalog) -> Reset:
     return Reset(tree.this.name.lower())
 
 
-def _explain(tree: syntax.Explain, sql: str, catalog: Catalog) -> Explain:
+def _bind_explain(tree: syntax.Explain, sql: str, catalog: Catalog) -> Explain:
     below = tree.this
     makes = isinstance(below, exp.Create)
     has_plan = not makes or (below.args["kind"] == "TABLE" and below.args.get("expression") is not None)
     if not isinstance(below, (exp.Query, exp.Values, exp.Create, exp.Insert)) or not has_plan:
-        with placed(sql, below):
+        with errors_at(sql, below):
             raise ValueError("EXPLAIN is for SELECT, CREATE TABLE AS and INSERT")
-    statement: Any = _bind(below, sql, catalog)
+    statement: Any = _bind_statement(below, sql, catalog)
     return Explain(statement, bool(tree.args.get("analyze")))
 
 
-def _optimize(tree: syntax.Optimize, sql: str, catalog: Catalog) -> Optimize:
+def _bind_optimize(tree: syntax.Optimize, sql: str, catalog: Catalog) -> Optimize:
     source = bind_table(tree.this.name, tree.this, sql, catalog)
-    scope = Scope.of(source.name, (Field(field.name, field.type) for field in source.schema))
+    scope = Scope.from_fields(source.name, (Field(field.name, field.type) for field in source.schema))
 
     def column(node: exp.Identifier) -> str:
         found = scope.find(node.name)
-        with placed(sql, node):
+        with errors_at(sql, node):
             if found is None:
-                raise ValueError(scope.missing(node.name))
+                raise ValueError(scope.missing_message(node.name))
         return found.name
 
-    return Optimize(source.name, tuple(each(column, tree.args.get("columns") or (), sql)))
+    return Optimize(source.name, tuple(apply_to_each(column, tree.args.get("columns") or (), sql)))
 
 
-def _vacuum(tree: syntax.Vacuum, sql: str, catalog: Catalog) -> Vacuum:
+def _bind_vacuum(tree: syntax.Vacuum, sql: str, catalog: Catalog) -> Vacuum:
     return Vacuum()
 
 
-def _set(tree: syntax.SetSetting, sql: str, catalog: Catalog) -> Set:
-    with placed(sql, tree.expression):
-        return Set(tree.this.name.lower(), _setting(tree.expression))
+def _bind_set(tree: syntax.SetSetting, sql: str, catalog: Catalog) -> Set:
+    with errors_at(sql, tree.expression):
+        return Set(tree.this.name.lower(), _setting_value(tree.expression))
 
 
-def _set_variable(tree: syntax.SetVariable, sql: str, catalog: Catalog) -> SetVariable:
-    name = fold(tree.this.name)
+def _bind_set_variable(tree: syntax.SetVariable, sql: str, catalog: Catalog) -> SetVariable:
+    name = fold_case(tree.this.name)
     query = tree.args.get("expression")
     if query is None:
         return SetVariable(name)
@@ -226,7 +226,7 @@ def _set_variable(tree: syntax.SetVariable, sql: str, catalog: Catalog) -> SetVa
     return SetVariable(name, with_column_types(plan), plan.fields[0].type)
 
 
-def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | None:
+def _setting_value(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | None:
     match node:
         case exp.Literal():
             text = str(node.this)
@@ -234,7 +234,7 @@ def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | Non
                 return text
             return int(text) if text.isdecimal() else float(text)
         case exp.Paren(this=inner) | syntax.Plus(this=inner):  # a parameter's value, or + and a number
-            return _setting(inner)
+            return _setting_value(inner)
         case exp.Boolean():
             return bool(node.this)
         case exp.Null():
@@ -244,7 +244,7 @@ def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | Non
         case exp.Array(expressions=items) if all(item.is_string for item in items):
             return tuple(str(item.this) for item in items)
         case exp.Neg(this=exp.Literal() as below):
-            number = _setting(below)
+            number = _setting_value(below)
             if isinstance(number, int | float):
                 return -number
     raise ValueError(
@@ -255,7 +255,7 @@ def _setting(node: exp.Expr) -> bool | int | float | str | tuple[str, ...] | Non
 _Binder: TypeAlias = Callable[[Any, str, Catalog], Statement]
 
 
-def _elsewhere(module: str, function: str) -> _Binder:
+def _lazy_binder(module: str, function: str) -> _Binder:
     """A binder of another module, which is imported with the first statement that needs it."""
 
     def bind_statement(tree: Any, sql: str, catalog: Catalog) -> Statement:
@@ -267,23 +267,23 @@ def _elsewhere(module: str, function: str) -> _Binder:
 
 _BINDERS: Final[Mapping[type[exp.Expr], _Binder]] = MappingProxyType(
     {
-        exp.Create: _create,
-        exp.Insert: _elsewhere("statements.insert", "bind_insert"),
-        exp.Drop: _drop,
-        exp.Describe: _describe,
-        syntax.ShowTables: _elsewhere("statements.show", "bind_show_tables"),
-        syntax.ShowNamed: _show_named,
-        syntax.ShowSubject: _elsewhere("statements.show", "bind_show"),
-        syntax.SchemaStatement: _elsewhere("statements.show", "bind_schema_statement"),
-        syntax.AlterTable: _elsewhere("statements.table_definitions", "bind_alter"),
-        syntax.Reset: _reset,
-        syntax.Summarize: _elsewhere("statements.summarize", "bind_summarize"),
-        syntax.CopyTo: _elsewhere("statements.copy_statements", "bind_copy_to"),
-        syntax.CopyFrom: _elsewhere("statements.copy_statements", "bind_copy_from"),
-        syntax.Explain: _explain,
-        syntax.Optimize: _optimize,
-        syntax.Vacuum: _vacuum,
-        syntax.SetSetting: _set,
-        syntax.SetVariable: _set_variable,
+        exp.Create: _bind_create,
+        exp.Insert: _lazy_binder("statements.insert", "bind_insert"),
+        exp.Drop: _bind_drop,
+        exp.Describe: _bind_describe,
+        syntax.ShowTables: _lazy_binder("statements.show", "bind_show_tables"),
+        syntax.ShowNamed: _bind_show_named,
+        syntax.ShowSubject: _lazy_binder("statements.show", "bind_show"),
+        syntax.SchemaStatement: _lazy_binder("statements.show", "bind_schema_statement"),
+        syntax.AlterTable: _lazy_binder("statements.table_definitions", "bind_alter"),
+        syntax.Reset: _bind_reset,
+        syntax.Summarize: _lazy_binder("statements.summarize", "bind_summarize"),
+        syntax.CopyTo: _lazy_binder("statements.copy_statements", "bind_copy_to"),
+        syntax.CopyFrom: _lazy_binder("statements.copy_statements", "bind_copy_from"),
+        syntax.Explain: _bind_explain,
+        syntax.Optimize: _bind_optimize,
+        syntax.Vacuum: _bind_vacuum,
+        syntax.SetSetting: _bind_set,
+        syntax.SetVariable: _bind_set_variable,
     }
 )

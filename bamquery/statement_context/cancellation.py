@@ -41,7 +41,7 @@ def set_check(check: Callable[[], None] | None) -> None:
 
 
 @contextmanager
-def asking(check: Callable[[], None] | None) -> Iterator[None]:
+def use_cancellation_check(check: Callable[[], None] | None) -> Iterator[None]:
     """What `check_cancelled` does on this thread until the end."""
     before = _current.check
     _current.check = check
@@ -52,16 +52,16 @@ def asking(check: Callable[[], None] | None) -> Iterator[None]:
 
 
 @contextmanager
-def asking_also(check: Callable[[], None]) -> Iterator[None]:
-    """As `asking`, where what this thread works for already may stop it, too."""
+def add_cancellation_check(check: Callable[[], None]) -> Iterator[None]:
+    """As `use_cancellation_check`, where what this thread works for already may stop it, too."""
     around = _current.check
 
-    def both() -> None:
+    def check_both() -> None:
         assert around is not None
         around()
         check()
 
-    with asking(check if around is None else both):
+    with use_cancellation_check(check if around is None else check_both):
         yield
 
 

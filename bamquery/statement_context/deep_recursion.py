@@ -13,8 +13,8 @@ from concurrent.futures import Future, wait
 from typing import Final, TypeVar
 
 from bamquery.errors import CancelledError
-from bamquery.statement_context.cancellation import asking, check_cancelled
-from bamquery.statement_context.limits import limited, statement_limits
+from bamquery.statement_context.cancellation import check_cancelled, use_cancellation_check
+from bamquery.statement_context.limits import statement_limits, use_statement_limits
 
 Answer = TypeVar("Answer")
 
@@ -28,11 +28,11 @@ _PATIENCE: Final = 0.05
 _one_at_a_time: Final = threading.Lock()
 
 
-class _Here(threading.local):
+class _ThreadState(threading.local):
     is_deep = False
 
 
-_here = _Here()
+_here = _ThreadState()
 
 
 def with_deep_recursion(function: Callable[[], Answer]) -> Answer:
@@ -72,7 +72,7 @@ def on_deep_stack(function: Callable[[], Answer]) -> Answer:
     def work() -> None:
         _here.is_deep = True
         try:
-            with asking(check), limited(limits):
+            with use_cancellation_check(check), use_statement_limits(limits):
                 outcome.set_result(function())
         except BaseException as error:
             outcome.set_exception(error)
@@ -83,7 +83,7 @@ def on_deep_stack(function: Callable[[], Answer]) -> Answer:
     before = sys.getrecursionlimit()
     try:
         sys.setrecursionlimit(max(before, _CALLS))
-        thread = _started(work)
+        thread = _start_thread(work)
         try:
             while not wait([outcome], _PATIENCE).done:
                 check_cancelled()
@@ -96,7 +96,7 @@ def on_deep_stack(function: Callable[[], Answer]) -> Answer:
     return outcome.result()
 
 
-def _started(work: Callable[[], None]) -> threading.Thread:
+def _start_thread(work: Callable[[], None]) -> threading.Thread:
     before = threading.stack_size(_STACK)
     try:
         thread = threading.Thread(target=work, name="bamquery-deep")

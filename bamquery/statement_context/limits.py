@@ -29,7 +29,7 @@ def statement_limits() -> StatementLimits:
     return _current.limits
 
 
-def deeper_than(levels: int) -> str:
+def depth_message(levels: int) -> str:
     """What is wrong with a statement of more levels."""
     return (
         f"this is more than max_expression_depth, {levels:,}, levels deep: SET max_expression_depth takes "
@@ -38,7 +38,7 @@ def deeper_than(levels: int) -> str:
 
 
 @contextmanager
-def limited(limits: StatementLimits) -> Iterator[None]:
+def use_statement_limits(limits: StatementLimits) -> Iterator[None]:
     """The statement that this thread works on until the end has these."""
     before = _current.limits
     _current.limits = limits

@@ -20,11 +20,11 @@ from bamquery.output.csv_text import Punctuation, csv_lines
 from bamquery.output.json_text import json_values
 from bamquery.plan.bound_statements import CopyTo
 from bamquery.plan.nodes import Plan
-from bamquery.session.progress.observers import watched
+from bamquery.session.progress.observers import batches_with_progress
 from bamquery.session.session import Session
 from bamquery.sql_frontend.binder.file_options import CSV_MARKS
 from bamquery.statements.partitioned_files import file_schema, write_partitions
-from bamquery.text.identifiers import fold, unique_names
+from bamquery.text.identifiers import fold_case, unique_names
 
 _SUFFIX_CODECS: Final = {".gz": "gzip", ".zst": "zstd"}
 _Options = Mapping[str, Any]
@@ -57,7 +57,7 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
             return write(batches, fields, file, {"path": path, **options})
 
         with session.run(plan) as result:
-            batches = watched(result, f"Writing {path}")
+            batches = batches_with_progress(result, f"Writing {path}")
             rows = write_partitions(batches, path, partitioning, writer, session.settings.file_access)
         return rows, result.profile
     with (
@@ -65,18 +65,18 @@ def copy_to(session: Session, statement: CopyTo, plan: Plan) -> tuple[int, Query
         session.run(plan) as result,
         whole_file(target, path) as file,
     ):
-        batches = watched(result, f"Writing {path}")
+        batches = batches_with_progress(result, f"Writing {path}")
         rows = _WRITERS[statement.format](batches, result.schema, file, {"path": path, **options})
     return rows, result.profile
 
 
 def _write_csv(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _Options) -> int:
     how = Punctuation(**{name: options.get(name, default) for name, default in CSV_MARKS.items()})
-    forced = {fold(name) for name in options.get("force_quote", ())}
-    quoted = ["*" in forced or fold(name) in forced for name in unique_names(schema.names)]
+    forced = {fold_case(name) for name in options.get("force_quote", ())}
+    quoted = ["*" in forced or fold_case(name) in forced for name in unique_names(schema.names)]
     rows = 0
     with ExitStack() as stack:
-        stream = _compressed(out, options, stack)
+        stream = _open_compressor(out, options, stack)
         headers = options.get("header", True)
         for number, lines in csv_lines(batches, schema, how, headers=headers, quoted=quoted):
             stream.write(lines)
@@ -89,7 +89,7 @@ def _write_json(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _O
     names = [text + ":" for text in json_values(pa.array(unique_names(schema.names), pa.large_string()))]
     rows = 0
     with ExitStack() as stack:
-        stream = _compressed(out, options, stack)
+        stream = _open_compressor(out, options, stack)
         if array:
             stream.write(b"[")
         for batch in batches:
@@ -137,15 +137,19 @@ def _write_arrow(batches: _Batches, schema: pa.Schema, out: BinaryIO, options: _
     return rows
 
 
-def _compressed(out: BinaryIO, options: _Options, stack: ExitStack) -> Any:
+def _open_compressor(out: BinaryIO, options: _Options, stack: ExitStack) -> Any:
     """The stream, or one that compresses on its way there; by the path's suffix where nothing is said."""
     codec = options.get("compression", "auto")
     if codec == "auto":
         codec = _SUFFIX_CODECS.get(options["path"].suffix.lower(), "none")
-    return out if codec == "none" else stack.enter_context(pa.CompressedOutputStream(_Open(out), codec))
+    return (
+        out
+        if codec == "none"
+        else stack.enter_context(pa.CompressedOutputStream(_KeptOpenStream(out), codec))
+    )
 
 
-class _Open(io.RawIOBase):
+class _KeptOpenStream(io.RawIOBase):
     """A stream that stays open when who writes to it closes it."""
 
     def __init__(self, out: BinaryIO) -> None:

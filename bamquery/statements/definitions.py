@@ -31,13 +31,13 @@ def define(database: Database, statement: Definition) -> str:
         case CreateTable():
             return _create_table(database, statement)
         case CreateView(name=name):
-            if statement.if_not_exists and (there := existing(database, name)):
+            if statement.if_not_exists and (there := describe_existing(database, name)):
                 return there
             view = StoredView(statement.sql, statement.columns)
             database.create_view(name, view, or_replace=statement.or_replace)
             return f'created view "{name}"'
         case DropView(name=name, if_exists=if_exists):
-            if if_exists and not existing(database, name):
+            if if_exists and not describe_existing(database, name):
                 return f'there is no view "{name}"'
             database.drop_view(name)
             return f'dropped view "{name}"'
@@ -65,7 +65,7 @@ def define(database: Database, statement: Definition) -> str:
             raise AssertionError(f"nothing defines by {type(statement).__name__}")
 
 
-def existing(database: Database, name: str) -> str:
+def describe_existing(database: Database, name: str) -> str:
     """What there is of this name, in words; empty where there is nothing."""
     if database.has_table(name):
         return f'table "{name}" exists already'
@@ -73,7 +73,7 @@ def existing(database: Database, name: str) -> str:
 
 
 def _create_table(database: Database, statement: CreateTable) -> str:
-    if statement.if_not_exists and (there := existing(database, statement.name)):
+    if statement.if_not_exists and (there := describe_existing(database, statement.name)):
         return there
     schema = pa.schema([pa.field(column.name, column.type) for column in statement.columns])
     rules = [_rule(column) for column in statement.columns]

@@ -25,8 +25,8 @@ from bamquery.session.session import Session
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.storage.database.database import Database
 from bamquery.storage.tables.stored_view import StoredView
-from bamquery.text.identifiers import fold, suggestion
-from bamquery.text.terminal import visible_lines
+from bamquery.text.identifiers import fold_case, suggestion
+from bamquery.text.terminal import escape_lines
 
 
 def dump_database(path: str, names: Sequence[str], output: str | None) -> None:
@@ -59,7 +59,7 @@ def write_dump(session: Session, names: Sequence[str], out: BinaryIO, *, rows: b
         CatalogError: nothing has one of the names; suggests the nearest.
     """
     tables, views = _chosen(session, names)
-    sources = {name: _held(session, name) for name in tables}
+    sources = {name: _open_table(session, name) for name in tables}
     for name, (table, plan) in sources.items():
         out.write(f"{_create_table(name, table)}\n".encode())
         if not rows:
@@ -84,10 +84,10 @@ def _stream(output: str | None) -> Iterator[BinaryIO]:
 def _chosen(session: Session, names: Sequence[str]) -> tuple[list[str], dict[str, StoredView]]:
     """Names of tables, and views by name, as they were written when they were made."""
     database = session.database
-    tables = {fold(name): name for name in database.table_names()}
-    views = {fold(name): name for name in database.view_names()}
-    wanted = dict.fromkeys(map(fold, names)) if names else [*tables, *views]
-    spelled = {fold(name): name for name in names}
+    tables = {fold_case(name): name for name in database.table_names()}
+    views = {fold_case(name): name for name in database.view_names()}
+    wanted = dict.fromkeys(map(fold_case, names)) if names else [*tables, *views]
+    spelled = {fold_case(name): name for name in names}
     for name in wanted:
         if name not in tables and name not in views:
             near = suggestion(name, [*tables.values(), *views.values()])
@@ -99,7 +99,7 @@ def _chosen(session: Session, names: Sequence[str]) -> tuple[list[str], dict[str
     )
 
 
-def _held(session: Session, name: str) -> tuple[StoredTable, Plan]:
+def _open_table(session: Session, name: str) -> tuple[StoredTable, Plan]:
     """The table's version of now, and what reads all of it."""
     source = session.catalog(with_variables=False).table(name)
     assert isinstance(source, StoredTable)
@@ -127,14 +127,14 @@ def _create_view(session: Session, name: str, view: StoredView) -> str:
     try:
         session.catalog(with_variables=False).table(name)
     except BamQueryError as error:
-        lines = [*visible_lines(str(error)).split("\n"), *statement.splitlines()]
+        lines = [*escape_lines(str(error)).split("\n"), *statement.splitlines()]
         return "\n".join(f"-- {line}" for line in lines)
     return statement
 
 
 def _by_dependency(views: Mapping[str, StoredView]) -> list[tuple[str, StoredView]]:
     """Views after those that they name; in the order of names where nothing else says."""
-    known = {fold(name): name for name in views}
+    known = {fold_case(name): name for name in views}
     ordered: dict[str, StoredView] = {}
     begun: set[str] = set()
 
@@ -142,19 +142,19 @@ def _by_dependency(views: Mapping[str, StoredView]) -> list[tuple[str, StoredVie
         if name in begun:
             return
         begun.add(name)
-        for other in sorted(_named(views[name])):
+        for other in sorted(_referenced_names(views[name])):
             if other in known:
                 add(known[other])
         ordered[name] = views[name]
 
-    for name in sorted(views, key=fold):
+    for name in sorted(views, key=fold_case):
         add(name)
     return list(ordered.items())
 
 
-def _named(view: StoredView) -> set[str]:
+def _referenced_names(view: StoredView) -> set[str]:
     """Tables, views and what WITH names, in the view's query; nothing where that is no SQL any more."""
     try:
-        return {fold(table.name) for tree in parse(view.sql) for table in tree.find_all(exp.Table)}
+        return {fold_case(table.name) for tree in parse(view.sql) for table in tree.find_all(exp.Table)}
     except BamQueryError:
         return set()

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from bamquery.catalog.views import inline
+from bamquery.catalog.views import inline_views
 from bamquery.data_types.names import type_name
 from bamquery.engine.human_units import human_bytes, plural
 from bamquery.errors import ConflictError
 from bamquery.plan import bound_statements as statements
 from bamquery.plan import nodes
 from bamquery.relations.relation import Relation
-from bamquery.session.progress.observers import watched
+from bamquery.session.progress.observers import batches_with_progress
 from bamquery.session.session import Session
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 if TYPE_CHECKING:
     from bamquery.engine.profiling.query_profile import QueryProfile
@@ -33,7 +33,7 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
     """
     match statement:
         case statements.Query(plan=plan, optimized=optimized):
-            return Relation(session, inline(plan), optimized=optimized)
+            return Relation(session, inline_views(plan), optimized=optimized)
         case statements.CreateTableAs():
             return _create_table_as(session, statement)
         case (
@@ -47,38 +47,38 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
         ):
             from bamquery.statements.definitions import define
 
-            return _done(session, define(session.database, statement))
+            return _success_answer(session, define(session.database, statement))
         case statements.Insert():
             return _insert(session, statement)
         case statements.DropTable(name=name, if_exists=if_exists):
-            from bamquery.statements.definitions import existing
+            from bamquery.statements.definitions import describe_existing
 
-            if if_exists and not existing(session.database, name):
-                return _done(session, f'there is no table "{name}"')
+            if if_exists and not describe_existing(session.database, name):
+                return _success_answer(session, f'there is no table "{name}"')
             session.database.drop_table(name)
-            return _done(session, f'dropped table "{name}"')
+            return _success_answer(session, f'dropped table "{name}"')
         case statements.Describe(fields=fields, notes=notes):
             return _describe(session, fields, notes)
         case statements.ShowTables():
             names = [*session.database.table_names(), *session.database.view_names()]
-            return _rows(session, {"name": pa.array(sorted(names, key=fold), pa.large_string())})
+            return _rows(session, {"name": pa.array(sorted(names, key=fold_case), pa.large_string())})
         case statements.Explain():
             text = _explain(session, statement)
             return _rows(session, {"plan": pa.array(text.splitlines(), pa.large_string())}, text)
-        case statements.Nothing(message=message):
-            return _done(session, message)
+        case statements.NoOperation(message=message):
+            return _success_answer(session, message)
         case statements.Optimize(name=name, cluster_by=columns):
             from bamquery.statements.optimize_table import optimize_table
 
             report = optimize_table(session, name, columns)
-            return _done(
+            return _success_answer(
                 session,
                 f'optimized table "{name}": {plural(report.fragments_before, "fragment")} '
                 f"became {report.fragments_after:,}",
             )
         case statements.Vacuum():
             removed = session.database.vacuum()
-            return _done(
+            return _success_answer(
                 session,
                 f"removed {plural(removed.versions, 'version')} and {plural(removed.files, 'other file')}, "
                 f"{human_bytes(removed.bytes)}"
@@ -86,46 +86,46 @@ def run_statement(session: Session, statement: statements.Statement) -> Relation
             )
         case statements.Set(name=name, value=value):
             session.set(name, value)
-            return _done(session, f"set {name}")
+            return _success_answer(session, f"set {name}")
         case statements.SetVariable(name=name, plan=None):
             session.set_variable(name, None)
-            return _done(session, f"reset variable {name}")
+            return _success_answer(session, f"reset variable {name}")
         case statements.SetVariable(name=name, plan=plan, type=kind) if plan is not None:
-            session.set_variable(name, _value(session, inline(plan), kind))
-            return _done(session, f"set variable {name}")
+            session.set_variable(name, _value(session, inline_views(plan), kind))
+            return _success_answer(session, f"set variable {name}")
         case statements.CopyTo():
             from bamquery.statements.copy_to import copy_to
 
-            rows, profile = copy_to(session, statement, inline(statement.plan))
-            return _counted(session, rows, profile, f"wrote {statement.path}")
+            rows, profile = copy_to(session, statement, inline_views(statement.plan))
+            return _count_answer(session, rows, profile, f"wrote {statement.path}")
         case statements.Summarize():
             from bamquery.statements.summarize import summarize
 
             return Relation(session, nodes.Values(summarize(session, statement)))
         case statements.Reset(name=name):
             session.set(name, None)
-            return _done(session, f"reset {name}")
+            return _success_answer(session, f"reset {name}")
         case _:
             raise AssertionError(f"nothing runs {type(statement).__name__}")
 
 
 def _create_table_as(session: Session, statement: statements.CreateTableAs) -> Relation:
-    from bamquery.statements.definitions import existing
+    from bamquery.statements.definitions import describe_existing
     from bamquery.storage.format.storable_types import normalize_schema, settle_nulls
 
-    if statement.if_not_exists and (there := existing(session.database, statement.name)):
-        return _done(session, there)
-    plan = inline(statement.plan)
+    if statement.if_not_exists and (there := describe_existing(session.database, statement.name)):
+        return _success_answer(session, there)
+    plan = inline_views(statement.plan)
     wanted = pa.schema([pa.field(field.name, field.type) for field in plan.fields])
     schema = settle_nulls(normalize_schema(wanted))
     with session.database.create_table(statement.name, schema, or_replace=statement.or_replace) as writer:
         profile = _write(session, plan, writer)
         writer.commit()
-    return _counted(session, writer.rows, profile, f'created table "{statement.name}"')
+    return _count_answer(session, writer.rows, profile, f'created table "{statement.name}"')
 
 
 def _insert(session: Session, statement: statements.Insert) -> Relation:
-    plan = inline(statement.plan)
+    plan = inline_views(statement.plan)
     with session.database.table(statement.name).append() as writer:
         if [field.type for field in plan.fields] != list(writer.schema.types):
             raise ConflictError(
@@ -134,13 +134,13 @@ def _insert(session: Session, statement: statements.Insert) -> Relation:
             )
         profile = _write(session, plan, writer)
         writer.commit()
-    return _counted(session, writer.rows, profile, f'inserted into table "{statement.name}"')
+    return _count_answer(session, writer.rows, profile, f'inserted into table "{statement.name}"')
 
 
 def _write(session: Session, plan: nodes.Plan, writer: TableWriter) -> QueryProfile:
     writer.limit_memory(session.settings.effective_memory_limit)
     with session.run(plan) as result:
-        for batch in watched(result, f"Writing {writer.table}"):
+        for batch in batches_with_progress(result, f"Writing {writer.table}"):
             columns = [
                 column if column.type == kind else column.cast(kind)
                 for column, kind in zip(batch.columns, writer.schema.types, strict=True)
@@ -163,9 +163,9 @@ def _explain(session: Session, statement: statements.Explain) -> str:
 
     inner = statement.statement
     if not statement.analyze:
-        return Relation(session, inline(inner.plan)).explain()
+        return Relation(session, inline_views(inner.plan)).explain()
     if isinstance(inner, statements.Query):
-        return Relation(session, inline(inner.plan)).explain(analyze=True)
+        return Relation(session, inline_views(inner.plan)).explain(analyze=True)
     # What a statement has to say comes first: also where it found nothing to run.
     done = run_statement(session, inner)
     return "\n".join([done.message, *([explain_profile(done.profile)] if done.has_run else [])])
@@ -190,13 +190,13 @@ def _describe(
     )
 
 
-def _counted(session: Session, rows: int, profile: QueryProfile, message: str) -> Relation:
+def _count_answer(session: Session, rows: int, profile: QueryProfile, message: str) -> Relation:
     batch = pa.record_batch({"Count": pa.array([rows], pa.int64())})
     told = f"{message}: {plural(rows, 'row')}"
     return Relation(session, nodes.Values(batch), profile=profile, message=told, is_answer=False)
 
 
-def _done(session: Session, message: str) -> Relation:
+def _success_answer(session: Session, message: str) -> Relation:
     batch = pa.record_batch({"Success": pa.array([], pa.bool_())})
     return Relation(session, nodes.Values(batch), message=message, is_answer=False)
 

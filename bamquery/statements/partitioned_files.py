@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bamquery.errors import CorruptionError, StorageError
-from bamquery.output.cells import texts
+from bamquery.output.cells import cell_strings
 from bamquery.plan.bound_statements import Partitioning
 from bamquery.storage.database.file_access import FileAccess
 from bamquery.storage.files.filesystem import hold_folder
@@ -33,7 +33,9 @@ _LABEL: Final = re.compile(r"\{(i|uuid|uuidv4|uuidv7)\}")
 def file_schema(schema: pa.Schema, partitioning: Partitioning) -> pa.Schema:
     """The columns that are in the files."""
     names = unique_names(schema.names)
-    return pa.schema([schema.field(place).with_name(names[place]) for place in _kept(schema, partitioning)])
+    return pa.schema(
+        [schema.field(place).with_name(names[place]) for place in _written_columns(schema, partitioning)]
+    )
 
 
 def write_partitions(
@@ -54,28 +56,28 @@ def write_partitions(
     """
     rows = 0
     with _Drafts(folder, partitioning, access) as drafts:
-        for folders, own in _by_folder(batches, partitioning):
+        for folders, own in _group_by_folder(batches, partitioning):
             with drafts.create(folders) as (path, file):
                 rows += write(path, file, own)
         drafts.publish()
     return rows
 
 
-def _by_folder(
+def _group_by_folder(
     batches: Iterator[pa.RecordBatch], partitioning: Partitioning
 ) -> Iterator[tuple[_Folders, Iterator[pa.RecordBatch]]]:
     """The rows of each folder. They are to be taken before the next folder is asked for."""
     pieces = _pieces(batches, partitioning)
     waiting = next(pieces, None)
 
-    def rest(folders: _Folders) -> Iterator[pa.RecordBatch]:
+    def rest_of_folder(folders: _Folders) -> Iterator[pa.RecordBatch]:
         nonlocal waiting
         while (waiting := next(pieces, None)) is not None and waiting[0] == folders:
             yield waiting[1]
 
     while waiting is not None:
         folders, first = waiting
-        yield folders, chain([first], rest(folders))
+        yield folders, chain([first], rest_of_folder(folders))
 
 
 def _pieces(
@@ -84,9 +86,12 @@ def _pieces(
     """Slices of batches whose rows have one folder, with the columns of the files."""
     for batch in batches:
         names = unique_names(batch.schema.names)
-        keys = [(names[place], texts(batch.column(place))) for place in partitioning.keys]
-        kept = batch.select(_kept(batch.schema, partitioning))
-        starts = [*np.flatnonzero(_differ(batch.num_rows, [column for _, column in keys])), batch.num_rows]
+        keys = [(names[place], cell_strings(batch.column(place))) for place in partitioning.keys]
+        kept = batch.select(_written_columns(batch.schema, partitioning))
+        starts = [
+            *np.flatnonzero(_begins_run(batch.num_rows, [column for _, column in keys])),
+            batch.num_rows,
+        ]
         for first, end in pairwise(starts):
             folders = tuple(_folder(name, column[int(first)].as_py()) for name, column in keys)
             yield folders, kept.slice(int(first), int(end - first))
@@ -98,7 +103,7 @@ def _folder(key: str, value: str | None) -> str:
     return folder_name(key, value)
 
 
-def _differ(rows: int, columns: Iterable[pa.Array[Any]]) -> Any:
+def _begins_run(rows: int, columns: Iterable[pa.Array[Any]]) -> Any:
     """Of each row, whether it is the first, or has another value than the row before it."""
     found = np.zeros(rows, np.bool_)
     found[:1] = True
@@ -109,7 +114,7 @@ def _differ(rows: int, columns: Iterable[pa.Array[Any]]) -> Any:
     return found
 
 
-def _kept(schema: pa.Schema, partitioning: Partitioning) -> list[int]:
+def _written_columns(schema: pa.Schema, partitioning: Partitioning) -> list[int]:
     return [i for i in range(len(schema)) if partitioning.writes_keys or i not in partitioning.keys]
 
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from bamquery.catalog.views import inline
+from bamquery.catalog.views import inline_views
 from bamquery.data_types.names import type_name
-from bamquery.output.cells import texts
+from bamquery.output.cells import cell_strings
 from bamquery.plan.bound_statements import ColumnFigures, Summarize
 from bamquery.plan.nodes import Plan
 from bamquery.session.session import Session
@@ -38,7 +38,7 @@ def summarize(session: Session, statement: Summarize) -> pa.RecordBatch:
 
 
 def _summaries(session: Session, part: ColumnFigures) -> list[dict[str, Any]]:
-    with session.run(inline(part.plan)) as result:
+    with session.run(inline_views(part.plan)) as result:
         found = result.table().combine_chunks()
     ordered = dict(part.ordered)
     rows: int = found.column(0)[0].as_py()
@@ -48,10 +48,11 @@ def _summaries(session: Session, part: ColumnFigures) -> list[dict[str, Any]]:
         figures: dict[str, Any] = {name: next(values) for name in names}
         present = figures["values"][0].as_py()
         summary: dict[str, Any] = {
-            name: texts(figures[name].chunk(0))[0].as_py() if name in figures else None for name in _TEXTS
+            name: cell_strings(figures[name].chunk(0))[0].as_py() if name in figures else None
+            for name in _TEXTS
         }
         if column.name in ordered and present:
-            summary.update(_quartiles(session, inline(ordered[column.name]), present))
+            summary.update(_quartiles(session, inline_views(ordered[column.name]), present))
         share = Decimal(100 * (rows - present)) / rows if rows else None
         summaries.append(
             {
@@ -76,7 +77,7 @@ def _quartiles(session: Session, plan: Plan, count: int) -> dict[str, str]:
             column: Any = batch.column(0)
             for name, place in places.items():
                 if first <= place < first + batch.num_rows:
-                    found[name] = texts(column.slice(place - first, 1))[0].as_py()
+                    found[name] = cell_strings(column.slice(place - first, 1))[0].as_py()
             first += batch.num_rows
             if len(found) == len(places):
                 break

@@ -17,7 +17,9 @@ def element(tag: str, *content: Content, **attributes: object) -> ET.Element:
     None is no content, and an attribute that is None is not there.
     """
     names = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
-    made = ET.Element(tag, {key: safe(str(value)) for key, value in names.items() if value is not None})
+    made = ET.Element(
+        tag, {key: escape_controls(str(value)) for key, value in names.items() if value is not None}
+    )
     append(made, *content)
     return made
 
@@ -30,12 +32,12 @@ def append(parent: ET.Element, *content: Content) -> None:
         if isinstance(piece, ET.Element):
             parent.append(piece)
         elif len(parent):
-            parent[-1].tail = (parent[-1].tail or "") + safe(piece)
+            parent[-1].tail = (parent[-1].tail or "") + escape_controls(piece)
         else:
-            parent.text = (parent.text or "") + safe(piece)
+            parent.text = (parent.text or "") + escape_controls(piece)
 
 
-def safe(text: str) -> str:
+def escape_controls(text: str) -> str:
     """The text with control characters and lone surrogates made visible."""
     return text.translate(_VOID_OF_TEXT).encode("utf-8", "backslashreplace").decode()
 

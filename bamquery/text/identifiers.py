@@ -6,15 +6,15 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 
-def fold(name: str) -> str:
+def fold_case(name: str) -> str:
     """The form in which two spellings of one name are equal (DuckDB: case-insensitive)."""
     return name.casefold()
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
     """The candidate that `name` is most likely a misspelling of, or None where none is close."""
-    by_folded = {fold(candidate): candidate for candidate in candidates}
-    matches = difflib.get_close_matches(fold(name), by_folded, n=1, cutoff=0.6)
+    by_folded = {fold_case(candidate): candidate for candidate in candidates}
+    matches = difflib.get_close_matches(fold_case(name), by_folded, n=1, cutoff=0.6)
     return by_folded[matches[0]] if matches else None
 
 
@@ -30,11 +30,11 @@ def unique_names(names: Sequence[str]) -> list[str]:
     numbers: dict[str, int] = {}
     result = []
     for name in names:
-        unique, number = name, numbers.get(fold(name), 0)  # those up to it are taken
-        while fold(unique) in taken:
+        unique, number = name, numbers.get(fold_case(name), 0)  # those up to it are taken
+        while fold_case(unique) in taken:
             number += 1
             unique = f"{name}_{number}"
-        numbers[fold(name)] = number
-        taken.add(fold(unique))
+        numbers[fold_case(name)] = number
+        taken.add(fold_case(unique))
         result.append(unique)
     return result

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Self
 
-from bamquery.text.terminal import cell_width, leading, trailing, visible
+from bamquery.text.terminal import cell_width, escape_line, prefix_of_width, suffix_of_width
 
 DEFAULT_WIDTH: Final = 120
 """Columns of a line where nobody says how wide the terminal is."""
@@ -26,7 +26,7 @@ class _Origin:
     text: str
 
     @property
-    def last(self) -> int:
+    def last_line(self) -> int:
         return self.first + _line_count(self.text) - 1
 
 
@@ -50,7 +50,7 @@ class StatementText(str):
 
     def is_written_by_user(self, line: int) -> bool:
         """Whether the line, from 1 on, is of one of the pieces."""
-        return not self.origins or any(origin.first <= line <= origin.last for origin in self.origins)
+        return not self.origins or any(origin.first <= line <= origin.last_line for origin in self.origins)
 
 
 class Piece(str):
@@ -59,7 +59,7 @@ class Piece(str):
     __slots__ = ()
 
 
-def joined(*parts: str) -> StatementText:
+def join_statement(*parts: str) -> StatementText:
     """A statement of lines of our own and of pieces that users wrote, each on lines of its own.
 
     So a comment at the end of one does not hide the next. `Piece` says which are users'.
@@ -93,7 +93,7 @@ class Place:
         lines = place.sql.splitlines()
         if not 1 <= place.line <= len(lines):
             return ""
-        label = f"{visible(label)}, line {place.line}: " if label else f"line {place.line}: "
+        label = f"{escape_line(label)}, line {place.line}: " if label else f"line {place.line}: "
         line, offset = lines[place.line - 1], max(place.column - 1, 0)
         word = _WORD.match(line, offset)
         end = word.end() if word is not None else offset
@@ -114,7 +114,7 @@ class Place:
         if not before:
             return Place("", 0, 0), ""
         origin = before[-1]
-        if self.line <= origin.last:
+        if self.line <= origin.last_line:
             return Place(origin.text, self.line - origin.first + 1, self.column), ""
         text = origin.text.rstrip()  # in a line of ours that follows: what is missing is at the end
         lines = text.splitlines()
@@ -131,7 +131,7 @@ def _shown_parts(line: str, start: int, end: int) -> tuple[str, str, str]:
     parts = ["", "", ""]
     width = 0
     for position, character in enumerate(line):
-        shown = " " * (_TAB - width % _TAB) if character == "\t" else visible(character)
+        shown = " " * (_TAB - width % _TAB) if character == "\t" else escape_line(character)
         width += cell_width(shown)
         parts[0 if position < start else 1 if position < end else 2] += shown
     return parts[0], parts[1], parts[2]
@@ -146,10 +146,10 @@ def _window(before: str, marked: str, after: str, width: int) -> tuple[str, str,
     needed = cell_width(marked) + cell_width(after)
     ahead = max(ahead, width - needed)
     if cell_width(before) > ahead:
-        before = "…" + trailing(before, ahead - 1)
+        before = "…" + suffix_of_width(before, ahead - 1)
     room = width - cell_width(before)
     if cell_width(marked) + cell_width(after) <= room:
         return before, marked, after
     if cell_width(marked) > room - 1:
-        return before, leading(marked, room - 1) + "…", ""
-    return before, marked, leading(after, room - cell_width(marked) - 1) + "…"
+        return before, prefix_of_width(marked, room - 1) + "…", ""
+    return before, marked, prefix_of_width(after, room - cell_width(marked) - 1) + "…"

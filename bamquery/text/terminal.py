@@ -16,16 +16,16 @@ _JOINERS: Final = "\u200c\u200d"
 """Invisible, but letters of some scripts and pictures are put together by them."""
 
 
-def visible(text: str) -> str:
+def escape_line(text: str) -> str:
     r"""The text on one line: what would steer a terminal, or cannot be seen, as Python writes it (`\x1b`)."""
     if _ASCII.fullmatch(text):
         return text
-    return "".join(map(_visible, text))
+    return "".join(map(_escape_character, text))
 
 
-def visible_lines(text: str) -> str:
-    """As `visible`, but ends of lines stay."""
-    return "\n".join(map(visible, text.split("\n")))
+def escape_lines(text: str) -> str:
+    """As `escape_line`, but ends of lines stay."""
+    return "\n".join(map(escape_line, text.split("\n")))
 
 
 def cell_width(text: str) -> int:
@@ -37,14 +37,14 @@ def cell_width(text: str) -> int:
     return cell_len(text)
 
 
-def cut(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """At most so many columns; where there was more, an ellipsis is the last."""
     if cell_width(text) <= width:
         return text
-    return f"{leading(text, width - 1).rstrip()}…" if width > 0 else ""
+    return f"{prefix_of_width(text, width - 1).rstrip()}…" if width > 0 else ""
 
 
-def leading(text: str, width: int) -> str:
+def prefix_of_width(text: str, width: int) -> str:
     """As much of its beginning as so many columns hold."""
     if text.isascii():
         return text[: max(width, 0)]
@@ -56,7 +56,7 @@ def leading(text: str, width: int) -> str:
     return text
 
 
-def trailing(text: str, width: int) -> str:
+def suffix_of_width(text: str, width: int) -> str:
     """As much of its end as so many columns hold."""
     if text.isascii():
         return text[-width:] if width > 0 else ""
@@ -90,7 +90,7 @@ def has_colour(wanted: bool | None, *, terminal: bool) -> bool:
     return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _visible(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in _JOINERS or unicodedata.category(character) not in _STEERING:
         return character
     return _NAMED.get(character) or character.encode("unicode_escape").decode()

@@ -26,7 +26,7 @@ class PreparedBacking:
         self._workload = workload
         self._clean = True
 
-    def before(self, *, writes: bool) -> _native.BenchBacking:
+    def restore_for(self, *, writes: bool) -> _native.BenchBacking:
         """For the next path: the content is that of the seed, whatever the one before has written."""
         self.restore()
         self._clean = not writes
@@ -40,7 +40,7 @@ class PreparedBacking:
 
 
 @contextmanager
-def prepared(workload: Setup, *, writes: bool) -> Iterator[PreparedBacking]:
+def prepare_backing(workload: Setup, *, writes: bool) -> Iterator[PreparedBacking]:
     """Memory, or the file: made where it is missing (and then removed after), used where its content fits.
 
     Raises:

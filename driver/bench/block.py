@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from bamquery import _native
-from bamquery.driver.bench.backing import PreparedBacking, prepared
+from bamquery.driver.bench.backing import PreparedBacking, prepare_backing
 from bamquery.driver.bench.measure import Run, measure
 from bamquery.driver.bench.workload import (
     DRIVES,
@@ -28,7 +28,7 @@ def run_block_cpu(workload: BlockWorkload, progress: Progress) -> list[Figures]:
     """
     figures: list[Figures] = []
     try:
-        with prepared(workload, writes=workload.write_share > 0) as backing:
+        with prepare_backing(workload, writes=workload.write_share > 0) as backing:
             for path in workload.paths:
                 run, notes = _start(path, workload, backing)
                 figures.append(
@@ -58,7 +58,7 @@ def ring_options(workload: Setup, transfer_bytes: int, *, writable: bool) -> _na
 
 
 def _start(path: PathName, workload: BlockWorkload, backing: PreparedBacking) -> tuple[Run, tuple[str, ...]]:
-    native = backing.before(writes=workload.write_share > 0)
+    native = backing.restore_for(writes=workload.write_share > 0)
     direct = workload.backing.access is Access.DIRECT
     # More threads than cores would measure the scheduler; the rings' clients are as many as asked.
     most = len(os.sched_getaffinity(0)) if path is not PathName.RINGS else workload.pairs

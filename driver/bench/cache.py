@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bamquery import _native
-from bamquery.driver.bench.backing import prepared
+from bamquery.driver.bench.backing import prepare_backing
 from bamquery.driver.bench.block import ring_options
 from bamquery.driver.bench.measure import measure
 from bamquery.driver.bench.workload import (
@@ -26,9 +26,9 @@ def run_cache_cpu(workload: CacheWorkload, progress: Progress) -> list[Figures]:
         BamQueryError: the backing cannot be used.
     """
     try:
-        with prepared(workload, writes=False) as backing:
+        with prepare_backing(workload, writes=False) as backing:
             run = _native.start_cache_bench(
-                backing.before(writes=False),
+                backing.restore_for(writes=False),
                 ring_options(workload, workload.page_bytes, writable=False),
                 cache_bytes=workload.cache_bytes,
                 warm=workload.warm,
@@ -53,9 +53,9 @@ def run_array_cpu(workload: ArrayWorkload, progress: Progress) -> list[Figures]:
     """
     scans = workload.operation == "scan"
     try:
-        with prepared(workload, writes=False) as backing:
+        with prepare_backing(workload, writes=False) as backing:
             run = _native.start_array_bench(
-                backing.before(writes=False),
+                backing.restore_for(writes=False),
                 ring_options(workload, workload.page_bytes, writable=False),
                 cache_bytes=workload.cache_bytes,
                 element=workload.element,

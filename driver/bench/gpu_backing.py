@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bamquery import _native
-from bamquery.driver.bench.backing import prepared
+from bamquery.driver.bench.backing import prepare_backing
 from bamquery.driver.bench.workload import DRIVES, SECTOR_BYTES, Access, Setup
 from bamquery.driver.controller import SoftwareController
 from bamquery.driver.gpu.device import Gpu
@@ -45,7 +45,7 @@ class GpuBacking:
             list(pool.map(fill, range(0, len(target), _PIECE_BYTES)))
 
     @contextmanager
-    def pinned(self, gpu: Gpu) -> Iterator[PinnedMemory]:
+    def pin(self, gpu: Gpu) -> Iterator[PinnedMemory]:
         """The content where the GPU reaches it: memory as it is, a file's pages through a map of it.
 
         Raises:
@@ -85,8 +85,8 @@ def gpu_backing(
             backing.fill()
             yield backing
             return
-        with prepared(workload, writes=writable) as found:
-            found.before(writes=writable)
+        with prepare_backing(workload, writes=writable) as found:
+            found.restore_for(writes=writable)
             direct = workload.backing.access is Access.DIRECT
             nsid = controller.add_file(
                 workload.backing.path, workload.lba_bytes, direct=direct, writable=writable

@@ -93,7 +93,7 @@ class _Shape:
     """Commands of a warp that end before it goes on."""
 
     @classmethod
-    def of(cls, workload: BlockWorkload) -> _Shape:
+    def from_workload(cls, workload: BlockWorkload) -> _Shape:
         slots = workload.depth - 1
         # A drive answers some commands much later than others of the same time.
         uneven = workload.backing.access is Access.DIRECT or workload.profile is not None
@@ -128,7 +128,7 @@ class _Run:
             Interrupted: Ctrl-C came first.
         """
         launch(_WARMUP_SECONDS, 0)
-        self._first_count = int(self._counted()["counts"])
+        self._first_count = int(self._read_tally()["counts"])
         self.tally.clear()
         try:
             while self.seconds < self.workload.seconds:
@@ -136,7 +136,7 @@ class _Run:
                 before = time.process_time()
                 self.seconds += launch(min(_SLICE_SECONDS, left), self._first_count)
                 self._cpu_seconds += time.process_time() - before
-                counted = self._counted()
+                counted = self._read_tally()
                 self._first_count = int(counted["counts"])
                 operations = int(counted["operations"])
                 self._progress(self.path, self.seconds, operations, operations * self.workload.block_bytes)
@@ -149,7 +149,7 @@ class _Run:
 
     def figures(self) -> Figures:
         """What was counted so far."""
-        counted = self._counted()
+        counted = self._read_tally()
         operations = int(counted["operations"])
         wrong = int(counted["wrong"])
         if wrong:
@@ -165,7 +165,7 @@ class _Run:
             notes=tuple(self.notes),
         )
 
-    def _counted(self) -> np.ndarray[tuple[()], np.dtype[np.void]]:
+    def _read_tally(self) -> np.ndarray[tuple[()], np.dtype[np.void]]:
         found: np.ndarray[tuple[()], np.dtype[np.void]] = self.tally.read_array(_TALLY)[0]
         return found
 
@@ -196,7 +196,7 @@ def _job(
 def _rings(
     gpu: Gpu, memory: _native.QueueMemory, backing: GpuBacking, workload: BlockWorkload, progress: Progress
 ) -> Figures:
-    shape = _Shape.of(workload)
+    shape = _Shape.from_workload(workload)
     kernel = gpu.load(_KERNELS, "bench_block_rings")
     run = _Run(gpu, workload, PathName.RINGS, progress)
     clients = workload.pairs * shape.warps * shape.lanes
@@ -246,7 +246,7 @@ def _rings(
 
 def _wrong_after_writing(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, written: GpuMemory) -> int:
     """Compare the whole backing; a block of memory that was written has other content then."""
-    with backing.pinned(gpu) as pinned, gpu.allocate(_TALLY.itemsize) as tally:
+    with backing.pin(gpu) as pinned, gpu.allocate(_TALLY.itemsize) as tally:
         launch = _check(
             gpu, workload, tally, address=pinned.address, size=workload.extent_bytes, written=written
         )
@@ -266,7 +266,7 @@ def _zero_copy(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, progress:
     reads = replace(workload, write_share=0.0)
     shape = _Shape(threads // 32, 32, 32)
     with (
-        backing.pinned(gpu) as pinned,
+        backing.pin(gpu) as pinned,
         gpu.allocate(clients * workload.block_bytes) as target,
         run.tally,
     ):
@@ -303,7 +303,7 @@ def _copy_engine(gpu: Gpu, backing: GpuBacking, workload: BlockWorkload, progres
         )
 
     with (
-        backing.pinned(gpu) as pinned,
+        backing.pin(gpu) as pinned,
         gpu.allocate(piece) as first,
         gpu.allocate(piece) as second,
         gpu.allocate(_TALLY.itemsize) as tally,

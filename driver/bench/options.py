@@ -245,14 +245,19 @@ def _sweep(text: str, workload: Setup) -> Sweep:
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    count, size = _checked(sizes.parse_count), _checked(sizes.parse_size)
+    count, size = _with_shown_errors(sizes.parse_count), _with_shown_errors(sizes.parse_size)
     add("--device", type=_device_name, default="auto", help="auto, cpu or cuda:0 (auto)")
-    add("--duration", type=_checked(sizes.parse_seconds), default=5.0, help="of each path: 5s, 500ms (5s)")
+    add(
+        "--duration",
+        type=_with_shown_errors(sizes.parse_seconds),
+        default=5.0,
+        help="of each path: 5s, 500ms (5s)",
+    )
     add("--pairs", type=count, help="queue pairs, each with a client: a thread block or a CPU thread")
     add("--depth", type=count, help="entries of each ring; a power of two (64; on GPUs 256)")
     add(
         "--threads",
-        type=_checked(_parse_threads),
+        type=_with_shown_errors(_parse_threads),
         help="of the software controller (half the cores, 8; with a GPU three quarters, 12)",
     )
     add("--backing", metavar="memory|FILE", default="memory", help="where the blocks are (memory)")
@@ -262,29 +267,34 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--extent", type=size, help="how much of the backing is touched (256M; on GPUs 4G)")
     add("--lba", type=size, choices=(512, 4096), default=512, help="logical block of the namespaces (512)")
     add("--pattern", type=Pattern, choices=list(Pattern), default=Pattern.RANDOM, help="(random)")
-    add("--theta", type=_checked(float), default=0.99, help="skew of zipf (0.99)")
+    add("--theta", type=_with_shown_errors(float), default=0.99, help="skew of zipf (0.99)")
     add(
         "--profile",
         choices=tuple(DRIVES),
         help="drive that the controller imitates (none: as fast as it can)",
     )
     add("--drives", type=count, default=1, help="how many such drives (1)")
-    add("--seed", type=_checked(_parse_seed), default=1, help="of content and order (1)")
+    add("--seed", type=_with_shown_errors(_parse_seed), default=1, help="of content and order (1)")
     add("--verify", action=argparse.BooleanOptionalAction, default=True, help="compare every byte (yes)")
-    add("--deadline", type=_checked(sizes.parse_seconds), default=10.0, help="of each command (10s)")
+    add(
+        "--deadline", type=_with_shown_errors(sizes.parse_seconds), default=10.0, help="of each command (10s)"
+    )
     add("--sweep", metavar="NAME=VALUES", help="a run for each: pairs=1,2,4 or pairs=1..64 (doublings)")
     add("--json", metavar="FILE", type=Path, help="write all figures")
     add("--plot", metavar="FILE", type=Path, help="write a picture of the sweep (.png, .svg, .pdf)")
 
 
 def _add_block(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--block-size", type=_checked(sizes.parse_size), default=4096, help="(4k)")
+    parser.add_argument("--block-size", type=_with_shown_errors(sizes.parse_size), default=4096, help="(4k)")
     parser.add_argument(
-        "--mix", type=_checked(sizes.parse_write_share), default=0.0, help="read, write, 70/30 (read)"
+        "--mix",
+        type=_with_shown_errors(sizes.parse_write_share),
+        default=0.0,
+        help="read, write, 70/30 (read)",
     )
     parser.add_argument(
         "--paths",
-        type=_checked(_parse_paths),
+        type=_with_shown_errors(_parse_paths),
         help=f"of {', '.join(PathName)} (all that the device and the backing have)",
     )
 
@@ -303,21 +313,21 @@ def _add_array(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_pages(parser: argparse.ArgumentParser) -> None:
-    size = _checked(sizes.parse_size)
+    size = _with_shown_errors(sizes.parse_size)
     parser.add_argument("--page-size", type=size, default=4096, help="(4k)")
     parser.add_argument("--cache-size", type=size, default=64 << 20, help="(64M)")
 
 
-def _checked(parse: Callable[[str], Any]) -> Callable[[str], Any]:
+def _with_shown_errors(parse: Callable[[str], Any]) -> Callable[[str], Any]:
     """Argparse shows the messages of its own error only."""
 
-    def parsed(text: str) -> Any:
+    def parse_or_explain(text: str) -> Any:
         try:
             return parse(text)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
 
-    return parsed
+    return parse_or_explain
 
 
 def _device_name(text: str) -> str:

@@ -202,9 +202,9 @@ class Gpu:
                 *(kernel.function, *sizes, launch.stream, ctypes.addressof(addresses), 0),
             )
         except GpuError:
-            launch.refused()
+            launch.abandon()
             raise
-        launch.started()
+        launch.record_end()
         with self._lock:
             self._running.add(launch)
         return launch
@@ -244,7 +244,7 @@ class Gpu:
         if not gpu_wait.wait_until(done, deadline, check=check):
             raise GpuError(f"{what} did not end within {deadline:g} s: {STUCK}")
 
-    def ended(self, launch: Launch) -> None:
+    def forget_launch(self, launch: Launch) -> None:
         """Forget a launch, and give back what waited for it."""
         ready: list[Callable[[], None]] = []
         with self._lock:

@@ -29,11 +29,11 @@ class Launch:
         self._lock = threading.Lock()
         gpu.cuda("record an event", "cuEventRecord", self._events[0], stream)
 
-    def started(self) -> None:
+    def record_end(self) -> None:
         """Note the time on the GPU after the kernel."""
         self._gpu.cuda("record an event", "cuEventRecord", self._events[1], self.stream)
 
-    def refused(self) -> None:
+    def abandon(self) -> None:
         """Nothing was started."""
         self._end()
 
@@ -87,7 +87,7 @@ class Launch:
     def _end(self) -> None:
         for event in self._events:
             self._gpu.cuda.quietly("cuEventDestroy", event)
-        self._gpu.ended(self)
+        self._gpu.forget_launch(self)
         on_end, self._on_end = self._on_end, None
         if on_end is not None:
             on_end()

@@ -42,7 +42,7 @@ class Span:
 
 
 class GpuTrace:
-    """Takes the place of a `Cuda` while `traced`; one at a time."""
+    """Takes the place of a `Cuda` within `trace_calls`; one at a time."""
 
     def __init__(self, cuda: Cuda) -> None:
         self._api = cuda.api
@@ -106,7 +106,7 @@ class GpuTrace:
 
 
 @contextmanager
-def traced(cuda: Cuda) -> Iterator[GpuTrace]:
+def trace_calls(cuda: Cuda) -> Iterator[GpuTrace]:
     """Trace all calls that go through `cuda`."""
     trace = GpuTrace(cuda)
     plain, cuda.call = cuda.call, trace.call  # type: ignore[method-assign]

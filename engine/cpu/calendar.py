@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, values_of
+from bamquery.engine.cpu.kernels import Column, stored_values
 from bamquery.engine.formulas.calendar import Calendar
 from bamquery.engine.formulas.time_units import units_per_day
 from bamquery.errors import ExecutionError
@@ -26,7 +26,7 @@ _OFTEN: Final = 4
 
 def days_and_rest(column: Column) -> tuple[Integers, Integers]:
     """Days since 1970-01-01 and units into the day (of UTC), for a date, time or timestamp column."""
-    values = values_of(column).astype(np.int64, copy=False)
+    values = stored_values(column).astype(np.int64, copy=False)
     per_day = units_per_day(column.type)
     if per_day == 1:
         return values, np.zeros_like(values)
@@ -36,12 +36,12 @@ def days_and_rest(column: Column) -> tuple[Integers, Integers]:
 
 def days_of(column: Column) -> Integers:
     """Days since 1970-01-01 (of UTC), for a date, time or timestamp column."""
-    values = values_of(column).astype(np.int64, copy=False)
+    values = stored_values(column).astype(np.int64, copy=False)
     per_day = units_per_day(column.type)
     return values if per_day == 1 else values // per_day
 
 
-def looked_up(function: Callable[[Integers], Integers]) -> Callable[[Integers], Integers]:
+def memoize_dense(function: Callable[[Integers], Integers]) -> Callable[[Integers], Integers]:
     """The same function, which is asked once for each number where many lie close together.
 
     Days of a chunk do: ten years have 3,653 of them.
@@ -58,13 +58,13 @@ def looked_up(function: Callable[[Integers], Integers]) -> Callable[[Integers], 
     return apply
 
 
-@looked_up
+@memoize_dense
 def months_of(days: Integers) -> Integers:
     """Months since January 1970."""
     return days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
 
 
-@looked_up
+@memoize_dense
 def first_day_of_month(months: Integers) -> Integers:
     """Day on which a month (since January 1970) begins."""
     return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
@@ -77,14 +77,14 @@ def remainder(values: Integers, divisor: int) -> Integers:
     return values - whole
 
 
-def truncated(values: Integers, divisor: int) -> Integers:
+def truncate_divide(values: Integers, divisor: int) -> Integers:
     """Quotient toward zero."""
     quotient = values // divisor
     inexact: Integers = quotient + ((quotient < 0) & (quotient * divisor != values))
     return inexact
 
 
-def subtracted(values: Integers, others: Integers, known: NDArray[np.bool_], what: str) -> Integers:
+def subtract_checked(values: Integers, others: Integers, known: NDArray[np.bool_], what: str) -> Integers:
     """`values - others` on rows that are known.
 
     Raises:
@@ -102,4 +102,4 @@ def _flags(values: Integers, condition: Any) -> Any:
     return condition.astype(np.int64)
 
 
-CALENDAR: Final = Calendar(months_of, first_day_of_month, truncated, _flags)
+CALENDAR: Final = Calendar(months_of, first_day_of_month, truncate_divide, _flags)

@@ -17,13 +17,13 @@ from bamquery.engine.cpu.kernels import (
     Constant,
     Datum,
     Implementation,
-    column_of,
+    as_column,
     compute,
     constant,
     nulls,
     where,
 )
-from bamquery.engine.cpu.numeric.small_comparisons import compared
+from bamquery.engine.cpu.numeric.small_comparisons import compare_small
 from bamquery.engine.cpu.temporal.interval_columns import comparable
 
 _MANY = 64
@@ -47,22 +47,22 @@ def _may_be_nan(datum: Datum) -> bool:
 
 
 def _is_nan(datum: Datum, rows: int) -> Column:
-    return compute("is_nan", column_of(datum, rows))
+    return compute("is_nan", as_column(datum, rows))
 
 
 def _rows(*data: Datum) -> int:
     return next(len(d) for d in data if isinstance(d, pa.Array))
 
 
-def _compared(name: str, a: Datum, b: Datum) -> Column:
-    found = compared(name, a, b)
+def _compare(name: str, a: Datum, b: Datum) -> Column:
+    found = compare_small(name, a, b)
     return compute(name, a, b) if found is None else found
 
 
 def equal(a: Datum, b: Datum) -> Column:
     """A = b; null where either is null."""
     a, b = comparable(a), comparable(b)
-    plain = _compared("equal", a, b)
+    plain = _compare("equal", a, b)
     if not _is_float(a) or not (_may_be_nan(a) and _may_be_nan(b)):
         return plain
     rows = _rows(a, b)
@@ -73,7 +73,7 @@ def less(a: Datum, b: Datum) -> Column:
     """A < b; null where either is null."""
     a, b = comparable(a), comparable(b)
     if not _is_float(a):
-        return _compared("less", a, b)
+        return _compare("less", a, b)
     if isinstance(a, pa.Scalar) and not _may_be_nan(a):
         return compute("invert", compute("less_equal", b, a))  # true where b is NaN
     if not _may_be_nan(b):
@@ -86,7 +86,7 @@ def less_equal(a: Datum, b: Datum) -> Column:
     """A <= b; null where either is null."""
     a, b = comparable(a), comparable(b)
     if not _is_float(a):
-        return _compared("less_equal", a, b)
+        return _compare("less_equal", a, b)
     return compute("invert", less(b, a))
 
 
@@ -99,7 +99,7 @@ def is_not_distinct_from(a: Datum, b: Datum) -> Column:
     """A = b, where two nulls are equal; never null."""
     rows = _rows(a, b)
     known = compute("coalesce", equal(a, b), constant(False, pa.bool_()))
-    both_null = compute("and", *(compute("is_null", column_of(datum, rows)) for datum in (a, b)))
+    both_null = compute("and", *(compute("is_null", as_column(datum, rows)) for datum in (a, b)))
     return compute("or", known, both_null)
 
 
@@ -112,7 +112,7 @@ def is_in(value: Datum, candidates: Sequence[Datum]) -> Column:
     value, candidates = comparable(value), [comparable(candidate) for candidate in candidates]
     rows = _rows(value, *candidates)
     literals = [c for c in candidates if isinstance(c, pa.Scalar)]
-    column = column_of(value, rows)
+    column = as_column(value, rows)
     tests = [equal(column, c) for c in candidates if not isinstance(c, pa.Scalar)]
     tests += _in_literals(column, [c for c in literals if c.is_valid])
     if any(not c.is_valid for c in literals):
@@ -132,7 +132,7 @@ def _same_type(column: Column, candidates: Sequence[Datum]) -> Column | None:
 def _member(column: Column, members: Column) -> Column:
     """Whether values are among the members; null where they are null."""
     if not pa.types.is_integer(column.type) or pc.max(members).as_py() - pc.min(members).as_py() > _SPAN:
-        (found,) = _hashed(column, [members])
+        (found,) = _look_up_hashed(column, [members])
         return found
     # A table of bits by value is far faster than hashing.
     values = (column.fill_null(0) if column.null_count else column).to_numpy()
@@ -147,24 +147,24 @@ def _in_literals(column: Column, literals: Sequence[Constant]) -> list[Column]:
         # Hashing tells NaNs, and zeros, of different bits apart.
         if len(literals) <= _FEW:
             return [equal(column, literal) for literal in literals]
-        found = [column_of(literal, 1) for literal in literals if literal.as_py() not in (0.0,)]
+        found = [as_column(literal, 1) for literal in literals if literal.as_py() not in (0.0,)]
         tests = [equal(column, constant(0.0, column.type))] if len(found) < len(literals) else []
         nan = constant(float("nan"), column.type)
         if any(literal.as_py() != literal.as_py() for literal in literals):
             tests.append(equal(column, nan))
-        return [*tests, *_hashed(column, found)]
+        return [*tests, *_look_up_hashed(column, found)]
     if len(literals) <= _FEW_TEXTS and pa.types.is_large_string(column.type):
         return [equal(column, literal) for literal in literals]
-    return _hashed(column, [column_of(literal, 1) for literal in literals])
+    return _look_up_hashed(column, [as_column(literal, 1) for literal in literals])
 
 
-def _hashed(column: Column, candidates: Sequence[Column]) -> list[Column]:
+def _look_up_hashed(column: Column, candidates: Sequence[Column]) -> list[Column]:
     if not candidates:
         return []
-    return [in_set(column, pa.concat_arrays(list(candidates)))]
+    return [is_in_set(column, pa.concat_arrays(list(candidates)))]
 
 
-def in_set(column: Column, members: Column) -> Column:
+def is_in_set(column: Column, members: Column) -> Column:
     """Whether each value is one of those without nulls, by their bits; null where it is null."""
     found = compute("is_in", column, options=pc.SetLookupOptions(value_set=members, skip_nulls=True))
     if not column.null_count:
@@ -177,12 +177,12 @@ def _extreme(better: Callable[[Datum, Datum], Column]) -> Implementation:
 
     def two(a: Datum, b: Datum) -> Column:
         rows = _rows(a, b)
-        a, b = column_of(a, rows), column_of(b, rows)
+        a, b = as_column(a, rows), as_column(b, rows)
         choose = compute("coalesce", better(b, a), compute("is_null", a))
         return where(choose, b, a)
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-        first = column_of(arguments[0], _rows(*arguments))
+        first = as_column(arguments[0], _rows(*arguments))
         return reduce(two, arguments[1:], first)
 
     return apply

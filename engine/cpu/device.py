@@ -17,16 +17,16 @@ from bamquery.engine.cpu.frames import (
     batch_bytes,
     concatenate_batches,
     dictionary_of,
-    longest_text,
+    longest_string,
     make_batch,
     string_bytes,
+    string_lengths,
     take_batch,
     take_batch_or_null,
-    text_lengths,
     value_width,
 )
-from bamquery.engine.cpu.kernels import booleans_of, kept, nulls
-from bamquery.engine.execution.string_limits import LargeTextError
+from bamquery.engine.cpu.kernels import boolean_values, filter_batch, nulls
+from bamquery.engine.execution.string_limits import LargeStringError
 
 if TYPE_CHECKING:
     from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation
@@ -96,13 +96,13 @@ class CpuDevice:
         """Bytes of values, places and offsets."""
         return sum(map(value_width, frame.columns))
 
-    def longest_text(self, frame: pa.RecordBatch) -> int:
+    def longest_string(self, frame: pa.RecordBatch) -> int:
         """Those of each column's longest."""
-        return longest_text(frame)
+        return longest_string(frame)
 
-    def text_lengths(self, frame: pa.RecordBatch) -> NDArray[np.uint32]:
+    def string_lengths(self, frame: pa.RecordBatch) -> NDArray[np.uint32]:
         """Bytes of each row's strings and binaries."""
-        return text_lengths(frame)
+        return string_lengths(frame)
 
     def select(self, frame: pa.RecordBatch, columns: Sequence[int]) -> pa.RecordBatch:
         """Those columns."""
@@ -135,7 +135,7 @@ class CpuDevice:
 
         return make_batch(evaluate_columns(expressions, frame), frame.num_rows)
 
-    def encoded(self, frame: pa.RecordBatch) -> pa.RecordBatch:
+    def dictionary_encode(self, frame: pa.RecordBatch) -> pa.RecordBatch:
         """Texts under dictionaries: their rows' places, which are copied instead of them."""
         return make_batch([dictionary_of(column) for column in frame.columns], frame.num_rows)
 
@@ -147,20 +147,20 @@ class CpuDevice:
             return frame
         try:
             mask = evaluate(predicate, frame)
-        except LargeTextError:
+        except LargeStringError:
             (mask,) = evaluate_columns([predicate], frame)
         if isinstance(mask, pa.Scalar):
             return frame if mask.as_py() else frame.slice(0, 0)
         if isinstance(mask, pa.BooleanArray) and mask.true_count == frame.num_rows:
             return frame
-        return kept(frame, mask)
+        return filter_batch(frame, mask)
 
-    def matching(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:
+    def matching_positions(self, predicate: Expression, frame: pa.RecordBatch) -> NDArray[np.int64]:
         """Positions of the rows for which the predicate is true."""
         from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 
         (mask,) = evaluate_columns([predicate], frame)
-        return np.flatnonzero(booleans_of(mask)).astype(np.int64, copy=False)
+        return np.flatnonzero(boolean_values(mask)).astype(np.int64, copy=False)
 
     def sort(
         self, frame: pa.RecordBatch, keys: Sequence[SortKey], limit: int | None = None

@@ -20,7 +20,7 @@ _known = _Known()
 
 
 @contextmanager
-def once() -> Iterator[None]:
+def memo_scope() -> Iterator[None]:
     """Remember until the end; within another such block until the end of that one."""
     if _known.found is not None:
         yield
@@ -32,8 +32,8 @@ def once() -> Iterator[None]:
         _known.found = None
 
 
-def remembered(key: tuple[Any, ...], holder: object, find: Callable[[], Found]) -> Found:
-    """What `find()` gave for the key before, within `once`; outside it is called each time.
+def memoize(key: tuple[Any, ...], holder: object, find: Callable[[], Found]) -> Found:
+    """What `find()` gave for the key before, within `memo_scope`; outside it is called each time.
 
     `holder` is kept, so that the identity or address in the key stays its own.
     """

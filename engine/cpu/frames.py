@@ -16,10 +16,10 @@ from bamquery.engine.cpu.kernels import (
     concatenate,
     convert,
     from_values,
-    offsets_of,
-    spread,
-    take_found,
-    valid,
+    string_offsets,
+    take_present,
+    take_shared,
+    valid_rows,
 )
 
 _MOST: Final = 0.9
@@ -77,7 +77,7 @@ def concatenate_columns(columns: Sequence[Column]) -> Column:
     if not any(encoded):
         return concatenate(columns)
     if not all(encoded):
-        return concatenate([decoded(column) for column in columns])
+        return concatenate([decode_dictionary(column) for column in columns])
     wide = pa.dictionary(pa.int32(), columns[0].type.value_type)
     return concatenate([convert(column, wide) for column in columns])
 
@@ -87,7 +87,7 @@ def string_bytes(column: Column) -> int:
     if not _has_bytes(column) or not len(column):
         return 0
     if not column.null_count:
-        offsets = offsets_of(column)
+        offsets = string_offsets(column)
         return int(offsets[-1] - offsets[0])
     return int(compute("binary_length", column).sum().as_py() or 0)
 
@@ -106,17 +106,17 @@ def value_width(column: Column) -> int:
     return -(-column.nbytes // max(len(column), 1))
 
 
-def longest_text(batch: pa.RecordBatch) -> int:
+def longest_string(batch: pa.RecordBatch) -> int:
     """Bytes of the longest string or binary of each column, together."""
-    return sum(int(np.diff(offsets_of(c)).max()) for c in batch.columns if _has_bytes(c) and len(c))
+    return sum(int(np.diff(string_offsets(c)).max()) for c in batch.columns if _has_bytes(c) and len(c))
 
 
-def text_lengths(batch: pa.RecordBatch) -> NDArray[np.uint32]:
+def string_lengths(batch: pa.RecordBatch) -> NDArray[np.uint32]:
     """Bytes of each row's strings and binaries, at most 4 GiB."""
     found = np.zeros(batch.num_rows, np.int64)
     if batch.num_rows:
         for column in filter(_has_bytes, batch.columns):
-            found += np.diff(offsets_of(column))
+            found += np.diff(string_offsets(column))
     return np.minimum(found, _MOST_LENGTH, out=found).astype(np.uint32)
 
 
@@ -137,7 +137,7 @@ def take_batch(batch: pa.RecordBatch, positions: Column | NDArray[np.int64]) -> 
         if isinstance(positions, pa.Array)
         else from_values(positions, pa.from_numpy_dtype(positions.dtype))
     )
-    return make_batch([take_found(column, indices) for column in batch.columns], len(indices))
+    return make_batch([take_present(column, indices) for column in batch.columns], len(indices))
 
 
 def _is_run(positions: NDArray[np.int64]) -> bool:
@@ -169,24 +169,26 @@ def dictionary_of(column: Column) -> Column:
     """A text column as places in its own values, each row's being its own; others as they are."""
     if not pa.types.is_large_string(column.type):
         return column
-    places = from_values(np.arange(len(column)), pa.int32(), valid(column))
+    places = from_values(np.arange(len(column)), pa.int32(), valid_rows(column))
     return pa.DictionaryArray.from_arrays(places, column)
 
 
-def decoded(column: Column) -> Column:
+def decode_dictionary(column: Column) -> Column:
     """The column with its dictionary values in place, if it has a dictionary."""
     if not pa.types.is_dictionary(column.type):
         return column
     return compute("dictionary_decode", column)
 
 
-def decoded_in_room(column: Column) -> Column:
+def decode_dictionary_in_room(column: Column) -> Column:
     """The same, where that is not too much.
 
     Raises:
         LargeTextError: its texts take too much memory.
     """
-    return spread(column.dictionary, column.indices) if isinstance(column, pa.DictionaryArray) else column
+    return (
+        take_shared(column.dictionary, column.indices) if isinstance(column, pa.DictionaryArray) else column
+    )
 
 
 def as_type(column: Column, kind: pa.DataType) -> Column:
@@ -200,5 +202,5 @@ def as_type(column: Column, kind: pa.DataType) -> Column:
     if pa.types.is_dictionary(kind):
         from bamquery.engine.cpu.casts.cast import to_dictionary  # noqa: PLC0415 (answers rarely want it)
 
-        return to_dictionary(decoded(column), kind)
-    return decoded(column)
+        return to_dictionary(decode_dictionary(column), kind)
+    return decode_dictionary(column)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.execution.string_limits import require_room, text_bounds
+from bamquery.engine.execution.string_limits import current_string_limits, require_room
 from bamquery.statement_context.cancellation import interruptible
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def constant(value: object, kind: pa.DataType) -> Constant:
     return scalar
 
 
-def column_of(datum: Datum, rows: int) -> Column:
+def as_column(datum: Datum, rows: int) -> Column:
     """The datum as an array of `rows` values.
 
     Raises:
@@ -108,7 +108,7 @@ def column_bytes(column: Column) -> int:
     """Bytes of a column's texts, without a look at each; 0 where it has none."""
     if not _is_text(column.type) or not len(column):
         return 0
-    offsets = offsets_of(column)
+    offsets = string_offsets(column)
     return int(offsets[-1] - offsets[0])
 
 
@@ -116,7 +116,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
-def offsets_of(column: Column) -> NDArray[np.int64]:
+def string_offsets(column: Column) -> NDArray[np.int64]:
     """Where the texts of a column that has rows begin, and where the last one ends."""
     stored = np.frombuffer(memoryview(column.buffers()[1]), np.int64)  # type: ignore[arg-type]
     return stored[column.offset : column.offset + len(column) + 1]
@@ -150,16 +150,16 @@ def concatenate(columns: Sequence[Column]) -> Column:
 def take(column: Column, positions: Column | NDArray[np.int64]) -> Column:
     """Values at positions; null where the position is null."""
     if not isinstance(positions, pa.Array):
-        return take_found(column, from_values(positions, pa.from_numpy_dtype(positions.dtype)))
+        return take_present(column, from_values(positions, pa.from_numpy_dtype(positions.dtype)))
     return cast(Column, _call([column, positions], _pc().take, column, positions))
 
 
-def take_found(column: Column, positions: Column) -> Column:
+def take_present(column: Column, positions: Column) -> Column:
     """Values at positions that are there, as they were found and not given; null where one is null."""
     return cast(Column, _call([column, positions], partial(_pc().take, boundscheck=False), column, positions))
 
 
-def kept(batch: pa.RecordBatch, mask: Column) -> pa.RecordBatch:
+def filter_batch(batch: pa.RecordBatch, mask: Column) -> pa.RecordBatch:
     """The rows for which the mask is true."""
     return cast(pa.RecordBatch, _call([batch], batch.filter, mask))
 
@@ -195,21 +195,21 @@ def where(mask: Column, chosen: Datum, otherwise: Datum) -> Column:
     """
     rows = len(mask)
     sizes = [constant_bytes(d) if isinstance(d, pa.Scalar) else 0 for d in (chosen, otherwise)]
-    if max(sizes) <= _LONG_TEXT or max(sizes) * rows <= text_bounds().piece:
+    if max(sizes) <= _LONG_TEXT or max(sizes) * rows <= current_string_limits().piece:
         return compute("if_else", mask, chosen, otherwise)
     true = _true_count(mask)
     require_room("a constant", sizes[0] * true + sizes[1] * (rows - true), rows)
     # Arrow's kernel takes memory as if all rows had the constant.
-    known = booleans_of(compute("is_valid", mask)) if mask.null_count else None
+    known = boolean_values(compute("is_valid", mask)) if mask.null_count else None
     own = np.arange(rows)
     first, second = (
-        column_of(datum, 1) if isinstance(datum, pa.Scalar) else datum for datum in (chosen, otherwise)
+        as_column(datum, 1) if isinstance(datum, pa.Scalar) else datum for datum in (chosen, otherwise)
     )
     places = [0 if isinstance(chosen, pa.Scalar) else own, 0 if isinstance(otherwise, pa.Scalar) else own]
-    which = np.where(booleans_of(mask), places[0], len(first) + places[1])
+    which = np.where(boolean_values(mask), places[0], len(first) + places[1])
     return take(
         concatenate([first, second]),
-        from_values(which, pa.int64(), None if known is None else flags_of(known)),
+        from_values(which, pa.int64(), None if known is None else boolean_column(known)),
     )
 
 
@@ -218,7 +218,7 @@ def null_where(mask: Column, column: Column) -> Column:
     return where(mask, constant(None, column.type), column)
 
 
-def filled(column: Column, datum: Datum) -> Column:
+def fill_null(column: Column, datum: Datum) -> Column:
     """The values, those of the datum where they are null.
 
     Raises:
@@ -229,7 +229,7 @@ def filled(column: Column, datum: Datum) -> Column:
     return compute("coalesce", column, datum)
 
 
-def spread(values: Column, places: Column | NDArray[np.int64]) -> Column:
+def take_shared(values: Column, places: Column | NDArray[np.int64]) -> Column:
     """As `take`, of values that many rows may share.
 
     Raises:
@@ -237,8 +237,8 @@ def spread(values: Column, places: Column | NDArray[np.int64]) -> Column:
     """
     rows = len(places)
     if len(values) and rows > 1 and _is_text(values.type):
-        lengths = np.diff(offsets_of(values))
-        if int(lengths.max()) * rows > text_bounds().piece:
+        lengths = np.diff(string_offsets(values))
+        if int(lengths.max()) * rows > current_string_limits().piece:
             found = take(from_values(lengths, pa.int64()), places)
             require_room("texts that rows share", int(_pc().sum(found).as_py() or 0), rows)
     return take(values, places)
@@ -248,7 +248,7 @@ def _true_count(mask: Column) -> int:
     return mask.true_count if isinstance(mask, pa.BooleanArray) else 0
 
 
-def valid(*data: Datum) -> Column | None:
+def valid_rows(*data: Datum) -> Column | None:
     """Rows on which no datum is null, or None where that is every row."""
     mask: Column | None = None
     for datum in data:
@@ -257,7 +257,7 @@ def valid(*data: Datum) -> Column | None:
             mask = here if mask is None else compute("and", mask, here)
         elif isinstance(datum, pa.Scalar) and not datum.is_valid:
             rows = next(len(d) for d in data if isinstance(d, pa.Array))
-            return column_of(constant(False, pa.bool_()), rows)
+            return as_column(constant(False, pa.bool_()), rows)
     return mask
 
 
@@ -271,7 +271,7 @@ def numpy_type(kind: pa.DataType) -> np.dtype[Any]:
     return np.dtype(np.int32 if any(test(kind) for test in _TEMPORAL_WIDTH_32) else np.int64)
 
 
-def values_of(column: Column) -> NDArray[Any]:
+def stored_values(column: Column) -> NDArray[Any]:
     """A fixed-width column's stored values without a copy; anything where it is null. Not for booleans."""
     dtype = numpy_type(column.type)
     buffer = column.buffers()[1]
@@ -285,20 +285,20 @@ def values_of(column: Column) -> NDArray[Any]:
 def operand(datum: Datum) -> NDArray[Any] | np.generic[Any]:
     """A datum for numpy: an array, or one value (0 where it is null)."""
     if isinstance(datum, pa.Array):
-        return values_of(datum)
-    return cast("np.generic[Any]", values_of(column_of(datum, 1))[0])
+        return stored_values(datum)
+    return cast("np.generic[Any]", stored_values(as_column(datum, 1))[0])
 
 
-def booleans_of(column: Column) -> NDArray[np.bool_]:
+def boolean_values(column: Column) -> NDArray[np.bool_]:
     """A boolean column's values; false where it is null."""
     rows = len(column)
-    flags = _unpacked(column.buffers()[1], column.offset, rows)
+    flags = _unpack_bits(column.buffers()[1], column.offset, rows)
     if column.null_count:
-        flags &= _unpacked(column.buffers()[0], column.offset, rows)
+        flags &= _unpack_bits(column.buffers()[0], column.offset, rows)
     return flags
 
 
-def _unpacked(bits: pa.Buffer | None, start: int, count: int) -> NDArray[np.bool_]:
+def _unpack_bits(bits: pa.Buffer | None, start: int, count: int) -> NDArray[np.bool_]:
     """Bits from `start` on as booleans."""
     if bits is None:
         return np.zeros(count, np.bool_)
@@ -325,7 +325,7 @@ def from_buffer(buffer: pa.Buffer, rows: int, kind: pa.DataType, validity: Colum
     return cast(Column, _pa.Array.from_buffers(kind, rows, [bitmap, buffer]))
 
 
-def array_of(values: Sequence[Any], kind: pa.DataType) -> Column:
+def make_array(values: Sequence[Any], kind: pa.DataType) -> Column:
     """A column of Python values.
 
     Raises:
@@ -335,7 +335,7 @@ def array_of(values: Sequence[Any], kind: pa.DataType) -> Column:
     return column
 
 
-def flags_of(values: NDArray[Any]) -> Column:
+def boolean_column(values: NDArray[Any]) -> Column:
     """A boolean column of numpy booleans."""
     return booleans(values)
 
@@ -346,7 +346,7 @@ def booleans(values: NDArray[Any], validity: Column | None = None) -> Column:
     return from_buffer(_pa.py_buffer(bits.data), len(values), _pa.bool_(), validity)
 
 
-def text(datum: Constant) -> str:
+def format_constant(datum: Constant) -> str:
     """A constant as error messages show it."""
     if not datum.is_valid:
         return "NULL"

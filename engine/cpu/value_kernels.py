@@ -13,14 +13,14 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    array_of,
+    as_column,
     column_bytes,
-    column_of,
     compute,
     concatenate,
+    make_array,
     nulls,
-    spread,
     take,
+    take_shared,
 )
 from bamquery.engine.execution.string_limits import require_room
 from bamquery.errors import ExecutionError
@@ -60,7 +60,7 @@ def unknown_character(text: str, known: Set[str]) -> str | None:
     return None
 
 
-def value_of(datum: Datum) -> Any:
+def python_value(datum: Datum) -> Any:
     """A constant's value for Python."""
     assert isinstance(datum, pa.Scalar), "not a column"
     return datum.as_py()
@@ -84,19 +84,19 @@ def per_value(function: Callable[..., Any]) -> Implementation:
         places = [i for i, a in enumerate(arguments) if isinstance(a, pa.Array)]
         try:
             if len(places) == 1:
-                return _over_distinct(function, arguments, places[0], kind)
+                return _apply_to_distinct(function, arguments, places[0], kind)
             columns = [
                 a.to_pylist() if isinstance(a, pa.Array) else repeat(a.as_py(), rows) for a in arguments
             ]
             answers = (None if None in row else function(*row) for row in zip(*columns, strict=True))
-            return array_of(_in_room(answers, rows), kind)
+            return make_array(_require_string_room(answers, rows), kind)
         except (ValueError, OverflowError) as error:
             raise ExecutionError(str(error)) from None
 
     return apply
 
 
-def _over_distinct(
+def _apply_to_distinct(
     function: Callable[..., Any], arguments: Sequence[Datum], place: int, kind: pa.DataType
 ) -> Column:
     column = arguments[place]
@@ -109,10 +109,10 @@ def _over_distinct(
             check_cancelled()
         given[place] = value
         values.append(function(*given))
-    return spread(array_of(values, kind), encoded.indices)
+    return take_shared(make_array(values, kind), encoded.indices)
 
 
-def _in_room(values: Iterable[Any], rows: int) -> list[Any]:
+def _require_string_room(values: Iterable[Any], rows: int) -> list[Any]:
     """The values of so many rows, as long as there is room for their texts."""
     found: list[Any] = []
     size = 0
@@ -166,8 +166,8 @@ def with_constants(
             if any(isinstance(a, pa.Array) for a in given):
                 parts.append(kernel(given, kind))
             else:
-                given[0] = column_of(given[0], 1)
-                parts.append(column_of(kernel(given, kind)[0], len(positions)))
+                given[0] = as_column(given[0], 1)
+                parts.append(as_column(kernel(given, kind)[0], len(positions)))
             size += column_bytes(parts[-1])
             require_room("texts", size, rows)
         back = np.empty(rows, np.int64)

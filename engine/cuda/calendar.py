@@ -21,10 +21,10 @@ def months_of(days: Integers) -> Integers:
     shifted = days + _FIRST_MARCH
     era = shifted // _DAYS_OF_ERA
     day = shifted - era * _DAYS_OF_ERA  # of the era
-    leaps = day.truncated(1460) - day.truncated(36_524) + day.truncated(146_096)
-    year = (day - leaps).truncated(365)
-    day_of_year = day - (year * 365 + year.truncated(4) - year.truncated(100))
-    month = (day_of_year * 5 + 2).truncated(153)  # March is 0
+    leaps = day.truncate_divide(1460) - day.truncate_divide(36_524) + day.truncate_divide(146_096)
+    year = (day - leaps).truncate_divide(365)
+    day_of_year = day - (year * 365 + year.truncate_divide(4) - year.truncate_divide(100))
+    month = (day_of_year * 5 + 2).truncate_divide(153)  # March is 0
     return (era * 400 + year) * 12 + month + (2 - 1970 * 12)
 
 
@@ -35,8 +35,13 @@ def first_day_of_month(months: Integers) -> Integers:
     month = shifted - years * 12
     era = years // 400
     year = years - era * 400
-    day = year * 365 + year.truncated(4) - year.truncated(100) + (month * 153 + 2).truncated(5)
+    day = (
+        year * 365
+        + year.truncate_divide(4)
+        - year.truncate_divide(100)
+        + (month * 153 + 2).truncate_divide(5)
+    )
     return era * _DAYS_OF_ERA + day - _FIRST_MARCH
 
 
-CALENDAR: Final = Calendar(months_of, first_day_of_month, Integers.truncated, Integers.flags)
+CALENDAR: Final = Calendar(months_of, first_day_of_month, Integers.truncate_divide, Integers.flags)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.device_memory import reported
+from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.upload import upload
@@ -28,23 +28,23 @@ class CudaColumnReader:
 
     def stream(self, columns: Sequence[str], vectors: NDArray[np.int64], counters: ReadCounters) -> CudaFrame:
         """All rows of those vectors."""
-        return self._copied([self._reader.stream(column, vectors, counters) for column in columns])
+        return self._copy_arrays([self._reader.stream(column, vectors, counters) for column in columns])
 
     def fetch_vectors(
         self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
     ) -> CudaFrame:
         """Those rows, from whole vectors."""
-        return self._copied([self._reader.fetch_vectors(column, rows, counters) for column in columns])
+        return self._copy_arrays([self._reader.fetch_vectors(column, rows, counters) for column in columns])
 
     def fetch_blocks(
         self, columns: Sequence[str], rows: NDArray[np.int64], counters: ReadCounters
     ) -> CudaFrame:
         """Those rows, from the blocks that hold them."""
-        return self._copied([self._reader.fetch_blocks(column, rows, counters) for column in columns])
+        return self._copy_arrays([self._reader.fetch_blocks(column, rows, counters) for column in columns])
 
-    def _copied(self, arrays: Sequence[pa.Array[Any]]) -> CudaFrame:
+    def _copy_arrays(self, arrays: Sequence[pa.Array[Any]]) -> CudaFrame:
         self._session.enter()
-        with reported("a scan's columns", self._session.limit, sum(array.nbytes for array in arrays)):
+        with memory_errors("a scan's columns", self._session.limit, sum(array.nbytes for array in arrays)):
             columns = [upload(self._session, array) for array in arrays]
         self._session.synchronize()  # before what was read from is let go of
         return make_frame(columns, len(arrays[0]))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, rows_of
+from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.plan.expressions import Members
 
@@ -32,36 +32,36 @@ def _is_nan(kernels: Kernels, operand: Operand, rows: int) -> plc.Column:
     return kernels.is_nan(kernels.column(operand.datum, rows))
 
 
-def _plain(kernels: Kernels, operator: BinaryOperator, a: Operand, b: Operand) -> plc.Column:
+def _compare(kernels: Kernels, operator: BinaryOperator, a: Operand, b: Operand) -> plc.Column:
     return kernels.test(operator, kernels.side(a.datum), kernels.side(b.datum))
 
 
 def equal(kernels: Kernels, a: Operand, b: Operand) -> plc.Column:
     """A = b; null where either is null."""
-    plain = _plain(kernels, BinaryOperator.EQUAL, a, b)
+    plain = _compare(kernels, BinaryOperator.EQUAL, a, b)
     if not (_may_be_nan(a) and _may_be_nan(b)):
         return plain
-    rows = rows_of((a, b))
-    neither = kernels.both(_is_nan(kernels, a, rows), _is_nan(kernels, b, rows))
+    rows = argument_rows((a, b))
+    neither = kernels.logical_and(_is_nan(kernels, a, rows), _is_nan(kernels, b, rows))
     return kernels.test(BinaryOperator.LOGICAL_OR, plain, neither)
 
 
 def less(kernels: Kernels, a: Operand, b: Operand) -> plc.Column:
     """A < b; null where either is null."""
     if not _may_be_nan(b):
-        return _plain(kernels, BinaryOperator.LESS, a, b)  # a NaN on the left is less than nothing
+        return _compare(kernels, BinaryOperator.LESS, a, b)  # a NaN on the left is less than nothing
     # Not (a >= b) is a < b, or either is NaN; a NaN on the left is less than nothing.
-    below = kernels.invert(_plain(kernels, BinaryOperator.GREATER_EQUAL, a, b))
+    below = kernels.invert(_compare(kernels, BinaryOperator.GREATER_EQUAL, a, b))
     if not _may_be_nan(a):
         return below
-    number = kernels.invert(_is_nan(kernels, a, rows_of((a, b))))
+    number = kernels.invert(_is_nan(kernels, a, argument_rows((a, b))))
     return kernels.test(BinaryOperator.LOGICAL_AND, below, number)
 
 
 def less_equal(kernels: Kernels, a: Operand, b: Operand) -> plc.Column:
     """A <= b; null where either is null."""
     if not (_may_be_nan(a) or _may_be_nan(b)):
-        return _plain(kernels, BinaryOperator.LESS_EQUAL, a, b)
+        return _compare(kernels, BinaryOperator.LESS_EQUAL, a, b)
     return kernels.invert(less(kernels, b, a))
 
 
@@ -72,10 +72,10 @@ def not_equal(kernels: Kernels, a: Operand, b: Operand) -> plc.Column:
 
 def is_not_distinct_from(kernels: Kernels, a: Operand, b: Operand) -> plc.Column:
     """A = b, where two nulls are equal; never null."""
-    rows = rows_of((a, b))
-    known = kernels.filled(equal(kernels, a, b))
+    rows = argument_rows((a, b))
+    known = kernels.fill_null(equal(kernels, a, b))
     nulls = [kernels.is_null(kernels.column(operand.datum, rows)) for operand in (a, b)]
-    return kernels.either(known, kernels.both(*nulls))
+    return kernels.logical_or(known, kernels.logical_and(*nulls))
 
 
 def is_distinct_from(kernels: Kernels, a: Operand, b: Operand) -> plc.Column:
@@ -85,22 +85,22 @@ def is_distinct_from(kernels: Kernels, a: Operand, b: Operand) -> plc.Column:
 
 def is_in(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     """Whether the value equals a candidate; null where it is null, or equals none and one is null."""
-    rows = rows_of(arguments)
+    rows = argument_rows(arguments)
     value = Operand(arguments[0].kind, kernels.column(arguments[0].datum, rows))
     candidates = arguments[1:]
     known = [c for c in candidates if c.is_constant and c.literal is not None]
     tests = [equal(kernels, value, c) for c in candidates if not c.is_constant]
     if len(known) > _FEW:
         constants: Any = pa.array([candidate.datum for candidate in known], value.kind)
-        tests.append(_among(kernels, value, constants))
+        tests.append(_is_in_table(kernels, value, constants))
     else:
         tests += [equal(kernels, value, candidate) for candidate in known]
     if any(c.is_constant and c.literal is None for c in candidates):
         tests.append(kernels.nulls(rows, pa.bool_()))
-    return reduce(kernels.either, tests)
+    return reduce(kernels.logical_or, tests)
 
 
-def _among(kernels: Kernels, value: Operand, constants: Any) -> plc.Column:
+def _is_in_table(kernels: Kernels, value: Operand, constants: Any) -> plc.Column:
     """By a hash table, in which NaN equals NaN and the zeros each other."""
     assert isinstance(value.datum, plc.Column)
     haystack = upload(kernels.session, constants)
@@ -108,13 +108,13 @@ def _among(kernels: Kernels, value: Operand, constants: Any) -> plc.Column:
     kernels.session.synchronize()  # the constants' copy is done
     if not value.datum.null_count():
         return found
-    return kernels.where(kernels.is_valid(value.datum), kernels.filled(found), kernels.null(pa.bool_()))
+    return kernels.where(kernels.is_valid(value.datum), kernels.fill_null(found), kernels.null(pa.bool_()))
 
 
 def is_member(kernels: Kernels, value: Operand, members: Members, rows: int) -> plc.Column:
     """Whether the value is one of many; null where it is null."""
     column = Operand(value.kind, kernels.column(value.datum, rows))
-    return _among(kernels, column, members.values)
+    return _is_in_table(kernels, column, members.values)
 
 
 def _binary(test: Test) -> Implementation:

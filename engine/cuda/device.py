@@ -17,7 +17,7 @@ from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cuda import refusals
 from bamquery.engine.cuda.aggregates.aggregation import CudaAggregation
 from bamquery.engine.cuda.column_reader import CudaColumnReader
-from bamquery.engine.cuda.device_memory import reported
+from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.kernels import INT64, Kernels
@@ -101,15 +101,15 @@ class CudaDevice:
 
     def from_arrow(self, batch: pa.RecordBatch) -> CudaFrame:
         """The batch's columns, copied."""
-        return self._on_gpu("a table in memory", lambda: transfer.from_arrow(self.session, batch))
+        return self._run_on_gpu("a table in memory", lambda: transfer.from_arrow(self.session, batch))
 
     def to_arrow(self, frame: CudaFrame, fields: Sequence[Field]) -> pa.RecordBatch:
         """The frame's columns, copied, with the fields' names and types."""
-        return self._on_gpu("a copy to the host", lambda: transfer.to_arrow(self.session, frame, fields))
+        return self._run_on_gpu("a copy to the host", lambda: transfer.to_arrow(self.session, frame, fields))
 
     def empty(self, fields: Sequence[Field]) -> CudaFrame:
         """No rows."""
-        return self._on_gpu(
+        return self._run_on_gpu(
             "a frame",
             lambda: make_frame([self.kernels.nulls(0, value_type(field.type)) for field in fields], 0),
         )
@@ -131,23 +131,23 @@ class CudaDevice:
         texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
         if not texts:
             return 0
-        return self._on_gpu("the size of strings", lambda: sum(map(self._string_bytes, texts)))
+        return self._run_on_gpu("the size of strings", lambda: sum(map(self._string_bytes, texts)))
 
     def row_width(self, frame: CudaFrame) -> int:
         """Bytes of values and offsets; libcudf's are of 8 bytes where strings are many."""
         return row_width(frame.columns)
 
-    def longest_text(self, frame: CudaFrame) -> int:
+    def longest_string(self, frame: CudaFrame) -> int:
         """Those of each column's longest, found on the GPU."""
         texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
         if not texts:
             return 0
-        return self._on_gpu("the size of strings", lambda: sum(map(self._longest, texts)))
+        return self._run_on_gpu("the size of strings", lambda: sum(map(self._longest, texts)))
 
-    def text_lengths(self, frame: CudaFrame) -> NDArray[np.uint32]:
+    def string_lengths(self, frame: CudaFrame) -> NDArray[np.uint32]:
         """Bytes of each row's strings, counted on the GPU and copied."""
         texts = [column for column in frame.columns if column.type().id() == TypeId.STRING and frame.rows]
-        return self._on_gpu("the sizes of strings", lambda: self._text_lengths(texts, frame.rows))
+        return self._run_on_gpu("the sizes of strings", lambda: self._string_lengths(texts, frame.rows))
 
     def select(self, frame: CudaFrame, columns: Sequence[int]) -> CudaFrame:
         """Those columns."""
@@ -173,8 +173,8 @@ class CudaDevice:
                 "take the answer in batches, add a LIMIT, or SET device = 'cpu'"
             )
         columns = zip(*(frame.columns for frame in frames), strict=True)
-        return self._on_gpu(
-            "joining rows", lambda: make_frame([self.kernels.joined(own) for own in columns], rows)
+        return self._run_on_gpu(
+            "joining rows", lambda: make_frame([self.kernels.concatenate(own) for own in columns], rows)
         )
 
     def slice(self, frame: CudaFrame, offset: int, length: int) -> CudaFrame:
@@ -183,24 +183,24 @@ class CudaDevice:
         end = min(start + length, frame.rows)
         if (start, end) == (0, frame.rows):
             return frame
-        return self._on_gpu("a slice", lambda: self.kernels.between(frame, start, end))
+        return self._run_on_gpu("a slice", lambda: self.kernels.slice_frame(frame, start, end))
 
     def take(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
         """The rows at those positions."""
-        return self._on_gpu("chosen rows", lambda: self._take(frame, positions))
+        return self._run_on_gpu("chosen rows", lambda: self._take(frame, positions))
 
     def take_or_null(self, frame: CudaFrame, positions: NDArray[np.int64]) -> CudaFrame:
         """The rows at those positions, nulls for -1."""
-        return self._on_gpu("chosen rows", lambda: self._take_or_null(frame, positions))
+        return self._run_on_gpu("chosen rows", lambda: self._take_or_null(frame, positions))
 
     def evaluate(self, expressions: Sequence[Expression], frame: CudaFrame) -> CudaFrame:
         """One column per expression."""
-        return self._on_gpu(
+        return self._run_on_gpu(
             "an expression",
             lambda: make_frame(evaluate_columns(self.kernels, expressions, frame), frame.rows),
         )
 
-    def encoded(self, frame: CudaFrame) -> CudaFrame:
+    def dictionary_encode(self, frame: CudaFrame) -> CudaFrame:
         """The frame itself: libcudf groups by texts as they are."""
         return frame
 
@@ -208,17 +208,19 @@ class CudaDevice:
         """Rows for which the predicate is true."""
         if not frame.rows:
             return frame
-        return self._on_gpu("a filter", lambda: self.kernels.kept(frame, self._mask(predicate, frame)))
+        return self._run_on_gpu(
+            "a filter", lambda: self.kernels.filter_frame(frame, self._mask(predicate, frame))
+        )
 
-    def matching(self, predicate: Expression, frame: CudaFrame) -> NDArray[np.int64]:
+    def matching_positions(self, predicate: Expression, frame: CudaFrame) -> NDArray[np.int64]:
         """Positions of the rows for which the predicate is true."""
         if not frame.rows:
             return np.zeros(0, np.int64)
-        return self._on_gpu("a filter", lambda: self._matching(predicate, frame))
+        return self._run_on_gpu("a filter", lambda: self._matching(predicate, frame))
 
     def sort(self, frame: CudaFrame, keys: Sequence[SortKey], limit: int | None = None) -> CudaFrame:
         """The rows, or the first `limit` of them, in stable order."""
-        return self._on_gpu("ORDER BY", lambda: sort_frame(self.kernels, frame, keys, limit))
+        return self._run_on_gpu("ORDER BY", lambda: sort_frame(self.kernels, frame, keys, limit))
 
     def aggregation(self, keys: Sequence[Expression], aggregates: Sequence[AggregateCall]) -> CudaAggregation:
         """Keys and aggregates, prepared."""
@@ -226,11 +228,11 @@ class CudaDevice:
 
     def join_table(self, keys: CudaFrame, nulls_equal: Sequence[bool]) -> CudaJoinTable:
         """Rows prepared to be found by their keys."""
-        return CudaJoinTable(self.kernels, self._on_gpu, keys, nulls_equal)
+        return CudaJoinTable(self.kernels, self._run_on_gpu, keys, nulls_equal)
 
     def partition(self, frame: CudaFrame, keys: CudaFrame, count: int, level: int) -> list[CudaFrame]:
         """The rows by libcudf's hash of their keys, seeded by the level."""
-        return self._on_gpu("rows by key", lambda: self._partition(frame, keys, count, level))
+        return self._run_on_gpu("rows by key", lambda: self._partition(frame, keys, count, level))
 
     def window(
         self,
@@ -245,7 +247,7 @@ class CudaDevice:
             answers = window_answers(kernels, window, frame, rest)
             return make_frame(window_columns(window, answers, 0, frame.rows), frame.rows)
 
-        return self._on_gpu("a window", computed)
+        return self._run_on_gpu("a window", computed)
 
     def window_portions(
         self,
@@ -257,23 +259,23 @@ class CudaDevice:
     ) -> Iterator[CudaFrame]:
         """The values of a window's calls for some rows, by as many as are copied at once."""
         kernels, stop = self.kernels, frame.rows if count is None else first + count
-        answers = self._on_gpu("a window", lambda: window_answers(kernels, window, frame, rest))
+        answers = self._run_on_gpu("a window", lambda: window_answers(kernels, window, frame, rest))
 
         def portion(start: int, end: int) -> CudaFrame:
             return make_frame(window_columns(window, answers, start, end), end - start)
 
-        ends = self._on_gpu("a window", lambda: portion_ends(kernels, answers, first, stop))
+        ends = self._run_on_gpu("a window", lambda: portion_ends(kernels, answers, first, stop))
         for start, end in zip([first, *ends], ends, strict=False):
             check_cancelled()
-            yield self._on_gpu("a window", partial(portion, start, end))
+            yield self._run_on_gpu("a window", partial(portion, start, end))
 
     def column_reader(self, reader: FragmentReader) -> CudaColumnReader:
         """The fragment's columns, read by the host and copied."""
         return CudaColumnReader(self.session, reader)
 
-    def _on_gpu(self, what: str, compute: Callable[[], Answer]) -> Answer:
+    def _run_on_gpu(self, what: str, compute: Callable[[], Answer]) -> Answer:
         self.session.enter()
-        with reported(what, self.session.limit):
+        with memory_errors(what, self.session.limit):
             return compute()
 
     def _mask(self, predicate: Expression, frame: CudaFrame) -> plc.Column:
@@ -326,11 +328,11 @@ class CudaDevice:
         )
         starts, parted = list(starts)[:count], make_frame(table.columns(), frame.rows)
         return [
-            kernels.between(parted, start, end)
+            kernels.slice_frame(parted, start, end)
             for start, end in zip(starts, [*starts[1:], frame.rows], strict=True)
         ]
 
-    def _text_lengths(self, texts: Sequence[plc.Column], rows: int) -> NDArray[np.uint32]:
+    def _string_lengths(self, texts: Sequence[plc.Column], rows: int) -> NDArray[np.uint32]:
         kernels = self.kernels
         found = np.zeros(rows, np.int64)
         for column in texts:
@@ -341,12 +343,12 @@ class CudaDevice:
         return np.minimum(found, _MOST_LENGTH).astype(np.uint32)
 
     def _string_bytes(self, column: plc.Column) -> int:
-        return self._of_sizes(column, plc.aggregation.sum())
+        return self._reduce_sizes(column, plc.aggregation.sum())
 
     def _longest(self, column: plc.Column) -> int:
-        return self._of_sizes(column, plc.aggregation.max())
+        return self._reduce_sizes(column, plc.aggregation.max())
 
-    def _of_sizes(self, column: plc.Column, aggregation: plc.aggregation.Aggregation) -> int:
+    def _reduce_sizes(self, column: plc.Column, aggregation: plc.aggregation.Aggregation) -> int:
         """What is asked of the strings' bytes; 0 where all are null."""
         kernels = self.kernels
         sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)

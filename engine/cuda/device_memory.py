@@ -32,7 +32,7 @@ def device_pool(ordinal: int) -> rmm.mr.DeviceMemoryResource:
 
 
 @contextmanager
-def reported(what: str, limit: int | None, nbytes: int | None = None) -> Iterator[None]:
+def memory_errors(what: str, limit: int | None, nbytes: int | None = None) -> Iterator[None]:
     """Turn memory that cannot be had into an error that says who asked for how much.
 
     Raises:

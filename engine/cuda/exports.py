@@ -17,7 +17,7 @@ from pylibcudf.types import TypeId
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cuda.frames import CudaFrame
-from bamquery.engine.cuda.kernels import viewed
+from bamquery.engine.cuda.kernels import view_as
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.errors import BamQueryError
 
@@ -40,23 +40,23 @@ def to_cudf(
         return cudf.DataFrame(index=cudf.RangeIndex(frame.rows))
     session.enter()
     session.synchronize()  # cuDF works on another stream
-    columns = [_for_cudf(column, kind) for column, kind in zip(frame.columns, kinds, strict=True)]
+    columns = [_cudf_column(column, kind) for column, kind in zip(frame.columns, kinds, strict=True)]
     found = cudf.DataFrame.from_pylibcudf(plc.Table(columns), metadata={"columns": list(names)})
     for name, kind in zip(names, kinds, strict=True):
-        found = _retyped(cudf, found, name, kind)
+        found = _cast_result(cudf, found, name, kind)
     return found
 
 
-def _for_cudf(column: plc.Column, kind: Any) -> plc.Column:
+def _cudf_column(column: plc.Column, kind: Any) -> plc.Column:
     plain: Any = value_type(kind)
     if pa.types.is_large_binary(plain):
         raise BamQueryError("cuDF has no columns of type BLOB: leave them out, or take to_arrow()")
     if pa.types.is_time64(plain):
-        return viewed(column, plc.DataType(_DURATIONS[plain.unit]))
+        return view_as(column, plc.DataType(_DURATIONS[plain.unit]))
     return column
 
 
-def _retyped(cudf: Any, frame: Any, name: str, kind: Any) -> Any:
+def _cast_result(cudf: Any, frame: Any, name: str, kind: Any) -> Any:
     """The frame, its column of the type that libcudf does not keep."""
     plain: Any = value_type(kind)
     if pa.types.is_timestamp(plain) and plain.tz is not None:

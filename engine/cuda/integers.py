@@ -9,7 +9,7 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels, Side, viewed
+from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels, Side, view_as
 
 
 class Integers:
@@ -24,34 +24,34 @@ class Integers:
         self.column: Final = column
 
     @classmethod
-    def stored(cls, kernels: Kernels, column: plc.Column) -> Integers:
+    def from_column(cls, kernels: Kernels, column: plc.Column) -> Integers:
         """The stored values of a column of integers, booleans, dates, times or timestamps."""
         kind = column.type().id()
         if kind == TypeId.TIMESTAMP_DAYS:
-            column = viewed(column, plc.DataType(TypeId.INT32))
+            column = view_as(column, plc.DataType(TypeId.INT32))
         elif kind in _TIMESTAMPS:
-            column = viewed(column, INT64)
+            column = view_as(column, INT64)
         return cls(kernels, kernels.convert(column, INT64))
 
     def __add__(self, other: Integers | int) -> Integers:
-        return self._with(BinaryOperator.ADD, other)
+        return self._apply(BinaryOperator.ADD, other)
 
     def __sub__(self, other: Integers | int) -> Integers:
-        return self._with(BinaryOperator.SUB, other)
+        return self._apply(BinaryOperator.SUB, other)
 
     def __mul__(self, other: Integers | int) -> Integers:
-        return self._with(BinaryOperator.MUL, other)
+        return self._apply(BinaryOperator.MUL, other)
 
     def __floordiv__(self, divisor: int) -> Integers:
-        return self.truncated(divisor) - Integers.stored(self._kernels, self._rest(divisor) < 0)
+        return self.truncate_divide(divisor) - Integers.from_column(self._kernels, self._rest(divisor) < 0)
 
     def __mod__(self, divisor: int) -> Integers:
         rest = self._rest(divisor)
-        return rest + Integers.stored(self._kernels, rest < 0) * divisor
+        return rest + Integers.from_column(self._kernels, rest < 0) * divisor
 
-    def truncated(self, divisor: int) -> Integers:
+    def truncate_divide(self, divisor: int) -> Integers:
         """Quotient toward zero."""
-        return self._with(BinaryOperator.DIV, divisor)
+        return self._apply(BinaryOperator.DIV, divisor)
 
     def __lt__(self, other: Integers | int) -> plc.Column:
         return self._test(BinaryOperator.LESS, other)
@@ -71,28 +71,28 @@ class Integers:
 
     def flags(self, mask: plc.Column) -> Integers:
         """1 for true, 0 for false."""
-        return Integers.stored(self._kernels, mask)
+        return Integers.from_column(self._kernels, mask)
 
-    def both(self, a: plc.Column, b: plc.Column) -> plc.Column:
+    def logical_and(self, a: plc.Column, b: plc.Column) -> plc.Column:
         """Whether both are true."""
-        return self._kernels.both(a, b)
+        return self._kernels.logical_and(a, b)
 
-    def either(self, a: plc.Column, b: plc.Column) -> plc.Column:
+    def logical_or(self, a: plc.Column, b: plc.Column) -> plc.Column:
         """Whether one is true."""
-        return self._kernels.either(a, b)
+        return self._kernels.logical_or(a, b)
 
     def outside(self, low: int, high: int) -> plc.Column:
         """Whether values are below `low` or above `high`."""
-        return self._kernels.either(self < low, self > high)
+        return self._kernels.logical_or(self < low, self > high)
 
     def _rest(self, divisor: int) -> Integers:
         """With the sign of the value."""
-        return self._with(BinaryOperator.MOD, divisor)
+        return self._apply(BinaryOperator.MOD, divisor)
 
     def _side(self, other: Integers | int) -> Side:
         return other.column if isinstance(other, Integers) else self._kernels.number(other, pa.int64())
 
-    def _with(self, operator: BinaryOperator, other: Integers | int) -> Integers:
+    def _apply(self, operator: BinaryOperator, other: Integers | int) -> Integers:
         return Integers(self._kernels, self._kernels.binary(operator, self.column, self._side(other), INT64))
 
     def _test(self, operator: BinaryOperator, other: Integers | int) -> plc.Column:
@@ -112,5 +112,5 @@ def rounded_quotient(values: Integers, divisor: int) -> Integers:
     quotient, rest = values // divisor, values % divisor
     # The floor is one too low above the half, and at it where the value is not negative.
     above = rest * 2 > divisor
-    tie = values.both((rest * 2).equals(divisor), values >= 0)
-    return quotient + values.flags(values.either(above, tie))
+    tie = values.logical_and((rest * 2).equals(divisor), values >= 0)
+    return quotient + values.flags(values.logical_or(above, tie))

@@ -105,13 +105,13 @@ class Kernels:
         """A datum as binary operations take it."""
         return datum if isinstance(datum, plc.Column) else self.scalar(datum)
 
-    def repeated(self, scalar: plc.Scalar, rows: int) -> plc.Column:
+    def repeat_scalar(self, scalar: plc.Scalar, rows: int) -> plc.Column:
         """A column of one value."""
         return plc.Column.from_scalar(scalar, rows, stream=self.stream, mr=self.memory)
 
     def column(self, datum: Datum, rows: int) -> plc.Column:
         """The datum as a column of `rows` values."""
-        return datum if isinstance(datum, plc.Column) else self.repeated(self.scalar(datum), rows)
+        return datum if isinstance(datum, plc.Column) else self.repeat_scalar(self.scalar(datum), rows)
 
     def nulls(self, rows: int, kind: pa.DataType) -> plc.Column:
         """`rows` nulls."""
@@ -119,7 +119,7 @@ class Kernels:
             return plc.column_factories.make_empty_column(
                 device_type(kind), stream=self.stream, mr=self.memory
             )
-        return self.repeated(self.null(kind), rows)
+        return self.repeat_scalar(self.null(kind), rows)
 
     def positions(self, rows: int, start: int = 0, step: int = 1) -> plc.Column:
         """Start, start + step, ... as int32."""
@@ -149,11 +149,11 @@ class Kernels:
         """True for false."""
         return self.unary(UnaryOperator.NOT, mask)
 
-    def both(self, a: Side, b: Side) -> plc.Column:
+    def logical_and(self, a: Side, b: Side) -> plc.Column:
         """Kleene's and."""
         return self.test(BinaryOperator.NULL_LOGICAL_AND, a, b)
 
-    def either(self, a: Side, b: Side) -> plc.Column:
+    def logical_or(self, a: Side, b: Side) -> plc.Column:
         """Kleene's or."""
         return self.test(BinaryOperator.NULL_LOGICAL_OR, a, b)
 
@@ -167,9 +167,9 @@ class Kernels:
 
     def is_nan(self, column: plc.Column) -> plc.Column:
         """Whether each float is not a number; false for nulls."""
-        return self.filled(plc.unary.is_nan(column, stream=self.stream, mr=self.memory))
+        return self.fill_null(plc.unary.is_nan(column, stream=self.stream, mr=self.memory))
 
-    def filled(self, column: plc.Column, value: plc.Scalar | None = None) -> plc.Column:
+    def fill_null(self, column: plc.Column, value: plc.Scalar | None = None) -> plc.Column:
         """The values, with one (false, if none is given) for nulls."""
         if not column.null_count():
             return column
@@ -184,7 +184,7 @@ class Kernels:
     def _branch(self, side: Side, rows: int) -> Side:
         """What libcudf chooses from: of decimals columns only."""
         if isinstance(side, plc.Scalar) and side.type().id() == TypeId.DECIMAL128:
-            return self.repeated(side, rows)
+            return self.repeat_scalar(side, rows)
         return side
 
     def null_where(self, mask: plc.Column, column: plc.Column, kind: pa.DataType) -> plc.Column:
@@ -214,7 +214,7 @@ class Kernels:
             plc.copying.gather(table, positions, policy, stream=self.stream, mr=self.memory).columns()
         )
 
-    def spread(self, values: plc.Column, positions: plc.Column, over: plc.Column) -> plc.Column:
+    def scatter(self, values: plc.Column, positions: plc.Column, over: plc.Column) -> plc.Column:
         """A copy of `over` that has each of the values, at least one, at its position."""
         table = plc.copying.scatter(
             plc.Table([values]), positions, plc.Table([over]), stream=self.stream, mr=self.memory
@@ -227,22 +227,22 @@ class Kernels:
         kept = plc.stream_compaction.apply_retention_mask(table, mask, stream=self.stream, mr=self.memory)
         return list(kept.columns())
 
-    def kept(self, frame: CudaFrame, mask: plc.Column) -> CudaFrame:
+    def filter_frame(self, frame: CudaFrame, mask: plc.Column) -> CudaFrame:
         """The frame's rows where the mask is true, also of a frame without columns."""
         columns = self.keep(frame.columns or [mask], mask)
         return make_frame(columns if frame.columns else (), columns[0].size())
 
-    def cut(self, column: plc.Column, start: int, end: int) -> plc.Column:
+    def slice_column(self, column: plc.Column, start: int, end: int) -> plc.Column:
         """Rows from `start` to before `end`, without a copy."""
         if start == 0 and end == column.size():
             return column
         return plc.copying.slice(column, [start, end], stream=self.stream)[0]
 
-    def between(self, frame: CudaFrame, start: int, end: int) -> CudaFrame:
+    def slice_frame(self, frame: CudaFrame, start: int, end: int) -> CudaFrame:
         """A frame's rows from `start` to before `end`, without a copy."""
-        return make_frame([self.cut(column, start, end) for column in frame.columns], end - start)
+        return make_frame([self.slice_column(column, start, end) for column in frame.columns], end - start)
 
-    def joined(self, columns: Sequence[plc.Column]) -> plc.Column:
+    def concatenate(self, columns: Sequence[plc.Column]) -> plc.Column:
         """Values of one or more columns of one type."""
         if len(columns) == 1:
             return columns[0]
@@ -253,13 +253,13 @@ Implementation: TypeAlias = Callable[[Kernels, Sequence[Operand], pa.DataType], 
 """A scalar function: arguments (at least one a column) and the result's type."""
 
 
-def viewed(column: plc.Column, kind: plc.DataType) -> plc.Column:
+def view_as(column: plc.Column, kind: plc.DataType) -> plc.Column:
     """The column's stored values as a type of the same width, without a copy."""
     return plc.Column(
         kind, column.size(), column.data(), column.null_mask(), column.null_count(), column.offset(), []
     )
 
 
-def rows_of(arguments: Sequence[Operand]) -> int:
+def argument_rows(arguments: Sequence[Operand]) -> int:
     """Rows of the first argument that is a column."""
     return next(a.datum.size() for a in arguments if isinstance(a.datum, plc.Column))

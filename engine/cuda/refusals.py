@@ -47,16 +47,16 @@ def type_refusals(kind: pa.DataType) -> list[str]:
     """Why a column of the type cannot be held."""
     if is_interval(kind):
         return [f"the cuda device has no columns of type INTERVAL: libcudf has no such type; {_INSTEAD}"]
-    return [_renamed(reason) for reason in on_cpu.type_refusals(kind)]
+    return [_reword(reason) for reason in on_cpu.type_refusals(kind)]
 
 
 def expression_refusals(expression: Expression) -> list[str]:
     """Why an expression cannot be computed."""
-    reasons = [_renamed(reason) for reason in on_cpu.expression_refusals(expression)]
+    reasons = [_reword(reason) for reason in on_cpu.expression_refusals(expression)]
     for part in walk(expression):
         if isinstance(part, Cast):
             reasons += _cast_refusals(part.argument.type, part.type)
-        elif isinstance(part, Call) and (why := absent.reason(part)) is not None:
+        elif isinstance(part, Call) and (why := absent.unsupported_reason(part)) is not None:
             reasons.append(f"the cuda device has no {part.function}() for columns: {why}; {_INSTEAD}")
         elif is_interval(part.type) and not isinstance(part, Literal):
             reasons += type_refusals(part.type)
@@ -65,7 +65,7 @@ def expression_refusals(expression: Expression) -> list[str]:
 
 def aggregate_refusals(call: AggregateCall) -> list[str]:
     """Why an aggregate cannot be computed."""
-    reasons = [_renamed(reason) for reason in on_cpu.aggregate_refusals(call)]
+    reasons = [_reword(reason) for reason in on_cpu.aggregate_refusals(call)]
     kind = value_type(call.type)
     if call.function in _BETWEEN and isinstance(kind, pa.Decimal128Type) and kind.precision > _WORD_DIGITS:
         reasons.append(
@@ -107,5 +107,5 @@ def _cast_refusals(source: pa.DataType, target: pa.DataType) -> list[str]:
     return [f"the cuda device cannot cast {cast}: {reason}; {_INSTEAD}"]
 
 
-def _renamed(reason: str) -> str:
+def _reword(reason: str) -> str:
     return reason.replace("the cpu device", "the cuda device")

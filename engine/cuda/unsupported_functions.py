@@ -62,7 +62,7 @@ CONSTANT_FROM: Final[Mapping[str, int]] = MappingProxyType(
 """The first argument that must be a literal."""
 
 
-def reason(call: Call) -> str | None:
+def unsupported_reason(call: Call) -> str | None:
     """Why the function cannot be computed here, or None."""
     if call.function in ABSENT:
         return ABSENT[call.function]

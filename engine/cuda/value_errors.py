@@ -15,7 +15,7 @@ from bamquery.data_types.names import type_name
 from bamquery.engine.cpu.casts.cast import cast
 from bamquery.engine.cpu.expressions import function_registry as functions
 from bamquery.engine.cuda.kernels import Kernels, Operand
-from bamquery.engine.cuda.transfer.arrow_layout import inbound
+from bamquery.engine.cuda.transfer.arrow_layout import from_libcudf_layout
 from bamquery.errors import ExecutionError
 
 
@@ -53,6 +53,6 @@ def _ask(compute: Callable[[], object]) -> None:
 def _first(kernels: Kernels, argument: Operand, failed: plc.Column) -> Any:
     if not isinstance(argument.datum, plc.Column):
         return argument.datum
-    column = kernels.cut(kernels.keep([argument.datum], failed)[0], 0, 1)
+    column = kernels.slice_column(kernels.keep([argument.datum], failed)[0], 0, 1)
     kernels.session.synchronize()
-    return inbound(column.to_arrow(stream=kernels.stream), argument.kind)
+    return from_libcudf_layout(column.to_arrow(stream=kernels.stream), argument.kind)

@@ -36,28 +36,28 @@ class Vector:
         return cls(kernels, kernels.convert(kernels.positions(rows), INT64))
 
     @classmethod
-    def repeated(cls, kernels: Kernels, value: float, rows: int) -> Vector:
+    def full(cls, kernels: Kernels, value: float, rows: int) -> Vector:
         """One int64, or float64, so many times."""
         kind = pa.int64() if isinstance(value, int) else pa.float64()
-        return cls(kernels, kernels.repeated(kernels.number(value, kind), rows))
+        return cls(kernels, kernels.repeat_scalar(kernels.number(value, kind), rows))
 
     def __len__(self) -> int:
         return self.column.size()
 
     def __add__(self, other: Vector | float) -> Vector:
-        return self._with(BinaryOperator.ADD, other)
+        return self._apply(BinaryOperator.ADD, other)
 
     def __sub__(self, other: Vector | float) -> Vector:
-        return self._with(BinaryOperator.SUB, other)
+        return self._apply(BinaryOperator.SUB, other)
 
     def __mul__(self, other: Vector | float) -> Vector:
-        return self._with(BinaryOperator.MUL, other)
+        return self._apply(BinaryOperator.MUL, other)
 
     def __truediv__(self, other: Vector | float) -> Vector:
-        return self._with(BinaryOperator.DIV, other)
+        return self._apply(BinaryOperator.DIV, other)
 
     def __mod__(self, other: Vector | float) -> Vector:
-        return self._with(BinaryOperator.MOD, other)
+        return self._apply(BinaryOperator.MOD, other)
 
     def __neg__(self) -> Vector:
         return self * -1
@@ -84,50 +84,50 @@ class Vector:
 
     def power(self, exponent: float) -> Vector:
         """Raised to a power."""
-        return self._with(BinaryOperator.POW, exponent)
+        return self._apply(BinaryOperator.POW, exponent)
 
-    def least(self, other: Vector | float) -> Vector:
+    def minimum(self, other: Vector | float) -> Vector:
         """The smaller of two whole numbers."""
         return (self < other).choose(self, other)
 
-    def greatest(self, other: Vector | float) -> Vector:
+    def maximum(self, other: Vector | float) -> Vector:
         """The larger of two whole numbers."""
         return (self > other).choose(self, other)
 
-    def clipped(self, low: Vector | float, high: Vector | float) -> Vector:
+    def clip(self, low: Vector | float, high: Vector | float) -> Vector:
         """What is below or above is the bound."""
-        return self.greatest(low).least(high)
+        return self.maximum(low).minimum(high)
 
-    def to(self, kind: plc.DataType) -> Vector:
+    def cast(self, kind: plc.DataType) -> Vector:
         """As another type."""
         return Vector(self._kernels, self._kernels.convert(self.column, kind))
 
-    def filled(self, value: float) -> Vector:
+    def fill_nulls(self, value: float) -> Vector:
         """One value for nulls."""
-        return Vector(self._kernels, self._kernels.filled(self.column, self._number(value)))
+        return Vector(self._kernels, self._kernels.fill_null(self.column, self._number(value)))
 
-    def at(self, places: Vector) -> Vector:
+    def take(self, places: Vector) -> Vector:
         """Those at positions, all of which are there."""
         return Vector(self._kernels, self._kernels.gather([self.column], places.column)[0])
 
-    def cut(self, start: int, end: int) -> Vector:
+    def slice(self, start: int, end: int) -> Vector:
         """Those from `start` to before `end`."""
-        return Vector(self._kernels, self._kernels.cut(self.column, start, end))
+        return Vector(self._kernels, self._kernels.slice_column(self.column, start, end))
 
-    def before(self, first: Vector) -> Vector:
+    def prepend(self, first: Vector) -> Vector:
         """One more number in front."""
-        return Vector(self._kernels, self._kernels.joined([first.column, self.column]))
+        return Vector(self._kernels, self._kernels.concatenate([first.column, self.column]))
 
     def totals(self) -> Vector:
         """Sums of none, the first, the first two, ... up to all: one more than there are numbers."""
         kernels = self._kernels
-        nothing = Vector(kernels, kernels.repeated(self._number(0), 1))
+        nothing = Vector(kernels, kernels.repeat_scalar(self._number(0), 1))
         if not len(self):
             return nothing
         running = plc.reduce.scan(
             self.column, plc.aggregation.sum(), ScanType.INCLUSIVE, stream=kernels.stream, mr=kernels.memory
         )
-        return Vector(kernels, running).before(nothing)
+        return Vector(kernels, running).prepend(nothing)
 
     def repeats(self, counts: Vector) -> Vector:
         """Each number so many times."""
@@ -149,12 +149,12 @@ class Vector:
     def item(self, place: int) -> int:
         """One whole number; the host waits."""
         kernels = self._kernels
-        cell = kernels.cut(self.column, place, place + 1)
+        cell = kernels.slice_column(self.column, place, place + 1)
         value = cell.to_scalar(stream=kernels.stream, mr=kernels.memory).to_py(stream=kernels.stream)
         assert isinstance(value, int)
         return value
 
-    def _with(self, operator: BinaryOperator, other: Vector | float) -> Vector:
+    def _apply(self, operator: BinaryOperator, other: Vector | float) -> Vector:
         kernels = self._kernels
         kind = self.column.type()
         return Vector(kernels, kernels.binary(operator, self.column, self.side(other), kind))
@@ -180,20 +180,20 @@ class Mask:
         self.column: Final = column
 
     @classmethod
-    def repeated(cls, kernels: Kernels, value: bool, rows: int) -> Mask:
+    def full(cls, kernels: Kernels, value: bool, rows: int) -> Mask:
         """One value so many times."""
-        return cls(kernels, kernels.repeated(kernels.truth(value), rows))
+        return cls(kernels, kernels.repeat_scalar(kernels.truth(value), rows))
 
     @classmethod
-    def known(cls, kernels: Kernels, column: plc.Column) -> Mask:
+    def from_validity(cls, kernels: Kernels, column: plc.Column) -> Mask:
         """Where a column is not null."""
         return cls(kernels, kernels.is_valid(column))
 
     def __and__(self, other: Mask) -> Mask:
-        return self._with(BinaryOperator.LOGICAL_AND, other)
+        return self._apply(BinaryOperator.LOGICAL_AND, other)
 
     def __or__(self, other: Mask) -> Mask:
-        return self._with(BinaryOperator.LOGICAL_OR, other)
+        return self._apply(BinaryOperator.LOGICAL_OR, other)
 
     def __invert__(self) -> Mask:
         return Mask(self._kernels, self._kernels.invert(self.column))
@@ -216,5 +216,5 @@ class Mask:
         """Whether one is true; the host waits."""
         return self._kernels.any_true(self.column)
 
-    def _with(self, operator: BinaryOperator, other: Mask) -> Mask:
+    def _apply(self, operator: BinaryOperator, other: Mask) -> Mask:
         return Mask(self._kernels, self._kernels.binary(operator, self.column, other.column, BOOL))

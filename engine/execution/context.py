@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Generic
 
 from bamquery.engine.device import Device, Frame
-from bamquery.engine.execution.memory_budget import MemoryBudget, keep_freed
-from bamquery.engine.execution.string_limits import TextBounds, bounded, set_text_bounds
+from bamquery.engine.execution.memory_budget import MemoryBudget, keep_freed_memory
+from bamquery.engine.execution.string_limits import StringLimits, set_string_limits, use_string_limits
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, StatementTimeoutError
-from bamquery.statement_context.cancellation import asking_also, set_check
+from bamquery.statement_context.cancellation import add_cancellation_check, set_check
 
 
 @dataclass
@@ -45,7 +45,7 @@ class ExecutionContext(Generic[Frame]):
     alone: bool = False
     is_deep: bool = False
     memory: MemoryBudget = field(init=False)
-    texts: TextBounds = field(init=False)
+    string_limits: StringLimits = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
     at_end: ExitStack = field(init=False, default_factory=ExitStack)
 
@@ -57,10 +57,10 @@ class ExecutionContext(Generic[Frame]):
 
     def __post_init__(self) -> None:
         if self.device.name == "cpu":
-            keep_freed()
+            keep_freed_memory()
         self.memory = MemoryBudget(self.settings.effective_memory_limit)
         threads = self.settings.effective_threads
-        self.texts = TextBounds.of_query(self.memory.limit, threads)
+        self.string_limits = StringLimits.for_query(self.memory.limit, threads)
         # The thread that wants rows is one of them: see `ordered_map`.
         self.pool = ThreadPoolExecutor(max(threads - 1, 1), "bamquery", self._begin_thread)
 
@@ -74,11 +74,11 @@ class ExecutionContext(Generic[Frame]):
     @contextmanager
     def current(self) -> Iterator[None]:
         """This thread works for the query until the end."""
-        with bounded(self.texts), asking_also(self.check_cancelled):
+        with use_string_limits(self.string_limits), add_cancellation_check(self.check_cancelled):
             yield
 
     def _begin_thread(self) -> None:
-        set_text_bounds(self.texts)
+        set_string_limits(self.string_limits)
         set_check(self.check_cancelled)
 
     def check_cancelled(self) -> None:
@@ -93,7 +93,7 @@ class ExecutionContext(Generic[Frame]):
     def raise_if_cancelled(self) -> None:
         """As `check_cancelled`, by who does not work for the query but waits for it."""
         if not self.cancelled.is_set() and time.monotonic() > self._deadline:
-            self._error = timed_out(self.settings.statement_timeout or 0)
+            self._error = timeout_error(self.settings.statement_timeout or 0)
             self.cancelled.set()
         if self.cancelled.is_set():
             raise type(self._error)(*self._error.args)  # each thread one of its own
@@ -111,7 +111,7 @@ class ExecutionContext(Generic[Frame]):
         self.at_end.close()
 
 
-def timed_out(seconds: float) -> StatementTimeoutError:
+def timeout_error(seconds: float) -> StatementTimeoutError:
     """A statement ran longer than so many seconds, its `statement_timeout`."""
     return StatementTimeoutError(
         f"the statement ran longer than statement_timeout, {seconds:g} "

@@ -67,7 +67,7 @@ class _Worker:
                 _idle.append(self)
 
 
-class StepsApart(Generic[Answer]):
+class DetachedSteps(Generic[Answer]):
     """An iterator over a generator, whose steps run on other threads, one after the other."""
 
     def __init__(
@@ -93,13 +93,13 @@ class StepsApart(Generic[Answer]):
         self._over = False
         """Nothing more comes: it has ended, or was left."""
 
-    def __iter__(self) -> StepsApart[Answer]:
+    def __iter__(self) -> DetachedSteps[Answer]:
         return self
 
     def __next__(self) -> Answer:
         if self._over:
             raise StopIteration
-        found: Any = self._apart(lambda: next(self._steps, _END))
+        found: Any = self._run_detached(lambda: next(self._steps, _END))
         if found is _END:
             self._over = True
             raise StopIteration
@@ -109,10 +109,10 @@ class StepsApart(Generic[Answer]):
     def close(self) -> None:
         """End the generator; it may be left to itself as `__next__` leaves a step."""
         if not self._over:
-            self._apart(self._steps.close)
+            self._run_detached(self._steps.close)
             self._over = True
 
-    def _apart(self, step: Callable[[], Any]) -> Any:
+    def _run_detached(self, step: Callable[[], Any]) -> Any:
         outcome = _Outcome()
         began = time.monotonic()
         with _lock:
@@ -129,7 +129,7 @@ class StepsApart(Generic[Answer]):
                 left = not outcome.done.is_set()
                 self._over = self._over or left
             if left:
-                _leave(outcome)
+                _leave_behind(outcome)
             raise
         if outcome.failure is not None:
             self._over = True
@@ -165,7 +165,7 @@ class StepsApart(Generic[Answer]):
             outcome.ended.set()
 
 
-def _leave(outcome: _Outcome) -> None:
+def _leave_behind(outcome: _Outcome) -> None:
     if not _left:
         atexit.register(_wait_at_exit)
     _left[:] = [one for one in _left if not one.ended.is_set()] + [outcome]

@@ -85,7 +85,7 @@ class MemoryBudget:
         self._certain = (self.limit - self._in_flight) // (2 * reservations) if reservations else 0
 
     @contextmanager
-    def repeated(self, reservations: int) -> Generator[Announcement, None, None]:
+    def repeat_announced(self, reservations: int) -> Generator[Announcement, None, None]:
         """That many of those announced are for a part of the plan that is run again and again meanwhile."""
         source = self._source
         with self._lock:
@@ -129,7 +129,7 @@ class MemoryBudget:
         self._least = min(self._least, size)
         self._strained = size - self._first > max(self.limit // _STRAINED, _LEAST_GROWTH)
         if self._strained and size - self._least > max(self.limit, _LEAST_GROWTH) // _STEP:
-            release_unused()
+            release_unused_memory()
             self._least = anonymous_bytes()
 
     def relieve_thread(self) -> None:
@@ -170,14 +170,14 @@ class MemoryBudget:
 
     def _room(self, one: Reservation) -> int:
         """Bytes that are not others', or kept for them."""
-        kept = sum(max(held, self._part(other)) for other, held in self._open.items() if other is not one)
-        return self.limit - self._in_flight - kept - self._to_come()
+        kept = sum(max(held, self._share_of(other)) for other, held in self._open.items() if other is not one)
+        return self.limit - self._in_flight - kept - self._announced_bytes()
 
-    def _to_come(self) -> int:
+    def _announced_bytes(self) -> int:
         """Bytes that those can count on which have not begun."""
         return self._certain * sum(announcement.left for announcement in self._announced)
 
-    def _part(self, one: Reservation) -> int:
+    def _share_of(self, one: Reservation) -> int:
         """Bytes that it can count on; none if it was not announced."""
         return self._certain if one in self._sure else 0
 
@@ -186,17 +186,17 @@ class MemoryBudget:
             held = self._open.get(one, 0)
             total = self._used - held + wanted
             if wanted > held and wanted > self._room(one):
-                raise _refusal(one.what, wanted, total + self._kept(one), self.limit)
+                raise _refusal(one.what, wanted, total + self._kept_bytes(one), self.limit)
             self._open[one] = wanted
             self._used = total
             self._peak = max(self._peak, total)
 
-    def _kept(self, one: Reservation) -> int:
+    def _kept_bytes(self, one: Reservation) -> int:
         """Bytes that nobody holds but others can count on, or that frames take."""
         unused = sum(
-            max(self._part(other) - held, 0) for other, held in self._open.items() if other is not one
+            max(self._share_of(other) - held, 0) for other, held in self._open.items() if other is not one
         )
-        return unused + self._in_flight + self._to_come()
+        return unused + self._in_flight + self._announced_bytes()
 
 
 class Division:
@@ -236,10 +236,10 @@ class Division:
 
     def _room(self, one: Reservation) -> int:
         others = [other for other in self._open if other is not one]
-        kept = sum(max(self._open[other], self._part(other)) for other in others)
+        kept = sum(max(self._open[other], self._share_of(other)) for other in others)
         return self._whole.room - kept - self._unopened * self._whole.room // (2 * self._parts)
 
-    def _part(self, one: Reservation) -> int:
+    def _share_of(self, one: Reservation) -> int:
         return self._sure[one] * self._whole.room // (2 * self._parts)
 
     def _change(self, one: Reservation, wanted: int) -> None:
@@ -276,7 +276,7 @@ class Reservation:
     def certain(self) -> int:
         """Bytes that it can hold in any case, whatever others hold."""
         with self._budget._lock:
-            return self._budget._part(self)
+            return self._budget._share_of(self)
 
     def resize(self, size: int) -> None:
         """Hold `size` bytes from now on.
@@ -316,7 +316,7 @@ def anonymous_bytes() -> int:
     return (int(resident) - int(shared)) * _PAGE
 
 
-def release_unused() -> None:
+def release_unused_memory() -> None:
     """Give what allocators keep of freed memory back to the system: it would come on top of the limit."""
     pa.default_memory_pool().release_unused()
     if _trim is not None:
@@ -324,7 +324,7 @@ def release_unused() -> None:
 
 
 @functools.cache
-def keep_freed() -> None:
+def keep_freed_memory() -> None:
     """Let the allocator keep some of what is freed: numpy's arrays of a chunk come and go with every step.
 
     Otherwise each of them is given to the system and asked for again, and to touch new pages takes several

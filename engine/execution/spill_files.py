@@ -26,7 +26,7 @@ _ipc: Any = pyarrow.ipc  # its stubs know no streams over Python's files
 File = TypeVar("File", bound="BatchFile")
 
 
-def spilled(fields: Sequence[Field]) -> list[Field]:
+def spilled_fields(fields: Sequence[Field]) -> list[Field]:
     """Columns as they come back: with values in the place of dictionaries."""
     return [Field(field.name, value_type(field.type)) for field in fields]
 
@@ -141,7 +141,7 @@ class _Cursor(io.RawIOBase):
 class SpillFile(BatchFile, Generic[Frame]):
     """Frames written one after another, and read back in that order.
 
-    Columns come back as `spilled` says.
+    Columns come back as `spilled_fields` says.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class SpillFile(BatchFile, Generic[Frame]):
     ) -> None:
         super().__init__(folder, profile)
         self._device = device
-        self._fields: Final = spilled(fields)
+        self._fields: Final = spilled_fields(fields)
 
     def write(self, frame: Frame) -> None:
         """Put a frame behind those that are there.

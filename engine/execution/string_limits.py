@@ -25,7 +25,7 @@ _MOST: Final = 1 << 32
 """Bytes of one text, whatever the limit."""
 
 
-class LargeTextError(ExecutionError, MemoryLimitError):
+class LargeStringError(ExecutionError, MemoryLimitError):
     """Texts that would take too much memory: of fewer rows, or of those that need them, they may not.
 
     Of one row nothing helps but a higher `memory_limit`.
@@ -33,7 +33,7 @@ class LargeTextError(ExecutionError, MemoryLimitError):
 
 
 @dataclass(frozen=True)
-class TextBounds:
+class StringLimits:
     """What a thread may make at once.
 
     Attributes:
@@ -49,7 +49,7 @@ class TextBounds:
     limit: int | None = None
 
     @classmethod
-    def of_query(cls, limit: int, threads: int) -> TextBounds:
+    def for_query(cls, limit: int, threads: int) -> StringLimits:
         """For each of a query's threads; two more answers are waiting or on their way.
 
         What takes an answer of many rows copies it, into groups for example: these are smaller.
@@ -59,25 +59,25 @@ class TextBounds:
         return cls(piece, piece, most, limit)
 
 
-class _Current(threading.local):
-    bounds: TextBounds = TextBounds()
+class _ThreadLimits(threading.local):
+    bounds: StringLimits = StringLimits()
 
 
-_current = _Current()
+_current = _ThreadLimits()
 
 
-def text_bounds() -> TextBounds:
+def current_string_limits() -> StringLimits:
     """Those of this thread."""
     return _current.bounds
 
 
-def set_text_bounds(bounds: TextBounds) -> None:
+def set_string_limits(bounds: StringLimits) -> None:
     """For a thread that works for one query only."""
     _current.bounds = bounds
 
 
 @contextmanager
-def bounded(bounds: TextBounds) -> Iterator[None]:
+def use_string_limits(bounds: StringLimits) -> Iterator[None]:
     """Those of this thread until the end."""
     before = _current.bounds
     _current.bounds = bounds
@@ -98,10 +98,10 @@ def require_room(what: str, size: int, rows: int) -> None:
         return
     made = f"{what} would make {size:,} bytes"
     if rows > 1:
-        raise LargeTextError(f"{made} for {rows:,} rows at once")
+        raise LargeStringError(f"{made} for {rows:,} rows at once")
     if bounds.limit is None or bounds.most == _MOST:
-        raise LargeTextError(f"{made}, and a text has at most {_MOST:,}")
-    raise LargeTextError(
+        raise LargeStringError(f"{made}, and a text has at most {_MOST:,}")
+    raise LargeStringError(
         f"{made}, and the part of memory_limit ({bounds.limit:,}) for the texts of one thread is "
         f"{bounds.most:,}. Raise it with SET memory_limit = '...'"
     )

@@ -58,10 +58,10 @@ def explain_profile(profile: QueryProfile) -> str:
             return [*scan_lines(one, one.verified), scanned, *table, *_queue_lines(one.queues)]
         return detail_lines(one)
 
-    return "\n".join([*profile_lines(profile), *_tree(profile.root, None, _measured, details)])
+    return "\n".join([*profile_lines(profile), *_tree(profile.root, None, _format_measured, details)])
 
 
-def _measured(profile: OperatorProfile) -> str:
+def _format_measured(profile: OperatorProfile) -> str:
     return f"{plural(profile.rows, 'row')}, {human_seconds(profile.seconds)}"
 
 
@@ -194,7 +194,7 @@ def _column_table(columns: Iterable[ColumnProfile]) -> list[str]:
             )
         )
     titles = (*header, *more, *(["parts pruned"] * in_parts), *(["path"] * with_paths))
-    return aligned(titles, rows, left=3)
+    return align_columns(titles, rows, left=3)
 
 
 def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:
@@ -210,10 +210,10 @@ def _forecast_table(columns: Iterable[ColumnForecast]) -> list[str]:
         )
         for column in columns
     ]
-    return aligned(header, rows, left=3)
+    return align_columns(header, rows, left=3)
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
+def align_columns(header: Sequence[str], rows: Sequence[Sequence[str]], left: int) -> list[str]:
     """Lines of a table without rules; the first `left` columns flush left, the others right."""
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
     return [

@@ -9,7 +9,7 @@ from typing import Generic
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression, SortKey
@@ -37,10 +37,10 @@ class Filter(Operator[Frame], Generic[Frame]):
         ):
             yield from kept
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """The child's columns are its own."""
-        return self.children[0].narrow(value, late)
+        return self.children[0].push_dynamic_filter(value, late)
 
-    def prefer(self, key: SortKey) -> None:
+    def prefer_order(self, key: SortKey) -> None:
         """In the child's order."""
-        self.children[0].prefer(key)
+        self.children[0].prefer_order(key)

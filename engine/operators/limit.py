@@ -8,7 +8,7 @@ from typing import Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.frame_sizing import limited
+from bamquery.engine.operators.base.frame_sizing import limit_rows
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 
@@ -27,4 +27,4 @@ class Limit(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Slices of the child's frames; none is asked for that is not needed."""
         with closing(self.children[0].frames(context)) as frames:
-            yield from limited(context.device, frames, self._count, self._offset)
+            yield from limit_rows(context.device, frames, self._count, self._offset)

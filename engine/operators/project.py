@@ -8,9 +8,9 @@ from typing import Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter
+from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.base.out_of_memory_split import map_in_parts
+from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.format import format_expression
@@ -39,22 +39,24 @@ class Project(Operator[Frame], Generic[Frame]):
                     yield context.device.select(frame, references)
                 return
             expressions = self._expressions
-            computed = map_in_parts(context, lambda f: context.device.evaluate(expressions, f), frames)
+            computed = map_split_on_out_of_memory(
+                context, lambda f: context.device.evaluate(expressions, f), frames
+            )
             with closing(computed) as answers:
                 yield from answers
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """What the value is made of below."""
-        return self.children[0].narrow(substitute(value, self._expressions), late)
+        return self.children[0].push_dynamic_filter(substitute(value, self._expressions), late)
 
-    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+    def top_n_bound(self, key: SortKey, count: int) -> DynamicCondition | None:
         """That of what the key is made of below."""
-        return self.children[0].bound(map_key(key, lambda e: substitute(e, self._expressions)), count)
+        return self.children[0].top_n_bound(map_key(key, lambda e: substitute(e, self._expressions)), count)
 
-    def prefer(self, key: SortKey) -> None:
+    def prefer_order(self, key: SortKey) -> None:
         """In the order of what the key is made of below."""
-        self.children[0].prefer(map_key(key, lambda e: substitute(e, self._expressions)))
+        self.children[0].prefer_order(map_key(key, lambda e: substitute(e, self._expressions)))
 
-    def encode_texts(self) -> None:
+    def encode_strings(self) -> None:
         """Columns come as they are, and what is computed from them has their values."""
-        self.children[0].encode_texts()
+        self.children[0].encode_strings()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.frame_sizing import block_bytes
+from bamquery.engine.operators.base.frame_sizing import spill_frame_bytes
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
@@ -42,7 +42,7 @@ class Repeat(Operator[Frame], Generic[Frame]):
                 counts = np.maximum(np.asarray(column.fill_null(0)), 0)
                 ends = np.cumsum(counts)
                 total = int(ends[-1]) if len(ends) else 0
-                fit = len(ends) * block_bytes(context.memory.limit) // max(device.nbytes(frame), 1)
+                fit = len(ends) * spill_frame_bytes(context.memory.limit) // max(device.nbytes(frame), 1)
                 portion = min(max(fit, 1), _PORTION)
                 for start in range(0, total, portion):
                     context.check_cancelled()

@@ -73,7 +73,7 @@ class SharedRows(Generic[Frame]):
         assert self._held is not None
         yield from self._held if self._file is None else self._file.frames()
 
-    def done(self) -> None:
+    def release_reader(self) -> None:
         """A reader wants no more."""
         self._readers -= 1
         if not self._readers:
@@ -114,4 +114,4 @@ class SharedScan(Operator[Frame], Generic[Frame]):
                 context.check_cancelled()
                 yield frame
         finally:
-            self._rows.done()
+            self._rows.release_reader()

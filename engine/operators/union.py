@@ -8,7 +8,7 @@ from typing import Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
@@ -29,7 +29,7 @@ class Union(Operator[Frame], Generic[Frame]):
             with closing(child.frames(context)) as frames:
                 yield from frames
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """Every child's columns are its own; each may take it."""
-        taken = [child.narrow(value, late) for child in self.children]
+        taken = [child.push_dynamic_filter(value, late) for child in self.children]
         return any(taken)

@@ -60,7 +60,7 @@ class Conjunct:
     can_fail: bool
 
 
-def split(predicates: Iterable[Expression], schema: pa.Schema) -> list[Conjunct]:
+def split_conjuncts(predicates: Iterable[Expression], schema: pa.Schema) -> list[Conjunct]:
     """The conjuncts of a conjunction, in the order written; nested ANDs are taken apart."""
     conjuncts = []
     for expression in _flatten(predicates):
@@ -113,7 +113,7 @@ def _range(expression: Expression, schema: pa.Schema) -> RangePredicate | None:
             )
         case Call(function="in", arguments=(argument, Members(values=members))):
             column = _column(argument)
-            if column is None or members.type != _plain(schema.field(column).type):
+            if column is None or members.type != _value_type(schema.field(column).type):
                 return None
             return RangePredicate(schema.field(column).name, "in", members=members)
         case Call(function="in", arguments=(argument, *options)):
@@ -122,7 +122,7 @@ def _range(expression: Expression, schema: pa.Schema) -> RangePredicate | None:
             values = [option.value for option in options if isinstance(option, Literal)]
             if column is None or len(values) < len(options):
                 return None
-            return _checked(schema, column, "in", [value for value in values if value.is_valid])
+            return _checked_range(schema, column, "in", [value for value in values if value.is_valid])
         case Call(function=function, arguments=(left, right)) if function in _COMPARISONS:
             operator = _COMPARISONS[function]
             if isinstance(left, Literal):
@@ -130,7 +130,7 @@ def _range(expression: Expression, schema: pa.Schema) -> RangePredicate | None:
             column = _column(left)
             if column is None or not isinstance(right, Literal):
                 return None
-            return _checked(schema, column, operator, [right.value])
+            return _checked_range(schema, column, operator, [right.value])
         case Call(function="or", arguments=(condition, Call(function="is_null", arguments=(argument,)))):
             found = _range(condition, schema)
             column = _column(argument)
@@ -138,7 +138,7 @@ def _range(expression: Expression, schema: pa.Schema) -> RangePredicate | None:
                 return None
             return replace(found, or_null=True)
         case ColumnRef(index=index, type=kind) if pa.types.is_boolean(kind):
-            return _checked(schema, index, "=", [pa.scalar(True)])
+            return _checked_range(schema, index, "=", [pa.scalar(True)])
         case _:
             return None
 
@@ -156,18 +156,18 @@ def _column(expression: Expression) -> int | None:
             return None
 
 
-def _checked(
+def _checked_range(
     schema: pa.Schema, column: int, operator: Operator, values: Sequence[pa.Scalar[Any]]
 ) -> RangePredicate | None:
     """The range, unless the literals are not of the column's own type."""
     field = schema.field(column)
-    kind = _plain(field.type)
+    kind = _value_type(field.type)
     if any(value.type != kind for value in values):
         return None
     return RangePredicate(field.name, operator, tuple(values))
 
 
-def _plain(kind: Any) -> pa.DataType:
+def _value_type(kind: Any) -> pa.DataType:
     found: pa.DataType = kind.value_type if pa.types.is_dictionary(kind) else kind
     return found
 

@@ -15,7 +15,7 @@ from bamquery.plan.rewriting import children, fact_of_node
 from bamquery.plan.working_table import WorkingTable
 
 if TYPE_CHECKING:
-    from bamquery.engine.operators.scan.evolved_scan import SnapshotPart
+    from bamquery.engine.operators.scan.evolved_scan import SchemaVersionFragments
     from bamquery.engine.sources.table_statistics import TableStatistics
     from bamquery.plan.nodes import Plan, Scan, Source
     from bamquery.storage.ingest.sources.source import IngestSource
@@ -29,12 +29,12 @@ ROW_NUMBER: Final = "rowid"
 class StoredTable:
     """A version of a table; the snapshot's owner closes it."""
 
-    def __init__(self, snapshot: Snapshot | SnapshotPart) -> None:
+    def __init__(self, snapshot: Snapshot | SchemaVersionFragments) -> None:
         self.snapshot = snapshot
         self._statistics: TableStatistics | None = None
         self._numbered: NumberedTable | None = None
 
-    def numbered(self) -> NumberedTable:
+    def with_row_numbers(self) -> NumberedTable:
         """The same with a column of its rows' numbers; one object, so that plans are seen to be equal."""
         if self._numbered is None:
             self._numbered = NumberedTable(self.snapshot)
@@ -57,14 +57,14 @@ class StoredTable:
 
     def share(self, predicate: Expression) -> float | None:
         """About which share of the rows fulfils a condition; None where that is not known."""
-        return self._known.share(predicate)
+        return self._loaded_statistics.share(predicate)
 
     def span(self, column: int) -> float | None:
         """How many values there are from a column's least to its greatest; None where that is not known."""
-        return self._known.span(column)
+        return self._loaded_statistics.span(column)
 
     @property
-    def _known(self) -> TableStatistics:
+    def _loaded_statistics(self) -> TableStatistics:
         if self._statistics is None:
             from bamquery.engine.sources.table_statistics import TableStatistics  # noqa: PLC0415 (for guesses only)
 
@@ -75,7 +75,7 @@ class StoredTable:
 class NumberedTable(StoredTable):
     """A version of a table with one column more, the last: each row's number in the table, from 0."""
 
-    def __init__(self, snapshot: Snapshot | SnapshotPart, before: int = 0) -> None:
+    def __init__(self, snapshot: Snapshot | SchemaVersionFragments, before: int = 0) -> None:
         """`before`: rows of the table that come before those of the snapshot's fragments."""
         super().__init__(snapshot)
         self._before = before
@@ -98,7 +98,7 @@ class NumberedTable(StoredTable):
         return list(accumulate(counts, initial=self._before))[:-1]
 
 
-class WorkingRows(Generic[Frame]):
+class RecursiveTableSource(Generic[Frame]):
     """What the last step of a recursive query gave; its operator puts it here.
 
     Attributes:
@@ -117,7 +117,7 @@ class WorkingRows(Generic[Frame]):
 def reads_step(plan: Plan) -> bool:
     """Whether it reads what a step of a recursive query gave, so that it has other rows each time."""
     if isinstance(plan, nodes.Scan):
-        return isinstance(plan.source, WorkingRows | WorkingTable)
+        return isinstance(plan.source, RecursiveTableSource | WorkingTable)
     return any(map(reads_step, children(plan)))
 
 
@@ -147,7 +147,7 @@ def made_columns(source: Source) -> tuple[int, int]:
     """How many columns of files come from paths and places: those shown, and the last ones, hidden."""
     if not isinstance(source, FileSource):
         return 0, 0
-    return len(source.source.made), len(source.source.hidden)
+    return len(source.source.virtual_columns), len(source.source.hidden_columns)
 
 
 def reads_row_number(scan: Scan) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.data_types.type_groups import value_type
-from bamquery.engine.sources.scan_predicates import split
+from bamquery.engine.sources.scan_predicates import split_conjuncts
 from bamquery.plan.expressions import Expression
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.statistics.predicate import RangePredicate
@@ -34,21 +34,21 @@ class TableStatistics:
         step = -(-len(fragments) // _MOST_FRAGMENTS) or 1
         self._fragments = fragments[::step]
         self._schema = schema
-        self._columns: dict[str, _Column | None] = {}
+        self._columns: dict[str, _ColumnStatistics | None] = {}
 
     def share(self, predicate: Expression) -> float | None:
         """About which share of the rows fulfils it; None where zone maps say nothing of it.
 
         It is one condition on a column, or a conjunction of bounds of one column.
         """
-        conjuncts = split([predicate], self._schema)
+        conjuncts = split_conjuncts([predicate], self._schema)
         ranges = [found for conjunct in conjuncts for found in conjunct.ranges]
         if not ranges or len(ranges) < len(conjuncts) or len({found.column for found in ranges}) > 1:
             return None
         column = self._column(ranges[0].column)
         if column is None:
             return None
-        return column.share(ranges[0]) if len(ranges) == 1 else column.between(ranges)
+        return column.share(ranges[0]) if len(ranges) == 1 else column.share_between(ranges)
 
     def span(self, column: int) -> float | None:
         """How many values there are between a column's bounds; None where there may be any number."""
@@ -59,23 +59,23 @@ class TableStatistics:
             return None
         return float(found.highs.max() - found.lows.min() + 1)
 
-    def _column(self, name: str) -> _Column | None:
+    def _column(self, name: str) -> _ColumnStatistics | None:
         if name not in self._columns:
-            self._columns[name] = self._read(name)
+            self._columns[name] = self._read_column(name)
         return self._columns[name]
 
-    def _read(self, name: str) -> _Column | None:
+    def _read_column(self, name: str) -> _ColumnStatistics | None:
         known = [fragment for fragment in self._fragments if name in fragment.schema.names]
         if len(known) < len(self._fragments) or not known:
             return None
         total = sum(fragment.vector_count for fragment in known)
         step = -(-total // _MOST_VECTORS) or 1
         zones = [fragment.zone_map.column(name) for fragment in known]
-        return _Column.of(zones, step, self._schema.field(name).type)
+        return _ColumnStatistics.from_zone_maps(zones, step, self._schema.field(name).type)
 
 
 @dataclass(frozen=True)
-class _Column:
+class _ColumnStatistics:
     """Some vectors of one column.
 
     Attributes:
@@ -94,7 +94,7 @@ class _Column:
     kind: pa.DataType
 
     @staticmethod
-    def of(zones: list[Zones], step: int, kind: pa.DataType) -> _Column:
+    def from_zone_maps(zones: list[Zones], step: int, kind: pa.DataType) -> _ColumnStatistics:
         chosen = [
             Zones(
                 rows=zone.rows[::step],
@@ -116,14 +116,14 @@ class _Column:
             lows = np.concatenate([_numbers(zone.minimum) for zone in chosen])[known]
             highs = np.concatenate([_numbers(zone.maximum) for zone in chosen])[known]
         whole = not pa.types.is_floating(kind) and not pa.types.is_decimal(kind)
-        return _Column(chosen, lows, highs, (rows - nulls - nans) / rows, nulls / rows, whole, kind)
+        return _ColumnStatistics(chosen, lows, highs, (rows - nulls - nans) / rows, nulls / rows, whole, kind)
 
     def share(self, predicate: RangePredicate) -> float:
         """About which share of the rows fulfils it."""
         found = self._share(predicate)
         return min(found + self.share_null, 1.0) if predicate.or_null else found
 
-    def between(self, bounds: Sequence[RangePredicate]) -> float | None:
+    def share_between(self, bounds: Sequence[RangePredicate]) -> float | None:
         """About which share is within all of several bounds; None where that is not known."""
         if self.lows is None or not len(self.lows):
             return None
@@ -135,7 +135,7 @@ class _Column:
             if not len(numbers):
                 return 0.0
             side = below if bound.operator in ("<", "<=") else above
-            np.minimum(side, self._within(bound.operator, numbers), out=side)
+            np.minimum(side, self._shares_by_vector(bound.operator, numbers), out=side)
         # Bounds leave out rows at one end of a vector's values or at the other.
         return self.share_known * float(np.mean(np.clip(below + above - 1.0, 0.0, 1.0)))
 
@@ -156,9 +156,9 @@ class _Column:
         numbers = numbers[np.isfinite(numbers)]
         if not len(numbers):
             return 0.0 if predicate.operator in ("=", "in", ">", ">=") else 1.0
-        return self.share_known * float(np.mean(self._within(predicate.operator, numbers)))
+        return self.share_known * float(np.mean(self._shares_by_vector(predicate.operator, numbers)))
 
-    def _within(self, operator: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _shares_by_vector(self, operator: str, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of each vector's values, if they were spread evenly between its bounds."""
         lows, highs = self.lows, self.highs
         assert lows is not None

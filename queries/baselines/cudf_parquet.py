@@ -7,7 +7,7 @@ from typing import Any
 
 import cudf
 
-from bamquery.queries.baselines.cudf_frames import finished, long_trips, mean_of, prepare
+from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronised
 from bamquery.queries.parquet_files import column_bytes, parquet_files
 from bamquery.queries.questions import Question
 from bamquery.queries.systems import Answer
@@ -28,7 +28,7 @@ class System:
 
     def ask(self, question: Question) -> Answer:
         """Read the question's columns, filter, average."""
-        with finished(self.name, f"{question.name.upper()}'s columns"):
+        with synchronised(self.name, f"{question.name.upper()}'s columns"):
             value = mean_of(self._long_trips(question.columns), question)
         return Answer(value)
 
@@ -38,7 +38,7 @@ class System:
 
     def count(self) -> int:
         """Long trips."""
-        with finished(self.name, "its distances"):
+        with synchronised(self.name, "its distances"):
             return len(self._long_trips(("trip_distance",)))
 
     def close(self) -> None:

@@ -20,7 +20,7 @@ import rmm
 from numpy.typing import NDArray
 
 from bamquery.errors import MemoryLimitError
-from bamquery.queries.baselines.cudf_frames import finished, long_trips, mean_of, prepare
+from bamquery.queries.baselines.cudf_frames import long_trips, mean_of, prepare, synchronised
 from bamquery.queries.parquet_files import parquet_files
 from bamquery.queries.questions import Question
 from bamquery.queries.systems import Answer
@@ -48,11 +48,11 @@ class PinnedColumn:
         """A pylibcudf column over fresh copies of the buffers; the copies are done when this returns."""
         rows = len(self.values)
         kind = plc.DataType(plc.TypeId.FLOAT64)
-        mask = None if self.validity is None else _copied(self.validity)
-        return plc.Column(kind, rows, _copied(self.values), mask, self.null_count, 0, [])
+        mask = None if self.validity is None else _copy_to_device(self.validity)
+        return plc.Column(kind, rows, _copy_to_device(self.values), mask, self.null_count, 0, [])
 
 
-def _copied(array: NDArray[Any]) -> Any:
+def _copy_to_device(array: NDArray[Any]) -> Any:
     # On the default stream the copy is over when the buffer is there.
     return plc.gpumemoryview(rmm.DeviceBuffer(ptr=array.ctypes.data, size=array.nbytes))
 
@@ -74,7 +74,7 @@ class System:
     def ask(self, question: Question) -> Answer:
         """Copy the question's columns, filter, average."""
         columns = self._pinned(question.columns)
-        with finished(self.name, f"{question.name.upper()}'s columns"):
+        with synchronised(self.name, f"{question.name.upper()}'s columns"):
             value = mean_of(long_trips(_frame(columns)), question)
         return Answer(value)
 
@@ -84,7 +84,7 @@ class System:
 
     def count(self) -> int:
         """Long trips."""
-        with finished(self.name, "its distances"):
+        with synchronised(self.name, "its distances"):
             return len(long_trips(_frame(self._pinned(("trip_distance",)))))
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ def read_pinned(files: list[Path], name: str) -> PinnedColumn:
     counts = [_parquet.read_metadata(file).num_rows for file in files]
     starts = np.concatenate(([0], np.cumsum(counts)))
     rows = int(starts[-1])
-    values = _pinned(8 * rows, name).view(np.float64)
+    values = _allocate_pinned(8 * rows, name).view(np.float64)
 
     def read(place: int) -> NDArray[np.bool_] | None:
         column = _parquet.read_table(files[place], columns=[name], use_threads=False)[name]
@@ -129,14 +129,14 @@ def read_pinned(files: list[Path], name: str) -> PinnedColumn:
     valid = np.concatenate(
         [np.ones(n, np.bool_) if part is None else part for n, part in zip(counts, found, strict=True)]
     )
-    validity = _pinned(-(-rows // (8 * _MASK_BYTES)) * _MASK_BYTES, name)
+    validity = _allocate_pinned(-(-rows // (8 * _MASK_BYTES)) * _MASK_BYTES, name)
     validity[:] = 0
     packed = np.packbits(valid, bitorder="little")
     validity[: len(packed)] = packed
     return PinnedColumn(values, validity, rows - int(np.count_nonzero(valid)))
 
 
-def _pinned(nbytes: int, name: str) -> NDArray[np.uint8]:
+def _allocate_pinned(nbytes: int, name: str) -> NDArray[np.uint8]:
     try:
         memory = cupy.cuda.alloc_pinned_memory(max(nbytes, 1))
     except Exception as error:  # CuPy's own classes, which depend on its version

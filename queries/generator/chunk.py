@@ -279,7 +279,7 @@ class Chunk:
         total += np.where((self.vendor == 1) & (self.rate_code == STANDARD), 0, self.congestion)
         return total + self.airport
 
-    def signed(self, cents: Cents) -> Cents:
+    def negate_refunds(self, cents: Cents) -> Cents:
         """Amounts with those of refunds turned negative."""
         result = cents.copy()
         result[self.refunds] *= -1

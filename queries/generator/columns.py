@@ -13,7 +13,7 @@ from bamquery.queries.arrow import Array, arrow
 from bamquery.queries.generator.chunk import Chunk
 from bamquery.queries.generator.hashing import bits
 from bamquery.queries.generator.lookup import frequency_table, quantile_table
-from bamquery.queries.generator.measured import measured
+from bamquery.queries.generator.measured import load_measured
 from bamquery.queries.generator.model import Flags
 from bamquery.queries.generator.recipe import COLUMNS
 from bamquery.queries.generator.tariff import AIRPORT, IMPROVEMENT, MTA_TAX, ZONES, Cents, Month
@@ -91,7 +91,7 @@ def _zone(end: str) -> Callable[[Chunk], Column]:
     low = 0 if end == "pickup" else 16
 
     def zone(chunk: Chunk) -> Column:
-        counts = measured().pickups_by_zone if end == "pickup" else measured().dropoffs_by_zone
+        counts = load_measured().pickups_by_zone if end == "pickup" else load_measured().dropoffs_by_zone
         table = frequency_table(range(1, len(counts) + 1), counts, 16)
         return table[bits(chunk.random("zones"), low, 16)], _months(chunk, ZONES)
 
@@ -119,7 +119,7 @@ def _payment(chunk: Chunk) -> Column:
 
 def _amount(of: Callable[[Chunk], Cents], since: Month | None = None) -> Callable[[Chunk], Column]:
     def amount(chunk: Chunk) -> Column:
-        return _dollars(chunk.signed(of(chunk))), None if since is None else _months(chunk, since)
+        return _dollars(chunk.negate_refunds(of(chunk))), None if since is None else _months(chunk, since)
 
     return amount
 
@@ -133,7 +133,7 @@ def _congestion(chunk: Chunk) -> Column:
     empty = _months(chunk, (2019, 1))
     first = chunk.model.since((2019, 1)) & ~chunk.model.since((2019, 2))
     empty |= first[chunk.month] & (bits(chunk.random("rider"), 24, 12) < int(0.63 * 4096))
-    return _dollars(chunk.signed(chunk.congestion)), empty
+    return _dollars(chunk.negate_refunds(chunk.congestion)), empty
 
 
 _MAKERS: Final[Mapping[str, Callable[[Chunk], Column]]] = {

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from bamquery.queries.generator.hashing import Words
 from bamquery.queries.generator.layout import Floats, Layout, Places
 from bamquery.queries.generator.lookup import interpolate
-from bamquery.queries.generator.measured import measured
+from bamquery.queries.generator.measured import load_measured
 from bamquery.queries.generator.years import YEARS, Year
 
 LONG_TRIP: Final = 3000  # hundredths of a mile: what Q1 to Q5 ask for
@@ -132,7 +132,7 @@ def _dot(left: Floats, right: Floats) -> float:
 
 def _table(year: Year, kind: int, long_share: float) -> Floats:
     """Miles at the edges of all cells, by ascending share."""
-    tables = measured()
+    tables = load_measured()
     at_least = np.array(tables.at_least["tail"]) if kind == _TAIL else _between_samples(year.number)
     share = [1.0, *(long_share + at_least * (1.0 - year.zero_share) * (1.0 - long_share))]
     miles = [0.0, *tables.distance_miles]
@@ -149,7 +149,7 @@ def _table(year: Year, kind: int, long_share: float) -> Floats:
 
 def _between_samples(year: int) -> Floats:
     """Shares of a year, between those of the nearest years that have a sample."""
-    at_least = measured().at_least
+    at_least = load_measured().at_least
     sampled = sorted(int(name) for name in at_least if name.isdigit())
     before = max(sample for sample in sampled if sample <= year)
     after = min((sample for sample in sampled if sample >= year), default=before)

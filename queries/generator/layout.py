@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bamquery.queries.generator.hashing import Words, bits
 from bamquery.queries.generator.lookup import Steps
-from bamquery.queries.generator.measured import measured
+from bamquery.queries.generator.measured import load_measured
 from bamquery.queries.generator.years import TAILS, YEARS
 
 Ints = NDArray[np.int64]
@@ -61,7 +61,7 @@ class Layout:
         assert all(year in YEARS for year in years), "the command line checks"
         self.rows = rows
         self.months = [(year, month) for year in years for month in range(1, 13)]
-        trips = np.array([measured().trips_by_month[year][month - 1] for year, month in self.months])
+        trips = np.array([load_measured().trips_by_month[year][month - 1] for year, month in self.months])
         shares = np.concatenate(([0.0], np.cumsum(trips) / trips.sum()))
         self.first_row: Ints = np.rint(shares * rows).astype(np.int64)
         tails = np.array([TAILS.get(year, (0.0,) * 12)[month - 1] for year, month in self.months])
@@ -72,7 +72,7 @@ class Layout:
 
     def _fill_hours(self) -> None:
         """Cut every month into hours, each as wide on the scale of `along` as its share of the trips."""
-        frequencies = np.array(measured().trips_by_weekday_and_hour, np.float64)
+        frequencies = np.array(load_measured().trips_by_weekday_and_hour, np.float64)
         edges: list[Floats] = []
         kinds: list[Ints] = []
         starts: list[Ints] = []

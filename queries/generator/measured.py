@@ -36,7 +36,7 @@ class Measured:
 
 
 @functools.cache
-def measured() -> Measured:
+def load_measured() -> Measured:
     """The tables of measured.json."""
     text = resources.files(__package__ or "").joinpath("measured.json").read_text("utf-8")
     tables = json.loads(text)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bamquery.connection.connection import Connection, connect
-from bamquery.engine.execution.memory_budget import release_unused
+from bamquery.engine.execution.memory_budget import release_unused_memory
 from bamquery.errors import BamQueryError
 from bamquery.queries.memory.cases import LONG, Case
 from bamquery.queries.memory.tables import text_batches
@@ -55,7 +55,7 @@ def measure(
     """
     copy = folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(database, copy, copy_function=_linked)
+    shutil.copytree(database, copy, copy_function=_link_or_copy)
     command = [sys.executable, "-m", "bamquery", *arguments, "--run", str(copy), case.name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdin is not None
@@ -88,7 +88,7 @@ def run_case(case: Case, database: Path, settings: Mapping[str, Any], rows: Mapp
     with connect(database, device="cpu", **settings) as connection:
         connection.execute(_WARM).fetchall()
         connection.execute("SHOW TABLES").fetchall()
-        release_unused()
+        release_unused_memory()
         _say("ready")
         sys.stdin.readline()
         try:
@@ -127,7 +127,7 @@ def _append(connection: Connection, text: str, rows: Mapping[str, int]) -> None:
     connection.load("loaded", text_batches(rows[text]))
 
 
-def _registered(connection: Connection, text: str, rows: Mapping[str, int]) -> None:
+def _scan_registered(connection: Connection, text: str, rows: Mapping[str, int]) -> None:
     connection.register("stream", text_batches(rows[text]))
     connection.execute("SELECT max(w), count(*) FROM stream").fetchall()
 
@@ -138,11 +138,11 @@ _WAYS: Final[Mapping[str, Callable[[Connection, str, Mapping[str, int]], None]]]
     "statement": _statement,
     "load": _load,
     "append": _append,
-    "registered": _registered,
+    "registered": _scan_registered,
 }
 
 
-def _linked(source: str, target: str) -> None:
+def _link_or_copy(source: str, target: str) -> None:
     """Files of a table are never changed once they are written; locks and the like are small."""
     if os.path.getsize(source) > 1 << 16:
         os.link(source, target)

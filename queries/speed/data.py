@@ -117,7 +117,7 @@ def _load(data: Data, tables: dict[str, list[Path]], tell: Tell) -> None:
     with connect(data.ours) as connection:
         for table, files in tables.items():
             tell(f"loading {table} into BamQuery")
-            connection.sql(f"CREATE TABLE {table} AS FROM read_parquet({_listed(files)})")
+            connection.sql(f"CREATE TABLE {table} AS FROM read_parquet({_sql_list(files)})")
     _load_duckdb(data.theirs, tables, tell)
 
 
@@ -126,7 +126,7 @@ def _load_duckdb(path: Path, tables: dict[str, list[Path]], tell: Tell) -> None:
     try:
         for table, files in tables.items():
             tell(f"loading {table} into DuckDB")
-            connection.execute(f"CREATE TABLE {table} AS FROM read_parquet({_listed(files)})")
+            connection.execute(f"CREATE TABLE {table} AS FROM read_parquet({_sql_list(files)})")
     finally:
         connection.close()
 
@@ -146,5 +146,5 @@ def open_duckdb(path: Path, threads: int) -> Any:
     return duckdb.connect(str(path), config={"threads": threads})
 
 
-def _listed(files: list[Path]) -> str:
+def _sql_list(files: list[Path]) -> str:
     return "[" + ", ".join("'" + str(file).replace("'", "''") + "'" for file in files) + "]"

@@ -70,7 +70,7 @@ def measure(
     try:
         with connect(data.ours, device=device, threads=threads) as bamquery:
             for query in queries:
-                timing = _timed(bamquery, duckdb, query, repeat)
+                timing = _time_query(bamquery, duckdb, query, repeat)
                 heard(timing)
                 timings.append(timing)
     finally:
@@ -78,7 +78,7 @@ def measure(
     return timings
 
 
-def _timed(bamquery: Connection, duckdb: Any, query: SpeedQuery, repeat: int) -> Timing:
+def _time_query(bamquery: Connection, duckdb: Any, query: SpeedQuery, repeat: int) -> Timing:
     right = _ask_duckdb(duckdb, query.sql)
     try:
         answer = _ask_bamquery(bamquery, query.sql)

@@ -185,7 +185,7 @@ class _Check:
             for entry in manifest.fragments:
                 assert manifest.schema is not None
                 written = manifest.evolution.columns(manifest.schema, entry).written
-                one = _Stored(folder, replace(entry, era=None), written)
+                one = _Stored(folder, replace(entry, schema_version=None), written)
                 other = known.setdefault(entry.id, one)
                 if other.entry != one.entry or not other.schema.equals(written):
                     path = folder.manifest(manifest.version)

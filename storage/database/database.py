@@ -22,7 +22,7 @@ from bamquery.storage.database.temporary import make_temporary
 from bamquery.storage.files.filesystem import FileSystem, PosixFileSystem, storage_error
 from bamquery.storage.files.locks import LockFile
 from bamquery.storage.files.mapped_files import MAPPED_FILES
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -409,7 +409,7 @@ class Database:
                 continue
             if manifest is not None and wanted(manifest):
                 names.append(manifest.table)
-        return sorted(names, key=lambda name: (fold(name), name))
+        return sorted(names, key=lambda name: (fold_case(name), name))
 
     def _missing(self, name: str, folder: TableFolder, kind: str) -> CatalogError:
         """Why there is no table, or no view, of this name."""

@@ -55,7 +55,7 @@ class FileAccess:
         """
         if self.external:
             return path
-        return CheckedPath(self._allowed(path, written))
+        return CheckedPath(self._require_allowed(path, written))
 
     def check_pattern(self, pattern: Path, written: str, is_magic: Any) -> None:
         """Refuse a pattern that looks for files where none may be read.
@@ -71,7 +71,7 @@ class FileAccess:
         first = next(place for place, part in enumerate(parts) if is_magic(part))
         if ".." in parts[first:]:
             raise AccessError(f'"{written}": a pattern cannot go on with .. {self._way_out()}')
-        self._allowed(Path(*parts[:first]), written, is_folder=True)
+        self._require_allowed(Path(*parts[:first]), written, is_folder=True)
 
     def check_match(self, place: Path, written: str) -> None:
         """Refuse a folder or file that a pattern reaches by a link, before anything is looked for there.
@@ -132,7 +132,7 @@ class FileAccess:
             raise self._refusal(str(path))
         _require_no_database(path, path.absolute(), Path(real))
 
-    def _allowed(self, path: Path, written: str, *, is_folder: bool = False) -> str:
+    def _require_allowed(self, path: Path, written: str, *, is_folder: bool = False) -> str:
         real = _real(path, written)
         if self._holds(real, is_folder=is_folder) or (not is_folder and real in self.paths):
             return real

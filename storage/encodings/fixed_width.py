@@ -35,7 +35,7 @@ def whole_footprint(extent: Extent, bits: int, vectors: NDArray[np.int64], block
     def count() -> tuple[int, int]:
         return _native.count_range_blocks(*vector_ranges(extent, bits, vectors), block_size)
 
-    return _remembered(vectors, (bits, extent.offset % block_size, block_size, extent.length), count)
+    return _memoize_footprint(vectors, (bits, extent.offset % block_size, block_size, extent.length), count)
 
 
 def fixed_footprint(
@@ -46,7 +46,7 @@ def fixed_footprint(
     Rows and vectors stay as they are.
     """
     if isinstance(rows, int):
-        return scattered(rows, whole_footprint(extent, bits, vectors, block_size))
+        return expected_footprint(rows, whole_footprint(extent, bits, vectors, block_size))
     chosen = rows
 
     def count() -> tuple[int, int]:
@@ -54,10 +54,10 @@ def fixed_footprint(
             return _native.count_bit_blocks(extent.offset, chosen, block_size)
         return _native.count_row_blocks(extent.offset, bits // 8, bits // 8, chosen, block_size)
 
-    return _remembered(rows, (bits, extent.offset % block_size, block_size), count)
+    return _memoize_footprint(rows, (bits, extent.offset % block_size, block_size), count)
 
 
-def scattered(pieces: int, whole: Footprint) -> Footprint:
+def expected_footprint(pieces: int, whole: Footprint) -> Footprint:
     """What `pieces` reads of single blocks take where each is as likely to hit any block of `whole`.
 
     A block is hit with probability 1 - exp(-pieces / blocks), and starts a run unless the block before it,
@@ -82,7 +82,7 @@ class _Counted(threading.local):
 _counted = _Counted()
 
 
-def _remembered(
+def _memoize_footprint(
     places: NDArray[np.int64], key: tuple[int, ...], count: Callable[[], tuple[int, int]]
 ) -> Footprint:
     """What `count()` gave for these places and that key, where a thread asks again soon."""

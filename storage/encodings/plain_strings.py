@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bamquery import _native
 from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.fixed_width import scattered
+from bamquery.storage.encodings.fixed_width import expected_footprint
 from bamquery.storage.encodings.plain import ColumnPlace, Validity
 from bamquery.storage.files.buffers import view
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -82,11 +82,11 @@ class PlainStrings:
     ) -> Footprint:
         """See `StoredColumn.rows_footprint`; strings are taken to be of average length."""
         if isinstance(rows, int):
-            offsets = scattered(rows, self._offsets_footprint(vectors, block_size))
+            offsets = expected_footprint(rows, self._offsets_footprint(vectors, block_size))
             whole = self._data_footprint(vectors, VECTOR_ROWS, block_size)
             # A string touches one block, and another for each end of a block within it.
             touched = 1 + max(self._row_bytes - 1, 0) / block_size
-            data = scattered(round(rows * touched), whole) if self._row_bytes else Footprint(0, 0)
+            data = expected_footprint(round(rows * touched), whole) if self._row_bytes else Footprint(0, 0)
             data = Footprint(max(round(data.runs / touched), min(data.runs, 1)), data.blocks)
         else:
             pair = 2 * _OFFSET_BYTES

@@ -43,7 +43,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class FileBlock:
     """Where the footer finds a message: its offset, metadata (prefix included) and body."""
 
     offset: int
@@ -80,7 +80,7 @@ def dictionary_batch_message(dictionary_id: int, batch: Batch, at: int) -> bytes
     return _aligned_message(_message(_MESSAGE_DICTIONARY_BATCH, header, batch.body_length), at)
 
 
-def file_tail(schema: pa.Schema, dictionaries: Sequence[Block], batch: Block, at: int) -> bytes:
+def file_tail(schema: pa.Schema, dictionaries: Sequence[FileBlock], batch: FileBlock, at: int) -> bytes:
     """Everything from byte `at`, behind the last body, to the end of a file of a multiple of 4,096 bytes."""
     builder = _builder()
     schema_offset = _schema(builder, schema)
@@ -147,7 +147,7 @@ def _record_batch(builder: Any, batch: Batch) -> int:
     return int(builder.EndObject())
 
 
-def _blocks(builder: Any, blocks: Sequence[Block]) -> int:
+def _blocks(builder: Any, blocks: Sequence[FileBlock]) -> int:
     builder.StartVector(24, len(blocks), 8)
     for block in reversed(blocks):
         builder.PrependInt64(block.body_length)

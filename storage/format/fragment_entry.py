@@ -10,6 +10,8 @@ from typing import Any, Final
 from bamquery.errors import CorruptionError
 
 _ID: Final = re.compile(r"[0-9A-Za-z_-]{1,128}")
+_SCHEMA_VERSION: Final = "era"
+"""The member of `schema_version`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +30,8 @@ class FragmentEntry:
     """Bytes behind that."""
     vectors_crc: int
     """CRC-32C of these two, which in turn hold those of what is between, and that those of `<id>.arrow`."""
-    era: int | None = None
-    """Which of the version's eras its columns are from; None: they are the table's own."""
+    schema_version: int | None = None
+    """Which of the version's earlier schemas its columns are from; None: they are the table's own."""
 
     @property
     def data_name(self) -> str:
@@ -43,7 +45,9 @@ class FragmentEntry:
 
     def to_json(self) -> dict[str, Any]:
         """For the manifest."""
-        return {name: value for name, value in asdict(self).items() if name != "era" or value is not None}
+        members = asdict(self)
+        version = members.pop("schema_version")
+        return members if version is None else {**members, _SCHEMA_VERSION: version}
 
     @classmethod
     def from_json(cls, data: Any) -> FragmentEntry:
@@ -52,13 +56,13 @@ class FragmentEntry:
         Raises:
             CorruptionError: anything else.
         """
-        names = {field.name for field in fields(cls)}
-        if not isinstance(data, Mapping) or {*data, "era"} != names:
-            raise CorruptionError(f"a fragment's entry must have exactly the keys {sorted(names - {'era'})}")
+        names = {field.name for field in fields(cls)} - {"schema_version"}
+        if not isinstance(data, Mapping) or set(data) - {_SCHEMA_VERSION} != names:
+            raise CorruptionError(f"a fragment's entry must have exactly the keys {sorted(names)}")
         if not isinstance(data["id"], str) or _ID.fullmatch(data["id"]) is None:
             raise CorruptionError(f"{data['id']!r} is not a fragment id")
-        for name in names & set(data) - {"id"}:
+        for name in set(data) - {"id"}:
             value = data[name]
             if type(value) is not int or not 0 <= value < (1 << 32 if name == "vectors_crc" else 1 << 63):
                 raise CorruptionError(f"fragment {data['id']}: {name} cannot be {value!r}")
-        return cls(**data)
+        return cls(**{name: data[name] for name in names}, schema_version=data.get(_SCHEMA_VERSION))

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from bamquery.errors import StorageError
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 DataType: TypeAlias = pa.DataType
 """Short for annotations; Arrow's types are generic in the stubs only."""
@@ -125,7 +125,7 @@ def normalize_schema(schema: pa.Schema) -> pa.Schema:
     for field in schema:
         if not field.name:
             raise StorageError(f"column {len(fields) + 1} has no name: give it one")
-        other = seen.setdefault(fold(field.name), field.name)
+        other = seen.setdefault(fold_case(field.name), field.name)
         if other != field.name or len(seen) <= len(fields):
             raise StorageError(f'columns "{other}" and "{field.name}" have the same name: rename one of them')
         fields.append(pa.field(field.name, normalize_type(field.type, field.name)))

@@ -76,7 +76,7 @@ def _forget_cached_pages(fragment: Fragment) -> None:
 def _check_metadata(fragment: Fragment, reader: MappedReader) -> Iterator[CorruptionError]:
     for extent, crc in fragment.layout.metadata:
         try:
-            reader.read_ranges(*_one(extent), ReadCounters(), np.array([crc], np.uint32))
+            reader.read_ranges(*_as_arrays(extent), ReadCounters(), np.array([crc], np.uint32))
         except RangeMismatchError:
             yield CorruptionError(
                 f"bytes {extent.offset} to {extent.end} (Arrow metadata) do not match their checksum",
@@ -92,7 +92,7 @@ def _check_padding(fragment: Fragment, reader: MappedReader) -> Iterator[Corrupt
     for extent in sorted(extents, key=lambda e: (e.offset, e.end)):
         for start in range(end, extent.offset, _PIECE_BYTES):
             gap = Extent(start, min(extent.offset - start, _PIECE_BYTES))
-            data = reader.read_ranges(*_one(gap), ReadCounters())
+            data = reader.read_ranges(*_as_arrays(gap), ReadCounters())
             if np.frombuffer(view(data), np.uint8).any():
                 yield CorruptionError(
                     f"bytes {gap.offset} to {gap.end} (padding) are not zero", fragment.path
@@ -192,5 +192,5 @@ def _check_with_arrow(fragment: Fragment) -> Iterator[CorruptionError]:
         yield CorruptionError(f"Arrow cannot read it: {error}", fragment.path)
 
 
-def _one(extent: Extent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _as_arrays(extent: Extent) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return np.array([extent.offset]), np.array([extent.length])

@@ -27,11 +27,11 @@ def unify(type_: pa.DictionaryType[Any, Any], chunks: Iterable[Any]) -> Any:
     used = np.zeros(0, np.bool_)
     for chunk in chunks:
         if not chunk.dictionary.equals(dictionary):
-            values = _merged(values, dictionary, used)
+            values = _merge_values(values, dictionary, used)
             dictionary = chunk.dictionary
             used = np.zeros(len(dictionary), np.bool_)
         used[chunk.indices.drop_null().to_numpy(zero_copy_only=False)] = True
-    values = _merged(values, dictionary, used)
+    values = _merge_values(values, dictionary, used)
     largest = int(np.iinfo(type_.index_type.to_pandas_dtype()).max)
     if len(values) - 1 > largest:
         raise ValueError(
@@ -84,6 +84,6 @@ def plain_buffers(values: Any) -> tuple[memoryview | None, memoryview]:
     return None, view(buffers[1])[values.offset * width : (values.offset + len(values)) * width]
 
 
-def _merged(values: Any, dictionary: Any, used: Any) -> Any:
+def _merge_values(values: Any, dictionary: Any, used: Any) -> Any:
     seen = dictionary.filter(pa.array(used)).drop_null()
     return pc.unique(pa.concat_arrays([values, seen])) if len(seen) else values

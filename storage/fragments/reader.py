@@ -82,7 +82,7 @@ def vectors_of(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """The vectors that hold ascending `rows`. The answer is shared: rows and answer stay as they are."""
     if rows is not _located.rows or _located.vectors is None:
         _located.rows, _located.positions = rows, None
-        _located.vectors, _located.counts = _counted(rows)
+        _located.vectors, _located.counts = _rows_by_vector(rows)
     return _located.vectors
 
 
@@ -102,7 +102,7 @@ def locate(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64
     return vectors, _located.positions
 
 
-def _counted(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _rows_by_vector(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The vectors that hold rows, and how many of these each has."""
     if not len(rows):
         return rows, rows

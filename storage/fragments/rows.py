@@ -65,7 +65,7 @@ class FragmentRows:
             CorruptionError: a vector does not match its checksum. CancelledError: it was cancelled.
         """
         name = self.fragment.schema.field(index).name
-        with _opened(self.fragment) as reader:
+        with _open_reader(self.fragment) as reader:
             step = _vectors_a_piece(self.fragment, index)
             for start in range(0, vector_count(self.rows), step):
                 _check(self.cancelled)
@@ -165,7 +165,7 @@ class PermutedRows:
         for fragment in self._fragments:
             name = fragment.schema.field(index).name
             span = _vectors_a_piece(fragment, index) * VECTOR_ROWS
-            with _opened(fragment) as reader:
+            with _open_reader(fragment) as reader:
                 for start in range(first, first + fragment.rows, span):
                     _check(self._cancelled)
                     end = min(start + span, first + fragment.rows)
@@ -194,7 +194,7 @@ def _check(cancelled: Callable[[], bool]) -> None:
 
 
 @contextmanager
-def _opened(fragment: Fragment) -> Iterator[FragmentReader]:
+def _open_reader(fragment: Fragment) -> Iterator[FragmentReader]:
     reader = MappedReader(fragment.path, fragment.data_bytes)
     try:
         yield FragmentReader(fragment, reader)

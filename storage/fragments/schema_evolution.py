@@ -35,7 +35,7 @@ class ColumnRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Era:
+class SchemaVersion:
     """Columns that the table once had; `columns`: where each of today's is among them, None if it is not."""
 
     schema: pa.Schema
@@ -62,10 +62,10 @@ class Evolution:
     """Rules of a version's columns, one each or none at all, and the eras that its fragments are from."""
 
     rules: tuple[ColumnRule, ...] = ()
-    eras: tuple[Era, ...] = ()
+    schema_versions: tuple[SchemaVersion, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.rules or self.eras)
+        return bool(self.rules or self.schema_versions)
 
     def rule(self, column: int) -> ColumnRule:
         """The rule of a column."""
@@ -73,35 +73,41 @@ class Evolution:
 
     def columns(self, schema: pa.Schema, entry: FragmentEntry) -> FragmentColumns:
         """What a fragment of a table of `schema` has of its columns."""
-        if entry.era is None:
+        if entry.schema_version is None:
             return FragmentColumns(schema, tuple(range(len(schema))), schema)
-        era = self.eras[entry.era]
+        era = self.schema_versions[entry.schema_version]
         present = [(place, field) for place, field in zip(era.columns, schema, strict=True)]
         kept = [(place, field) for place, field in present if place is not None]
         return FragmentColumns(
             era.schema, tuple(place for place, _ in kept), pa.schema([field for _, field in kept])
         )
 
-    def settled(self, fragments: Sequence[FragmentEntry]) -> tuple[Evolution, tuple[FragmentEntry, ...]]:
-        """The same without eras that no fragment is from, and without rules that say nothing."""
-        used = sorted({entry.era for entry in fragments if entry.era is not None})
+    def drop_unused_versions(
+        self, fragments: Sequence[FragmentEntry]
+    ) -> tuple[Evolution, tuple[FragmentEntry, ...]]:
+        """The same without schemas that no fragment is from, and without rules that say nothing."""
+        used = sorted({entry.schema_version for entry in fragments if entry.schema_version is not None})
         moved = {era: position for position, era in enumerate(used)}
-        entries = [e if e.era is None else replace(e, era=moved[e.era]) for e in fragments]
+        entries = [
+            e if e.schema_version is None else replace(e, schema_version=moved[e.schema_version])
+            for e in fragments
+        ]
         rules = self.rules
         if not used:  # nothing is older than any column
             rules = tuple(replace(rule, initial=None) for rule in rules)
         if all(rule == ColumnRule() for rule in rules):
             rules = ()
-        return Evolution(rules, tuple(self.eras[era] for era in used)), tuple(entries)
+        return Evolution(rules, tuple(self.schema_versions[era] for era in used)), tuple(entries)
 
     def to_json(self) -> dict[str, Any]:
         """Members for the manifest; none where there is nothing to say."""
         members: dict[str, Any] = {}
         if self.rules:
             members["columns"] = [_rule_to_json(rule) for rule in self.rules]
-        if self.eras:
+        if self.schema_versions:
             members["eras"] = [
-                {"schema": _text(era.schema.serialize()), "columns": list(era.columns)} for era in self.eras
+                {"schema": _text(era.schema.serialize()), "columns": list(era.columns)}
+                for era in self.schema_versions
             ]
         return members
 
@@ -118,7 +124,7 @@ class Evolution:
             raise ValueError(f"it has {len(rules)} rules for {len(schema)} columns")
         return cls(
             tuple(_rule(data, field) for data, field in zip(rules, schema, strict=False)),
-            tuple(_era(data, schema) for data in eras),
+            tuple(_parse_schema_version(data, schema) for data in eras),
         )
 
 
@@ -158,7 +164,7 @@ def _rule(data: Any, field: pa.Field[Any]) -> ColumnRule:
     return ColumnRule(not_null, default, initial)
 
 
-def _era(data: Any, schema: pa.Schema) -> Era:
+def _parse_schema_version(data: Any, schema: pa.Schema) -> SchemaVersion:
     if not isinstance(data, dict) or set(data) != {"schema", "columns"}:
         raise ValueError("an era must have a schema and columns")
     written = pa.ipc.read_schema(_bytes(data["schema"]))
@@ -178,7 +184,7 @@ def _era(data: Any, schema: pa.Schema) -> Era:
     known = [place for place in columns if place is not None]
     if len(set(known)) != len(known):
         raise ValueError("a column of an era is two of today's")
-    return Era(written, tuple(columns))
+    return SchemaVersion(written, tuple(columns))
 
 
 def _list(value: Any, what: str) -> list[Any]:

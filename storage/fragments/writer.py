@@ -14,7 +14,7 @@ from bamquery import _native
 from bamquery.errors import CancelledError, StorageError
 from bamquery.storage.files.filesystem import FileSystem, WritableFile
 from bamquery.storage.format import arrow_ipc
-from bamquery.storage.format.arrow_ipc import Batch, Block
+from bamquery.storage.format.arrow_ipc import Batch, FileBlock
 from bamquery.storage.format.file_region import FileRegion
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.layout import ColumnLayout, DictionaryLayout, Extent, FragmentLayout, align
@@ -119,7 +119,7 @@ def write_fragment(
         file.sync()
     finally:
         file.close()
-    return FragmentEntry(fragment_id, source.rows, size, **vectors.recorded)
+    return FragmentEntry(fragment_id, source.rows, size, **vectors.entry_members)
 
 
 class _DataFile:
@@ -143,11 +143,11 @@ def _write_data(
     data = _DataFile(file)
     data.write_metadata(arrow_ipc.HEAD + arrow_ipc.schema_message(schema))
     dictionaries: dict[int, tuple[pa.Array[Any], DictionaryLayout]] = {}
-    dictionary_blocks: list[Block] = []
+    dictionary_blocks: list[FileBlock] = []
     for index, field in enumerate(schema):
         if pa.types.is_dictionary(field.type):
             with _naming(field.name, path):
-                values = unify(field.type, _watched(source.column(index), cancelled))
+                values = unify(field.type, _check_cancelled(source.column(index), cancelled))
             block, layout = _write_dictionary(data, len(dictionary_blocks), values)
             dictionaries[index] = values, layout
             dictionary_blocks.append(block)
@@ -159,7 +159,7 @@ def _write_data(
     columns: list[WrittenColumn] = []
     for index, field in enumerate(schema):
         with _naming(field.name, path):
-            chunks = _watched(source.column(index), cancelled)
+            chunks = _check_cancelled(source.column(index), cancelled)
             column = write_column(
                 file, end, field.type, source.rows, chunks, dictionary=dictionaries.get(index)
             )
@@ -170,14 +170,16 @@ def _write_data(
     data.write_metadata(arrow_ipc.record_batch_message(batch, start))
     data.position = end
     data.write_metadata(
-        arrow_ipc.file_tail(schema, dictionary_blocks, Block(start, body - start, end - body), end)
+        arrow_ipc.file_tail(schema, dictionary_blocks, FileBlock(start, body - start, end - body), end)
     )
     layouts = tuple(column.layout for column in columns)
     fragment = FragmentLayout(source.rows, layouts, tuple(data.metadata))
     return fragment, [column.statistics for column in columns], data.position
 
 
-def _write_dictionary(data: _DataFile, number: int, values: pa.Array[Any]) -> tuple[Block, DictionaryLayout]:
+def _write_dictionary(
+    data: _DataFile, number: int, values: pa.Array[Any]
+) -> tuple[FileBlock, DictionaryLayout]:
     offsets, contents = plain_buffers(values)
     parts = [contents] if offsets is None else [offsets, contents]
     extents: list[Extent] = []
@@ -202,7 +204,7 @@ def _write_dictionary(data: _DataFile, number: int, values: pa.Array[Any]) -> tu
         offsets_crc=0 if offsets is None else _native.crc32c(offsets),
         values_crc=_native.crc32c(contents),
     )
-    return Block(start, body - start, end), layout
+    return FileBlock(start, body - start, end), layout
 
 
 def _relative_buffers(layout: ColumnLayout, body: int) -> list[Extent]:
@@ -213,7 +215,9 @@ def _relative_buffers(layout: ColumnLayout, body: int) -> list[Extent]:
     return [_NOWHERE if buffer is None else Extent(buffer.offset - body, buffer.length) for buffer in listed]
 
 
-def _watched(chunks: Iterator[pa.Array[Any]], cancelled: Callable[[], bool]) -> Iterator[pa.Array[Any]]:
+def _check_cancelled(
+    chunks: Iterator[pa.Array[Any]], cancelled: Callable[[], bool]
+) -> Iterator[pa.Array[Any]]:
     for chunk in chunks:
         if cancelled():
             raise CancelledError("the writing of a fragment was cancelled")

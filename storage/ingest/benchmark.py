@@ -74,11 +74,11 @@ def compare(parquet: Path, folder: Path, repeat: int) -> Result:
     plain_bytes = 0
     for _ in range(repeat):
         target = folder / "copy.arrow"
-        copies.append(_timed(lambda: _copy(parquet, target)))  # noqa: B023 (called at once)
+        copies.append(_time_run(lambda: _copy(parquet, target)))  # noqa: B023 (called at once)
         plain_bytes = target.stat().st_size
         target.unlink()
         database = folder / "database"
-        loads.append(_timed(lambda: _load(parquet, database)))  # noqa: B023 (called at once)
+        loads.append(_time_run(lambda: _load(parquet, database)))  # noqa: B023 (called at once)
         shutil.rmtree(database)
     metadata = pq.read_metadata(parquet)
     return Result(metadata.num_rows, parquet.stat().st_size, plain_bytes, copies, loads)
@@ -150,7 +150,7 @@ def _load(parquet: Path, folder: Path) -> None:
         writer.commit()
 
 
-def _timed(work: Callable[[], None]) -> float:
+def _time_run(work: Callable[[], None]) -> float:
     os.sync()  # what the run before left to be written is not this one's
     start = time.perf_counter()
     work()

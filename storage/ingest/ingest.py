@@ -11,7 +11,7 @@ import pyarrow as pa
 from bamquery.errors import CancelledError, IngestError
 from bamquery.storage.ingest.progress import Progress
 from bamquery.storage.ingest.sources.source import IngestSource
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _READ_AHEAD: Final = 16
 """Part of a memory limit for batches that are read before they are wanted."""
@@ -89,8 +89,8 @@ def _names_in_source(table: pa.Schema, source: IngestSource) -> list[str | None]
     Raises:
         IngestError: the source has a column that the table lacks; names all.
     """
-    by_folded = {fold(name): name for name in source.schema.names}
-    names = [by_folded.pop(fold(name), None) for name in table.names]
+    by_folded = {fold_case(name): name for name in source.schema.names}
+    names = [by_folded.pop(fold_case(name), None) for name in table.names]
     if by_folded:
         extra = list(by_folded.values())
         listed = ", ".join(f'"{name}"' for name in extra)

@@ -18,7 +18,7 @@ from bamquery.storage.ingest.sources.failures import unreadable
 from bamquery.storage.ingest.sources.formats import Format, check_compression, check_format, detect_format
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions, PathOptions
 from bamquery.storage.ingest.sources.paths import EVERYTHING, expand
-from bamquery.storage.ingest.sources.source import IngestSource, Part
+from bamquery.storage.ingest.sources.source import IngestSource, SourcePart
 
 if TYPE_CHECKING:
     from bamquery.storage.ingest.csv.same_header import AlikeFiles
@@ -116,7 +116,13 @@ def open_source(
         formats = {known_format or detect_format(file) for file in files}
         parts, made, hidden = made_parts(parts, partitions, paths, formats)
     return UnifiedSource(
-        name, parts, columns=columns, exclude=exclude, by_need=by_need, made=made, hidden=hidden
+        name,
+        parts,
+        columns=columns,
+        exclude=exclude,
+        by_need=by_need,
+        virtual_columns=made,
+        hidden_columns=hidden,
     )
 
 
@@ -133,14 +139,14 @@ class _Opener:
         self._opened = partial(_open_file, format_=format_, progress=progress, options=options)
         self._dates: tuple[DateFormat, ...] = ()
 
-    def __call__(self, path: Path) -> Part:
+    def __call__(self, path: Path) -> SourcePart:
         part = self._opened(path, dates=self._dates)
         self._dates = self._dates or getattr(part, "date_formats", ())
         return part
 
-    def open_all(self, files: Sequence[Path], check: Callable[[], None]) -> list[Part]:
+    def open_all(self, files: Sequence[Path], check: Callable[[], None]) -> list[SourcePart]:
         """All of them; `check` as in `open_source`."""
-        parts: list[Part] = []
+        parts: list[SourcePart] = []
         alike: AlikeFiles | None = None
         while len(parts) < len(files):
             check()
@@ -165,7 +171,7 @@ def _open_file(
     progress: Progress | None,
     options: FileOptions,
     dates: tuple[DateFormat, ...],
-) -> Part:
+) -> SourcePart:
     name = str(path)
     match format_ or detect_format(path):
         case "parquet":

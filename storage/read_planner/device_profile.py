@@ -78,8 +78,8 @@ class DeviceProfile:
             profile = cls._known.get(key)
             if profile is None:
                 cache = cache_file()
-                profile = None if cache is None else _cached(cache, key)
-                profile = profile or _measured(path, kind, time.perf_counter)
+                profile = None if cache is None else _load_cached(cache, key)
+                profile = profile or _measure(path, kind, time.perf_counter)
                 if profile is None:
                     return ASSUMED[kind]  # not kept: another file may be large enough
                 cls._known[key] = profile
@@ -158,7 +158,7 @@ def _rate(work: Callable[[int], int], clock: Clock) -> float:
     return done / elapsed
 
 
-def _measured(path: Path, kind: str, clock: Clock) -> DeviceProfile | None:
+def _measure(path: Path, kind: str, clock: Clock) -> DeviceProfile | None:
     try:
         size = path.stat().st_size
         if size < _PIECE_BYTES:
@@ -193,7 +193,7 @@ def _load(cache: Path) -> dict[str, Any]:
     return profiles if isinstance(profiles, dict) else {}
 
 
-def _cached(cache: Path, key: str) -> DeviceProfile | None:
+def _load_cached(cache: Path, key: str) -> DeviceProfile | None:
     """A profile that an earlier process measured; None for anything that cannot be one."""
     data = _load(cache).get(key)
     names = ("bandwidth", "iops", "latency", "request_bytes")

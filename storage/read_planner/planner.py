@@ -92,7 +92,7 @@ def _footprint(
             if isinstance(rows, int):
                 count = expected_vectors(rows, len(candidates))
                 # Drawn at random, so that as many follow on each other as chance has it.
-                vectors = candidates[_spread(count, len(candidates))]
+                vectors = candidates[_spread_evenly(count, len(candidates))]
             else:
                 vectors = vectors_of(rows)
             return stored.vectors_footprint(vectors, block_size)
@@ -101,7 +101,7 @@ def _footprint(
 
 
 @lru_cache(maxsize=256)
-def _spread(count: int, total: int) -> NDArray[np.int64]:
+def _spread_evenly(count: int, total: int) -> NDArray[np.int64]:
     """`count` of `total` positions, ascending, drawn so that every plan of the same query is the same."""
     if count >= total:
         return np.arange(total)

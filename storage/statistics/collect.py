@@ -95,11 +95,15 @@ class StatisticsBuilder:
 
         With a dictionary, minima and maxima are indexes of type `type_` into it, in its order.
         """
-        null_counts = _joined(self.null_counts, np.uint16)
-        nan_counts = _joined(self.nan_counts, np.uint16)
+        null_counts = _concatenate(self.null_counts, np.uint16)
+        nan_counts = _concatenate(self.nan_counts, np.uint16)
         if is_string_like(type_):
-            minima = _strings(type_, _joined(self.minima, np.uint8), _joined(self.minimum_lengths, np.uint8))
-            maxima = _strings(type_, _joined(self.maxima, np.uint8), _joined(self.maximum_lengths, np.uint8))
+            minima = _strings(
+                type_, _concatenate(self.minima, np.uint8), _concatenate(self.minimum_lengths, np.uint8)
+            )
+            maxima = _strings(
+                type_, _concatenate(self.maxima, np.uint8), _concatenate(self.maximum_lengths, np.uint8)
+            )
         else:
             counts = np.full(vector_count(rows), VECTOR_ROWS)
             if rows % VECTOR_ROWS:
@@ -108,28 +112,28 @@ class StatisticsBuilder:
             if nan_counts.size:
                 skipped += nan_counts
             known = skipped < counts
-            minima = _fixed(type_, _joined(self.minima, np.uint8), known)
-            maxima = _fixed(type_, _joined(self.maxima, np.uint8), known)
+            minima = _from_bytes(type_, _concatenate(self.minima, np.uint8), known)
+            maxima = _from_bytes(type_, _concatenate(self.maxima, np.uint8), known)
         if dictionary is not None:
             minima, maxima = dictionary.take(minima), dictionary.take(maxima)
         columns = {
             "min": minima,
             "max": maxima,
             "null_count": pa.array(null_counts),
-            "values_crc": pa.array(_joined(self.values_crcs, np.uint32)),
+            "values_crc": pa.array(_concatenate(self.values_crcs, np.uint32)),
         }
         if pa.types.is_floating(minima.type):
             columns["nan_count"] = pa.array(nan_counts)
         if validity_crcs is not None:
             columns["validity_crc"] = pa.array(validity_crcs)
         if is_string_like(type_):
-            columns["offsets_crc"] = pa.array(_joined(self.offsets_crcs, np.uint32))
+            columns["offsets_crc"] = pa.array(_concatenate(self.offsets_crcs, np.uint32))
         if parts:
             columns |= part_columns(type_, self.parts)
         return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
 
-def _joined(pieces: list[Any], dtype: Any) -> NDArray[Any]:
+def _concatenate(pieces: list[Any], dtype: Any) -> NDArray[Any]:
     return np.concatenate(pieces) if pieces else np.empty(0, dtype)
 
 
@@ -137,7 +141,7 @@ def _bitmap(known: NDArray[np.bool_]) -> pa.Buffer | None:
     return None if known.all() else pa.py_buffer(view(np.packbits(known, bitorder="little")))
 
 
-def _fixed(type_: pa.DataType, values: Bytes, known: NDArray[np.bool_]) -> pa.Array[Any]:
+def _from_bytes(type_: pa.DataType, values: Bytes, known: NDArray[np.bool_]) -> pa.Array[Any]:
     if pa.types.is_boolean(type_):
         values = np.packbits(values, bitorder="little")
     return pa.Array.from_buffers(type_, len(known), [_bitmap(known), pa.py_buffer(view(values))])

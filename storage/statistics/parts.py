@@ -154,7 +154,7 @@ class Parts:
     checksums: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, statistics: Any) -> Parts | None:
+    def from_statistics(cls, statistics: Any) -> Parts | None:
         """Those of a column's statistics; None if it has none."""
         if statistics.type.get_field_index("part_crc") < 0:
             return None

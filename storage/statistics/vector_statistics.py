@@ -61,7 +61,7 @@ class VectorStatistics:
         if not 0 < entry.vectors_head <= entry.vectors_head + entry.vectors_tail <= self._size:
             raise CorruptionError("the manifest's sizes of it cannot be", path)
         end = self._size - entry.vectors_tail
-        with self._opened() as descriptor:
+        with self._open_file() as descriptor:
             self._memory = mmap.mmap(-1, self._size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
             self._fill(descriptor, Section(0, entry.vectors_head))
             self._fill(descriptor, Section(end, self._size))
@@ -79,7 +79,7 @@ class VectorStatistics:
         self._ready: set[int] = set()
         self._in_memory = self._size <= _WHOLE
         if self._in_memory:
-            with self._opened() as descriptor:
+            with self._open_file() as descriptor:
                 self._fill(descriptor, Section(entry.vectors_head, end))
 
     def column(self, position: int) -> Any:
@@ -92,7 +92,7 @@ class VectorStatistics:
         whole: Any = self._batch.column(position)
         fields = [field for field in whole.type if not is_of_parts(field.name)]
         with self._lock:
-            unseen = self._read(2 * position)
+            unseen = self._load_section(2 * position)
             children = [whole.field(field.name) for field in fields]
             if unseen:
                 for child in children:
@@ -109,13 +109,13 @@ class VectorStatistics:
         if not has_parts(self._schema.field(position).type):
             return None
         with self._lock:
-            if self._read(2 * position + 1):
+            if self._load_section(2 * position + 1):
                 for name in part_types(self._schema.field(position).type):
                     self._validate(position, column.field(name))
                 if column.field("part_crc").null_count or part_values(column, "part_crc").null_count:
                     raise self._odd(position)
                 self._ready.add(2 * position + 1)
-        return Parts.of(column)
+        return Parts.from_statistics(column)
 
     def require_all(self) -> None:
         """Read all that has not been read; raises as `column` does."""
@@ -124,7 +124,7 @@ class VectorStatistics:
             self.parts(position)
 
     @contextmanager
-    def _opened(self) -> Iterator[int]:
+    def _open_file(self) -> Iterator[int]:
         """A descriptor of the file, which has the size that it should have."""
         try:
             with open_regular(self._path) as descriptor:
@@ -174,14 +174,14 @@ class VectorStatistics:
         if (first, last) != (body.begin, body.end):
             raise ValueError("its sections are not all that is between head and tail")
 
-    def _read(self, index: int) -> bool:
+    def _load_section(self, index: int) -> bool:
         """Have a section in memory; True where it must be looked through."""
         if index in self._ready:
             return False
         if not self._sections:
             return True
         if not self._in_memory:
-            with self._opened() as descriptor:
+            with self._open_file() as descriptor:
                 self._fill(descriptor, self._sections[index])
         self._compare(index)
         return True

@@ -45,7 +45,7 @@ class VectorsFile:
     crc: int
 
     @property
-    def recorded(self) -> dict[str, int]:
+    def entry_members(self) -> dict[str, int]:
         """The members of a `FragmentEntry` that are about it."""
         return {
             "vectors_bytes": self.data.size,
@@ -77,7 +77,7 @@ def vectors_file(schema: pa.Schema, layout: FragmentLayout, statistics: list[pa.
     }
     fields = [pa.field(f.name, s.type) for f, s in zip(schema, statistics, strict=True)]
 
-    def written() -> pa.Buffer:
+    def write_batch() -> pa.Buffer:
         batch = pa.RecordBatch.from_arrays(statistics, schema=pa.schema(fields, metadata))
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, batch.schema) as writer:
@@ -85,14 +85,14 @@ def vectors_file(schema: pa.Schema, layout: FragmentLayout, statistics: list[pa.
         return sink.getvalue()
 
     # The same buffers are written twice: their checksums are in the schema, which comes before them.
-    first = written()
+    first = write_batch()
     found = sections(first)
     crcs = [_native.crc32c(view(first)[section.begin : section.end]) for section in found]
     metadata[SECTIONS_KEY] = sections_text(found, crcs)
-    return described(written())
+    return describe_vectors_file(write_batch())
 
 
-def described(data: pa.Buffer) -> VectorsFile:
+def describe_vectors_file(data: pa.Buffer) -> VectorsFile:
     """A whole vectors file and what the manifest has of it."""
     found = sections(data)
     head = found[0].begin if found else data.size

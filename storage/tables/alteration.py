@@ -10,8 +10,8 @@ import pyarrow as pa
 from bamquery.errors import CatalogError, ConstraintError
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.format.storable_types import require_stored_schema
-from bamquery.storage.fragments.schema_evolution import ColumnRule, Era, Evolution
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.storage.fragments.schema_evolution import ColumnRule, Evolution, SchemaVersion
+from bamquery.text.identifiers import fold_case, suggestion
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def with_column(shape: Shape, name: str, type_: pa.DataType, rule: ColumnRule) -
             f'column "{name}" is NOT NULL, and table "{shape.table}" has rows: give it a default'
         )
     kept: list[int | None] = [*range(len(shape.schema)), None]
-    return _changed(shape, added, kept, [*_rules(shape), rule])
+    return _change_columns(shape, added, kept, [*_rules(shape), rule])
 
 
 def without_column(shape: Shape, name: str) -> Shape:
@@ -53,7 +53,7 @@ def without_column(shape: Shape, name: str) -> Shape:
         raise CatalogError(f'"{name}" is the only column of table "{shape.table}": drop the table instead')
     kept = [i for i in range(len(shape.schema)) if i != position]
     rules = _rules(shape)
-    return _changed(shape, shape.schema.remove(position), kept, [rules[i] for i in kept])
+    return _change_columns(shape, shape.schema.remove(position), kept, [rules[i] for i in kept])
 
 
 def with_name(shape: Shape, name: str, new: str) -> Shape:
@@ -63,11 +63,11 @@ def with_name(shape: Shape, name: str, new: str) -> Shape:
         CatalogError: there is no such column, or one of the new name.
     """
     position = column_position(shape.table, shape.schema, name)
-    if fold(new) != fold(name):
+    if fold_case(new) != fold_case(name):
         _require_free(shape, new)
     schema = shape.schema.set(position, shape.schema.field(position).with_name(new))
     require_stored_schema(schema)
-    return _changed(shape, schema, list(range(len(schema))), _rules(shape))
+    return _change_columns(shape, schema, list(range(len(schema))), _rules(shape))
 
 
 def column_position(table: str, schema: pa.Schema, name: str) -> int:
@@ -77,14 +77,14 @@ def column_position(table: str, schema: pa.Schema, name: str) -> int:
         CatalogError: there is none; suggests the nearest name.
     """
     for position, other in enumerate(schema.names):
-        if fold(other) == fold(name):
+        if fold_case(other) == fold_case(name):
             return position
     raise CatalogError(f'table "{table}" has no column "{name}".{suggestion(name, schema.names)}')
 
 
 def _require_free(shape: Shape, name: str) -> None:
     for other in shape.schema.names:
-        if fold(other) == fold(name):
+        if fold_case(other) == fold_case(name):
             raise CatalogError(f'table "{shape.table}" has a column "{other}" already')
 
 
@@ -92,16 +92,18 @@ def _rules(shape: Shape) -> list[ColumnRule]:
     return [shape.evolution.rule(column) for column in range(len(shape.schema))]
 
 
-def _changed(
+def _change_columns(
     shape: Shape, schema: pa.Schema, kept: Sequence[int | None], rules: Sequence[ColumnRule]
 ) -> Shape:
     """The shape with other columns, of which number i was number `kept[i]` before."""
     eras = [
-        Era(era.schema, tuple(None if i is None else era.columns[i] for i in kept))
-        for era in shape.evolution.eras
+        SchemaVersion(era.schema, tuple(None if i is None else era.columns[i] for i in kept))
+        for era in shape.evolution.schema_versions
     ]
     fragments = shape.fragments
-    if any(entry.era is None for entry in fragments):
-        fragments = tuple(replace(e, era=len(eras)) if e.era is None else e for e in fragments)
-        eras.append(Era(shape.schema, tuple(kept)))
+    if any(entry.schema_version is None for entry in fragments):
+        fragments = tuple(
+            replace(e, schema_version=len(eras)) if e.schema_version is None else e for e in fragments
+        )
+        eras.append(SchemaVersion(shape.schema, tuple(kept)))
     return Shape(shape.table, schema, Evolution(tuple(rules), tuple(eras)), fragments)

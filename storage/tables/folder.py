@@ -69,11 +69,11 @@ class TableFolder:
 
     def versions(self) -> list[int]:
         """Versions that are stored, ascending; none where there is no such table (or not yet)."""
-        return _parsed(list_names(self.manifests), parse_file_name)
+        return _parse_versions(list_names(self.manifests), parse_file_name)
 
     def commits(self) -> list[int]:
         """Versions that a file says were committed, ascending; of all but the last it may be gone."""
-        return _parsed(list_names(self.manifests), parse_commit_name)
+        return _parse_versions(list_names(self.manifests), parse_commit_name)
 
     def latest(self) -> int:
         """The version that counts, or NO_VERSION.
@@ -84,8 +84,8 @@ class TableFolder:
         """
         for _ in range(_LISTINGS):
             names = list_names(self.manifests)
-            version = max(_parsed(names, parse_file_name), default=NO_VERSION)
-            committed = max(_parsed(names, parse_commit_name), default=NO_VERSION)
+            version = max(_parse_versions(names, parse_file_name), default=NO_VERSION)
+            committed = max(_parse_versions(names, parse_commit_name), default=NO_VERSION)
             if committed <= version and (version != NO_VERSION or not os.path.lexists(self.record)):
                 return version
             time.sleep(0.001)  # a listing may miss names that come and go meanwhile
@@ -241,7 +241,7 @@ def list_names(path: Path) -> list[str]:
         raise storage_error(error, path, "list the folder") from error
 
 
-def _parsed(names: list[str], parse: Callable[[str], int | None]) -> list[int]:
+def _parse_versions(names: list[str], parse: Callable[[str], int | None]) -> list[int]:
     return sorted(version for name in names if (version := parse(name)) is not None)
 
 

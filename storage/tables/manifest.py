@@ -258,7 +258,9 @@ def _parse(members: Any, path: Path) -> Manifest:
     if schema is None and not {"columns", "eras"}.isdisjoint(members):
         raise ValueError("a dropped table or a view has no columns")
     for entry in manifest.fragments:
-        if entry.era is not None and entry.era >= len(manifest.evolution.eras):
+        if entry.schema_version is not None and entry.schema_version >= len(
+            manifest.evolution.schema_versions
+        ):
             raise ValueError(f"fragment {entry.id} is from an era that is not there")
     if manifest.rows != _integer(members, "rows", 0, 1 << 62):
         raise ValueError(f"it promises {members['rows']} rows, its fragments have {manifest.rows}")

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from bamquery.errors import CatalogError
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _LONGEST: Final = 240  # bytes of a folder name; file systems take 255
 _ENCODED: Final = re.compile(r"(?:[a-z0-9_-]|%[0-9A-F]{2})+")
@@ -23,7 +23,7 @@ def encode(name: str) -> str:
         raise CatalogError("a table needs a name that is not empty")
     try:
         # quote() never touches letters, digits and _.-~, of which folding leaves the last two to be encoded.
-        encoded = quote(fold(name), safe="").replace(".", "%2E").replace("~", "%7E")
+        encoded = quote(fold_case(name), safe="").replace(".", "%2E").replace("~", "%7E")
     except UnicodeEncodeError as error:
         raise CatalogError(f"{name!r} is not Unicode text and cannot name a table") from error
     if len(encoded) > _LONGEST:

@@ -20,7 +20,7 @@ from bamquery.storage.tables.clustering import rows_a_fragment, sort_bytes, sort
 from bamquery.storage.tables.snapshot import Snapshot
 from bamquery.storage.tables.transaction import Transaction
 from bamquery.storage.tables.writer import TableWriter
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _SORTING: Final = 2
 """Part of the limit that is sorted in here, where others can sort more: pieces and copies come on top."""
@@ -58,7 +58,7 @@ def optimize(
         after: list[FragmentEntry] = []
         if keys and sorted_rows is not None:
             if sort_bytes(snapshot.fragments, keys) > limit // _SORTING:
-                return _sorted(snapshot, transaction, sorted_rows(snapshot, keys), limit)
+                return _write_sorted(snapshot, transaction, sorted_rows(snapshot, keys), limit)
             limit //= _SORTING
         for part in _plan(snapshot, keys, limit, background.is_cancelled):
             if isinstance(part, FragmentEntry):
@@ -74,7 +74,7 @@ def optimize(
         background.abort()
 
 
-def _sorted(
+def _write_sorted(
     snapshot: Snapshot, transaction: Transaction, batches: Iterator[pa.RecordBatch], limit: int
 ) -> OptimizeReport:
     """Rows that come in order, in fragments of which few may wait: sorting takes most of the memory."""
@@ -115,21 +115,21 @@ def _plan(
             group.append((entry, fragment))
             if sum(member.rows for member, _ in group) < COMPACT_ROWS:
                 continue
-            yield _merged(group, snapshot, cancelled)
+            yield _merge_fragments(group, snapshot, cancelled)
         else:
             if group:
-                yield _merged(group, snapshot, cancelled)
-            yield _merged([(entry, fragment)], snapshot, cancelled)
+                yield _merge_fragments(group, snapshot, cancelled)
+            yield _merge_fragments([(entry, fragment)], snapshot, cancelled)
         group = []
     if group:
-        yield _merged(group, snapshot, cancelled)
+        yield _merge_fragments(group, snapshot, cancelled)
 
 
-def _merged(
+def _merge_fragments(
     group: Sequence[tuple[FragmentEntry, Fragment]], snapshot: Snapshot, cancelled: Callable[[], bool]
 ) -> FragmentEntry | RowSource:
     """One fragment in place of these neighbours; one alone stays unless its columns are not the table's."""
-    if len(group) == 1 and group[0][0].era is None:
+    if len(group) == 1 and group[0][0].schema_version is None:
         return group[0][0]
     return ConcatenatedRows(
         [table_rows(fragment, snapshot.schema, snapshot.evolution, cancelled) for _, fragment in group]
@@ -138,7 +138,7 @@ def _merged(
 
 def _column(snapshot: Snapshot, name: str) -> int:
     for index, other in enumerate(snapshot.schema.names):
-        if fold(other) == fold(name):
+        if fold_case(other) == fold_case(name):
             return index
     raise CatalogError(
         f'table "{snapshot.name}" has no column "{name}".{suggestion(name, snapshot.schema.names)}'

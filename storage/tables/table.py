@@ -109,9 +109,9 @@ class Table:
         """Merge small fragments; with `cluster_by`, put all rows in ascending order of these columns.
 
         Rows keep their order among equals, and everywhere without `cluster_by`. Merging takes the memory of
-        a few pieces of a column; clustering what `bamquery.storage.tables.clustering` says, up to `memory_limit`
-        bytes (None: half of the machine's); where that does not fit in half of it, `sorted_rows` are written
-        as they come. A table that is in order already is only merged.
+        a few pieces of a column; clustering what `bamquery.storage.tables.clustering` says, up to
+        `memory_limit` bytes (None: half of the machine's); where that does not fit in half of it,
+        `sorted_rows` are written as they come. A table that is in order already is only merged.
 
         Raises:
             CatalogError: the table was dropped, or there is no such column.
@@ -182,7 +182,7 @@ class Table:
 
     def _is_aged(self) -> bool:
         with self.snapshot() as snapshot:
-            return any(entry.era is not None for entry in snapshot.entries)
+            return any(entry.schema_version is not None for entry in snapshot.entries)
 
     def _begin(self) -> Transaction:
         pin = self._pin_latest()

@@ -118,7 +118,7 @@ class Transaction:
             base = self.base.manifest
             follows = operation in ("append", "optimize") and base is not None
             evolution = base.evolution if follows and base is not None else NO_EVOLUTION
-        evolution, entries = evolution.settled(fragments)
+        evolution, entries = evolution.drop_unused_versions(fragments)
         now = datetime.now(UTC)
         manifest = Manifest(version, table, operation, now, schema, entries, evolution, view, origin, heir)
         if self._fragments:

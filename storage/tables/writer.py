@@ -180,7 +180,7 @@ class TableWriter:
             return fragments
         try:
             folder = self._background.transaction.folder.fragments
-            old = [self._stored(folder, entry) for entry in tail]
+            old = [self._stored_rows(folder, entry) for entry in tail]
             self._background.write_now(ConcatenatedRows([*old, BatchRows(self._batches)]))
         except CorruptionError:
             # Rows can be added beside damaged ones; queries and `check` say what is damaged.
@@ -188,7 +188,7 @@ class TableWriter:
         self._batches = []
         return fragments[: -len(tail)]
 
-    def _stored(self, folder: Path, entry: FragmentEntry) -> RowSource:
+    def _stored_rows(self, folder: Path, entry: FragmentEntry) -> RowSource:
         columns = self._evolution.columns(self.schema, entry)
         fragment = Fragment.open(folder, entry, columns.written, columns)
         return table_rows(fragment, self.schema, self._evolution)

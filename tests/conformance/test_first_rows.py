@@ -11,7 +11,7 @@ import pytest
 
 from bamquery.engine.device import Device
 from bamquery.engine.lowering import lower
-from bamquery.engine.operators.aggregate.distinct_on import FirstRows
+from bamquery.engine.operators.aggregate.distinct_on import DistinctOnPrefilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.sort.sort import Sort
 from bamquery.engine.settings import Settings
@@ -62,7 +62,7 @@ def test_the_first_row_of_each_group(
     table = _table(40)
     order = _order(table, sql)
     for keys in (order[:1], order):
-        left = run(FirstRows(Rows(table, CHUNKS), [reference(table, "g")], keys), device)
+        left = run(DistinctOnPrefilter(Rows(table, CHUNKS), [reference(table, "g")], keys), device)
         assert left.num_rows == 41  # one chunk of rows, and groups
     oracle.register("rows_left", left)
     oracle.register("rows_given", table)
@@ -81,7 +81,7 @@ def test_of_rows_that_are_alike_the_first(
 ) -> None:
     table = _table(40)
     key = SortKey(reference(table, "x"), descending, nulls_first)
-    ours = run(FirstRows(Rows(table, CHUNKS), [reference(table, "g")], [key]), device)
+    ours = run(DistinctOnPrefilter(Rows(table, CHUNKS), [reference(table, "g")], [key]), device)
     ordered = run(Sort(Rows(table, CHUNKS), [key]), device).to_pylist()
     firsts = list({row["g"]: row["n"] for row in reversed(ordered)}.values())
     assert sorted(ours.column("n").to_pylist()) == sorted(firsts)
@@ -90,7 +90,8 @@ def test_of_rows_that_are_alike_the_first(
 def test_where_most_rows_are_first_ones_all_are_left(device: Device[Any]) -> None:
     table = _table(1_000_000)
     left = run(
-        FirstRows(Rows(table, CHUNKS), [reference(table, "g")], [SortKey(reference(table, "n"))]), device
+        DistinctOnPrefilter(Rows(table, CHUNKS), [reference(table, "g")], [SortKey(reference(table, "n"))]),
+        device,
     )
     assert_same(left, table)
 

@@ -11,9 +11,9 @@ import pytest
 from bamquery.engine.device import Device
 from bamquery.engine.operators.aggregate.aggregate import Aggregate
 from bamquery.engine.operators.aggregate.distinct_aggregate import DistinctAggregate
-from bamquery.engine.operators.aggregate.grouping_sets_collect import CollectSets
-from bamquery.engine.operators.aggregate.grouping_sets_expand import SET_NUMBER, ExpandSets
-from bamquery.engine.operators.aggregate.rollup import RollUp, can_roll_up
+from bamquery.engine.operators.aggregate.grouping_sets_collect import CollectGroupingSets
+from bamquery.engine.operators.aggregate.grouping_sets_expand import SET_NUMBER, ExpandGroupingSets
+from bamquery.engine.operators.aggregate.rollup import Rollup, can_rollup
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Literal
 from bamquery.plan.nodes import Field
 from tests.conformance.harness import Rows, assert_same, random_table, reference, run
@@ -39,7 +39,7 @@ def _groups(
     rows = Rows(table)
     keys = [reference(table, "a"), reference(table, "b")]
     key_fields = tuple(Field(key.name, key.type) for key in keys)
-    expanded = ExpandSets(rows, keys, key_fields, SETS)
+    expanded = ExpandGroupingSets(rows, keys, key_fields, SETS)
     places = [
         ColumnRef(len(rows.fields) + i, f.name, f.type) for i, f in enumerate((*key_fields, SET_NUMBER))
     ]
@@ -47,11 +47,11 @@ def _groups(
     kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
     own_fields = (*key_fields, SET_NUMBER, *values)
     if rolled_up:
-        grouped: Any = RollUp(rows, keys, calls, SETS, own_fields)
+        grouped: Any = Rollup(rows, keys, calls, SETS, own_fields)
     else:
         grouped = kind(expanded, places, calls, own_fields)
     fields = (*key_fields, *values, SET_NUMBER)
-    return run(CollectSets(grouped, rows.fields, calls, SETS, fields), device)
+    return run(CollectGroupingSets(grouped, rows.fields, calls, SETS, fields), device)
 
 
 @pytest.mark.parametrize("rows", [4300, 1, 0])
@@ -75,7 +75,7 @@ def test_sets(  # noqa: PLR0917
 ) -> None:
     table = TABLE.slice(0, rows)
     columns = f"a, b, {sql}" if sql else "a, b"
-    assert can_roll_up(calls, 2, SETS) == (DISTINCT not in calls)
+    assert can_rollup(calls, 2, SETS) == (DISTINCT not in calls)
     given = _groups(table, device, calls, rolled_up=rolled_up)
     assert given.num_columns == 3 + len(calls)
     for number, keys in enumerate(("a, b", "b", "", "a", "")):
@@ -91,6 +91,6 @@ def test_sets(  # noqa: PLR0917
 
 
 def test_with_an_order_of_rows_or_without_keys_nothing_is_rolled_up() -> None:
-    assert can_roll_up([COUNT], 2, [(0,), (1,)])  # no set has both
-    assert not can_roll_up([AggregateCall("last", (reference(TABLE, "c"),), pa.int64())], 2, [(0, 1), ()])
-    assert not can_roll_up([COUNT], 0, [(), ()])
+    assert can_rollup([COUNT], 2, [(0,), (1,)])  # no set has both
+    assert not can_rollup([AggregateCall("last", (reference(TABLE, "c"),), pa.int64())], 2, [(0, 1), ()])
+    assert not can_rollup([COUNT], 0, [(), ()])

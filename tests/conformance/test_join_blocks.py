@@ -178,7 +178,7 @@ def test_no_block_is_begun_after_a_cancel(
     looks: list[int] = []
     settings = Settings().with_values({"threads": 2, "memory_limit": LIMIT})
     with ExecutionContext(device, settings, spill_folder=tmp_path) as context:
-        found = join_pairs.PairFinder.pairs
+        found = join_pairs.JoinPairFinder.pairs
 
         def pairs(finder: Any, frame: Any) -> Any:
             looks.append(1)
@@ -186,7 +186,7 @@ def test_no_block_is_begun_after_a_cancel(
                 context.cancelled.set()
             return found(finder, frame)
 
-        monkeypatch.setattr(join_pairs.PairFinder, "pairs", pairs)
+        monkeypatch.setattr(join_pairs.JoinPairFinder, "pairs", pairs)
         frames = _join(LEFT, RIGHT, kind, CONDITIONS["TRUE", "l.n = r.n"]).frames(context)
         with pytest.raises(CancelledError):
             list(frames)

@@ -21,7 +21,7 @@ from bamquery.engine.operators.limit import Limit
 from bamquery.engine.operators.sort import external_sort as sorted_rows
 from bamquery.engine.operators.sort import sorted_runs as sort_runs
 from bamquery.engine.operators.sort.sort import Sort
-from bamquery.engine.operators.sort.top_n import TopRows
+from bamquery.engine.operators.sort.top_n import TopN
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.expressions import Call
@@ -54,7 +54,7 @@ def test_keys_of_every_type(
     keys = [SortKey(reference(table, "a"), *order)]
     expected = ask(oracle, f"SELECT * FROM t ORDER BY {order_by(keys)}", t=table)
     assert_same(run(Sort(Rows(table), keys), device), expected)
-    top = run(TopRows(Rows(table), keys, 100, 17), device)
+    top = run(TopN(Rows(table), keys, 100, 17), device)
     assert_same(top, expected.slice(17, 100))
 
 
@@ -68,7 +68,7 @@ def test_several_keys(oracle: duckdb.DuckDBPyConnection, device: Device[Any], se
     ]
     expected = ask(oracle, f"SELECT * FROM t ORDER BY {order_by(keys)}", t=table)
     assert_same(run(Sort(Rows(table), keys), device), expected)
-    assert_same(run(TopRows(Rows(table), keys, 1030, 5), device), expected.slice(5, 1030))
+    assert_same(run(TopN(Rows(table), keys, 1030, 5), device), expected.slice(5, 1030))
 
 
 @pytest.mark.parametrize("sizes", [[size, 1025] for size in CHUNK_SIZES], ids=str)
@@ -77,7 +77,7 @@ def test_first_rows(device: Device[Any], sizes: list[int], count: int, offset: i
     table = random_table([pa.int8()], ROWS)
     keys = [SortKey(reference(table, "a"), True, True)]
     expected = run(Sort(Rows(table), keys), device).slice(offset, count)
-    assert_same(run(TopRows(Rows(table, sizes), keys, count, offset), device), expected)
+    assert_same(run(TopN(Rows(table, sizes), keys, count, offset), device), expected)
 
 
 def test_keys_are_expressions(oracle: duckdb.DuckDBPyConnection, device: Device[Any]) -> None:
@@ -89,7 +89,7 @@ def test_keys_are_expressions(oracle: duckdb.DuckDBPyConnection, device: Device[
 
 def test_no_keys_keep_the_order(device: Device[Any]) -> None:
     table = random_table([pa.int64()], 100)
-    assert_same(run(TopRows(Rows(table), [], 10, 5), device), table.slice(5, 10))
+    assert_same(run(TopN(Rows(table), [], 10, 5), device), table.slice(5, 10))
 
 
 @pytest.mark.parametrize("distinct", [1, 3, 10**9], ids=["one key", "few keys", "many keys"])
@@ -114,15 +114,13 @@ def test_few_rows(device: Device[Any], rows: int) -> None:
     table = random_table([pa.large_string()], rows)
     keys = [SortKey(reference(table, "a"))]
     assert_same(run(Sort(Rows(table), keys), device), table)
-    assert_same(run(TopRows(Rows(table), keys, 5, 0), device), table)
+    assert_same(run(TopN(Rows(table), keys, 5, 0), device), table)
 
 
 def test_many_rows_need_no_memory_for_their_first(device: Device[Any]) -> None:
     """50 MB of rows pass through; the first ten of them are all that is held."""
     table = random_table([pa.int64(), pa.large_string()], 100_000)
-    operator = TopRows(
-        Rows(pa.concat_tables([table] * 20), [5000]), [SortKey(reference(table, "row"))], 10, 0
-    )
+    operator = TopN(Rows(pa.concat_tables([table] * 20), [5000]), [SortKey(reference(table, "row"))], 10, 0)
     assert run(operator, device, memory_limit="1MB").column("row").to_pylist() == [0] * 10
     assert operator.profile.details["peak_memory"] < 1_000_000
 
@@ -162,7 +160,7 @@ def test_keys_of_every_type_in_files(
     assert_same(run_spilling(operator, device, tmp_path, "96 KiB"), expected)
     assert operator.profile.details["runs"] > 1
     assert operator.profile.details["spilled"] > 0
-    top = TopRows(Rows(table), keys, 4000, 17)
+    top = TopN(Rows(table), keys, 4000, 17)
     assert_same(run_spilling(top, device, tmp_path, "96 KiB"), expected.slice(17, 4000))
     assert top.profile.details["runs"] > 1
 

@@ -24,7 +24,7 @@ from bamquery.engine.execution import spill_files as spill
 from bamquery.engine.operators.aggregate import group_states
 from bamquery.engine.operators.aggregate import state_partitions as state_parts
 from bamquery.engine.operators.base import frame_sizing as framing
-from bamquery.engine.operators.join.pairs import PairFinder
+from bamquery.engine.operators.join.pairs import JoinPairFinder
 from bamquery.engine.operators.scan import chunks as scan_chunks
 from bamquery.errors import CancelledError, MemoryLimitError, StorageError, UnsupportedError
 from tests.values import plain, same
@@ -391,7 +391,7 @@ def test_cancelled_by_another_thread(
 
     monkeypatch.setattr(spill.BatchFile, "write_batch", counted(spill.BatchFile.write_batch))
     monkeypatch.setattr(type(device), "from_arrow", counted(type(device).from_arrow))
-    monkeypatch.setattr(PairFinder, "pairs", counted(PairFinder.pairs))
+    monkeypatch.setattr(JoinPairFinder, "pairs", counted(JoinPairFinder.pairs))
     if late:
         list(result)
         step = len(steps) // 2

@@ -13,7 +13,12 @@ from bamquery.errors import CorruptionError
 from bamquery.storage.files.filesystem import POSIX
 from bamquery.storage.fragments.writer import BatchRows, write_fragment
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
-from bamquery.storage.statistics.vectors_file import SECTIONS_KEY, described, sections, sections_text
+from bamquery.storage.statistics.vectors_file import (
+    SECTIONS_KEY,
+    describe_vectors_file,
+    sections,
+    sections_text,
+)
 from tests.fuzz.fragment_mutations import rows
 
 SCRIPT = Path(__file__).parent / "fragment_mutations.py"
@@ -52,9 +57,9 @@ def forge(folder, entry, statistics, metadata):
     found = sections(data)
     crcs = [crc32c(memoryview(data)[section.begin : section.end]) for section in found]
     metadata = metadata | {SECTIONS_KEY: sections_text(found, crcs)}
-    file = described(written())
+    file = describe_vectors_file(written())
     (folder / entry.vectors_name).write_bytes(file.data)
-    return dataclasses.replace(entry, **file.recorded)
+    return dataclasses.replace(entry, **file.entry_members)
 
 
 def rename(statistics):

@@ -51,7 +51,7 @@ def build(
 
 
 def mutated(folder: Path, header: str, right: str, wrong: str) -> Path:
-    """A root for headers in ``folder``: the core, but that one of its headers says ``wrong`` for ``right``."""
+    """A root for headers in ``folder``: the core, but one of its headers says ``wrong`` for ``right``."""
     shutil.copytree(REPOSITORY / CORE, folder / CORE)
     path = folder / CORE / header
     text = path.read_text()

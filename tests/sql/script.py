@@ -45,7 +45,7 @@ class Record:
         return "\n".join([*lines, "----", *self.expected] if self.kind != "ok" else lines)
 
 
-def read(path: Path) -> list[Record]:
+def read_records(path: Path) -> list[Record]:
     """The records of a file."""
     return list(_records(path.read_text().splitlines()))
 
@@ -86,7 +86,7 @@ def _record(block: list[str], line: int) -> Record:
     )
 
 
-def rendered(table: pa.Table) -> list[str]:
+def render_table(table: pa.Table) -> list[str]:
     """Types, then rows, as files have them."""
     # A column of nothing but NULL has a type with us: INTEGER.
     kinds = [pa.int32() if pa.types.is_null(column.type) else column.type for column in table.schema]
@@ -130,7 +130,7 @@ def _value(value: Any) -> str:
             return str(value)
 
 
-def same(given: list[str], expected: list[str], *, ordered: bool) -> bool:
+def answers_agree(given: list[str], expected: list[str], *, ordered: bool) -> bool:
     """Whether two answers agree: floating-point numbers to 12 digits, all else exactly."""
     if not ordered:
         given, expected = [*given[:1], *sorted(given[1:])], [*expected[:1], *sorted(expected[1:])]

@@ -57,12 +57,12 @@ def _run(record: Record, run: Callable[[str], pa.Table | None], error: type[Exce
             run(record.sql)
         return str(caught.value).splitlines()
     table = run(record.sql)
-    return script.rendered(table) if record.kind == "query" and table is not None else []
+    return script.render_table(table) if record.kind == "query" and table is not None else []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
 def test_bamquery(path: Path, device_name: str, record_property: Callable[[str, object], None]) -> None:
-    records = script.read(path)
+    records = script.read_records(path)
     if os.environ.get("BAMQUERY_UPDATE_SLT"):
         _update(path, records)
     with bamquery.connect(device=device_name) as database:
@@ -81,19 +81,23 @@ def test_bamquery(path: Path, device_name: str, record_property: Callable[[str, 
                 message = "\n".join(given)
                 assert all(words in message for words in record.expected), f"{place}\n{message}"
             else:
-                assert script.same(given, record.expected, ordered=record.ordered), "\n".join([place, *given])
+                assert script.answers_agree(given, record.expected, ordered=record.ordered), "\n".join(
+                    [place, *given]
+                )
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).with_suffix("").as_posix())
 def test_duckdb(path: Path) -> None:
     with connect() as oracle:
-        for record in script.read(path):
+        for record in script.read_records(path):
             if not record.duckdb:
                 continue
             place = f"{path.name}:{record.line}: {record.sql}"
             given = _run(record, lambda sql: _ask(oracle, sql), duckdb.Error)
             if record.kind == "query":
-                assert script.same(given, record.expected, ordered=record.ordered), "\n".join([place, *given])
+                assert script.answers_agree(given, record.expected, ordered=record.ordered), "\n".join(
+                    [place, *given]
+                )
 
 
 def _ask(oracle: duckdb.DuckDBPyConnection, sql: str) -> pa.Table | None:

@@ -11,7 +11,7 @@ from bamquery.errors import BamQueryError, CancelledError, CorruptionError
 from bamquery.plan.nodes import Source
 from bamquery.storage.database.database import Database
 from bamquery.storage.tables.stored_view import StoredView
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 
 class DatabaseFacts:
@@ -37,7 +37,7 @@ class DatabaseFacts:
     def relations(self) -> Sequence[RelationFacts]:
         """See `CatalogFacts`."""
         names = [*self._database.table_names(), *self._database.view_names()]
-        found = map(self.relation, sorted(names, key=fold))
+        found = map(self.relation, sorted(names, key=fold_case))
         return [relation for relation in found if relation is not None]  # somebody may drop one meanwhile
 
     def relation(self, name: str) -> RelationFacts | None:
@@ -58,7 +58,7 @@ class DatabaseFacts:
             return RelationFacts(snapshot.name, columns, snapshot.rows)
 
     def _view(self, name: str, view: StoredView) -> RelationFacts:
-        name = next((own for own in self._database.view_names() if fold(own) == fold(name)), name)
+        name = next((own for own in self._database.view_names() if fold_case(own) == fold_case(name)), name)
         try:
             schema = self._bound(name).schema
         except CancelledError:

@@ -14,7 +14,7 @@ from bamquery.catalog.system_tables.rows import (
     SystemTable,
     columns,
     list_text,
-    texts,
+    string_columns,
 )
 from bamquery.sql_frontend.functions.reference.function_reference import (
     FunctionRecord,
@@ -33,11 +33,11 @@ def _functions(facts: CatalogFacts) -> Iterator[tuple[Any, ...]]:
     for record in functions():
         oid = oids.setdefault((record.kind, record.alias_of or record.name), len(oids) + 1)
         for signature in record.signatures:
-            for given in _given(signature):
+            for given in _call_forms(signature):
                 yield (facts.database, "1", MAIN, *_row(record, signature, given, oid))
 
 
-def _given(signature: Signature) -> Iterator[tuple[Parameter, ...]]:
+def _call_forms(signature: Signature) -> Iterator[tuple[Parameter, ...]]:
     """The parameters of each call: a row for each number of those that may be left out."""
     least = sum(not parameter.optional for parameter in signature.parameters)
     for count in range(least, len(signature.parameters) + 1):
@@ -92,4 +92,4 @@ FUNCTIONS: Final = SystemTable(
     ),
     _functions,
 )
-KEYWORDS: Final = SystemTable(texts("keyword_name keyword_category"), _keywords)
+KEYWORDS: Final = SystemTable(string_columns("keyword_name keyword_category"), _keywords)

@@ -14,8 +14,8 @@ from bamquery.catalog.system_tables.rows import (
     INTEGER,
     SystemTable,
     columns,
-    joined,
-    texts,
+    concatenate_columns,
+    string_columns,
 )
 from bamquery.catalog.system_tables.tables_and_views import columns_of
 from bamquery.catalog.system_tables.type_numbers import precision
@@ -74,14 +74,14 @@ _CONSTRAINT: Final = "constraint_catalog constraint_schema constraint_name"
 INFORMATION_SCHEMA_TABLES: Final[Mapping[str, SystemTable]] = MappingProxyType(
     {
         "schemata": SystemTable(
-            texts(
+            string_columns(
                 "catalog_name schema_name schema_owner default_character_set_catalog "
                 "default_character_set_schema default_character_set_name sql_path"
             ),
             _schemata,
         ),
         "tables": SystemTable(
-            texts(
+            string_columns(
                 "table_catalog table_schema table_name table_type self_referencing_column_name "
                 "reference_generation user_defined_type_catalog user_defined_type_schema "
                 "user_defined_type_name is_insertable_into is_typed commit_action TABLE_COMMENT"
@@ -89,10 +89,10 @@ INFORMATION_SCHEMA_TABLES: Final[Mapping[str, SystemTable]] = MappingProxyType(
             _tables,
         ),
         "columns": SystemTable(
-            joined(
-                texts("table_catalog table_schema table_name column_name"),
+            concatenate_columns(
+                string_columns("table_catalog table_schema table_name column_name"),
                 columns(ordinal_position=INTEGER),
-                texts("column_default is_nullable data_type"),
+                string_columns("column_default is_nullable data_type"),
                 columns(
                     character_maximum_length=INTEGER,
                     character_octet_length=INTEGER,
@@ -101,54 +101,54 @@ INFORMATION_SCHEMA_TABLES: Final[Mapping[str, SystemTable]] = MappingProxyType(
                     numeric_scale=INTEGER,
                     datetime_precision=INTEGER,
                 ),
-                texts("interval_type"),
+                string_columns("interval_type"),
                 columns(interval_precision=INTEGER),
-                texts(
+                string_columns(
                     "character_set_catalog character_set_schema character_set_name collation_catalog "
                     "collation_schema collation_name domain_catalog domain_schema domain_name udt_catalog "
                     "udt_schema udt_name scope_catalog scope_schema scope_name"
                 ),
                 columns(maximum_cardinality=BIGINT),
-                texts("dtd_identifier"),
+                string_columns("dtd_identifier"),
                 columns(is_self_referencing=BOOLEAN, is_identity=BOOLEAN),
-                texts(
+                string_columns(
                     "identity_generation identity_start identity_increment identity_maximum identity_minimum"
                 ),
                 columns(identity_cycle=BOOLEAN),
-                texts("is_generated generation_expression"),
+                string_columns("is_generated generation_expression"),
                 columns(is_updatable=BOOLEAN),
-                texts("COLUMN_COMMENT"),
+                string_columns("COLUMN_COMMENT"),
             ),
             _columns,
         ),
         "views": SystemTable(
-            texts(
+            string_columns(
                 "table_catalog table_schema table_name view_definition check_option is_updatable "
                 "is_insertable_into is_trigger_updatable is_trigger_deletable is_trigger_insertable_into"
             ),
             _views,
         ),
         "table_constraints": SystemTable(
-            texts(
+            string_columns(
                 f"{_CONSTRAINT} table_catalog table_schema table_name constraint_type is_deferrable "
                 "initially_deferred enforced nulls_distinct"
             ),
             _table_constraints,
         ),
         "key_column_usage": SystemTable(
-            joined(
-                texts(f"{_CONSTRAINT} table_catalog table_schema table_name column_name"),
+            concatenate_columns(
+                string_columns(f"{_CONSTRAINT} table_catalog table_schema table_name column_name"),
                 columns(ordinal_position=BIGINT, position_in_unique_constraint=BIGINT),
             ),
         ),
         "referential_constraints": SystemTable(
-            texts(
+            string_columns(
                 f"{_CONSTRAINT} unique_constraint_catalog unique_constraint_schema unique_constraint_name "
                 "match_option update_rule delete_rule"
             ),
         ),
         "character_sets": SystemTable(
-            texts(
+            string_columns(
                 "character_set_catalog character_set_schema character_set_name character_repertoire "
                 "form_of_use default_collate_catalog default_collate_schema default_collate_name"
             ),

@@ -19,7 +19,7 @@ NO_TAGS: Final = "{}"
 """The text of an empty map."""
 
 
-def nothing(subject: object) -> Iterable[Sequence[Any]]:
+def empty_table(subject: object) -> Iterable[Sequence[Any]]:
     """The rows of what BamQuery does not have."""
     return ()
 
@@ -35,8 +35,8 @@ class SystemTable:
     """
 
     schema: pa.Schema
-    rows: Callable[[CatalogFacts], Iterable[Sequence[Any]]] = nothing
-    rows_of: Callable[[RelationFacts], Iterable[Sequence[Any]]] = nothing
+    rows: Callable[[CatalogFacts], Iterable[Sequence[Any]]] = empty_table
+    rows_of: Callable[[RelationFacts], Iterable[Sequence[Any]]] = empty_table
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -51,12 +51,12 @@ def columns(**kinds: pa.DataType) -> pa.Schema:
     return pa.schema(list(kinds.items()))
 
 
-def texts(names: str) -> pa.Schema:
+def string_columns(names: str) -> pa.Schema:
     """A schema of VARCHAR columns, their names with spaces between."""
     return pa.schema([(name, VARCHAR) for name in names.split()])
 
 
-def joined(*parts: pa.Schema) -> pa.Schema:
+def concatenate_columns(*parts: pa.Schema) -> pa.Schema:
     """One schema's columns after the other's."""
     return pa.schema([field for part in parts for field in part])
 

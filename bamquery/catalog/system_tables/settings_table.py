@@ -17,7 +17,7 @@ from bamquery.catalog.system_tables.rows import BIGINT, BOOLEAN, VARCHAR, System
 from bamquery.data_types.names import type_name
 from bamquery.engine.human_units import human_bytes
 from bamquery.engine.settings import Settings, parse_bytes
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _KINDS: Final[Mapping[str, pa.DataType]] = {"bool": BOOLEAN, "int": BIGINT, "float": pa.float64()}
 
@@ -29,7 +29,7 @@ def setting_value(settings: Settings, name: str) -> pa.Scalar[Any]:
         SettingError: there is no such setting.
     """
     Settings().with_value(name, None)  # says so where there is none; these may be locked
-    folded = fold(name)
+    folded = fold_case(name)
     value = getattr(settings, f"effective_{folded}", getattr(settings, folded))
     kind = _kind(folded)
     if value is not None and _is_size(folded):

@@ -13,7 +13,7 @@ from bamquery.catalog.system_tables import functions_and_keywords as language
 from bamquery.catalog.system_tables import tables_and_views as relations
 from bamquery.catalog.system_tables.facts import CatalogFacts, RelationFacts
 from bamquery.catalog.system_tables.information_schema import INFORMATION_SCHEMA_TABLES
-from bamquery.catalog.system_tables.rows import SystemTable, batch_of, texts
+from bamquery.catalog.system_tables.rows import SystemTable, batch_of, string_columns
 from bamquery.catalog.system_tables.settings_table import SETTINGS
 from bamquery.catalog.system_tables.types_table import TYPES
 from bamquery.errors import CatalogError
@@ -68,7 +68,7 @@ _TABLES: Final[Mapping[str, SystemTable]] = MappingProxyType(
         "table_info": relations.TABLE_INFO,
         "tables": relations.TABLES,
         "types": TYPES,
-        "version": SystemTable(texts("library_version source_id codename"), _version),
+        "version": SystemTable(string_columns("library_version source_id codename"), _version),
         "views": relations.VIEWS,
     }
 )

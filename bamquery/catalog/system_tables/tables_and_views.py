@@ -18,7 +18,7 @@ from bamquery.catalog.system_tables.rows import (
     SystemTable,
     columns,
     list_text,
-    texts,
+    string_columns,
 )
 from bamquery.catalog.system_tables.type_numbers import precision
 from bamquery.catalog.system_tables.types_table import type_id
@@ -32,7 +32,7 @@ SCHEMA_OID: Final = 2
 _FIRST_OID: Final = 100
 
 
-def numbered(facts: CatalogFacts) -> Iterator[tuple[int, RelationFacts]]:
+def number_relations(facts: CatalogFacts) -> Iterator[tuple[int, RelationFacts]]:
     """All tables and views with a number, which is theirs for as long as nothing is made or dropped."""
     return enumerate(facts.relations(), _FIRST_OID)
 
@@ -47,7 +47,7 @@ def _place(facts: CatalogFacts) -> _Row:
 
 
 def _tables(facts: CatalogFacts) -> Iterator[_Row]:
-    for oid, table in numbered(facts):
+    for oid, table in number_relations(facts):
         if table.view is None:
             count = None if table.columns is None else len(table.columns)
             end = (table.rows, count, 0, 0, definition(table))
@@ -55,7 +55,7 @@ def _tables(facts: CatalogFacts) -> Iterator[_Row]:
 
 
 def _views(facts: CatalogFacts) -> Iterator[_Row]:
-    for oid, view in numbered(facts):
+    for oid, view in number_relations(facts):
         if view.view is not None:
             count = None if view.columns is None else len(view.columns)
             end = (count, definition(view), view.columns is not None)
@@ -63,7 +63,7 @@ def _views(facts: CatalogFacts) -> Iterator[_Row]:
 
 
 def _columns(facts: CatalogFacts) -> Iterator[_Row]:
-    for oid, relation in numbered(facts):
+    for oid, relation in number_relations(facts):
         for place, column in enumerate(columns_of(relation), 1):
             digits = precision(column.type)
             yield (
@@ -74,7 +74,7 @@ def _columns(facts: CatalogFacts) -> Iterator[_Row]:
 
 
 def _constraints(facts: CatalogFacts) -> Iterator[_Row]:
-    for oid, relation in numbered(facts):
+    for oid, relation in number_relations(facts):
         index = 0
         for place, column in enumerate(columns_of(relation)):
             if column.not_null:
@@ -280,4 +280,4 @@ TABLE_INFO: Final = SystemTable(
     columns(cid=INTEGER, name=VARCHAR, type=VARCHAR, notnull=BOOLEAN, dflt_value=VARCHAR, pk=BOOLEAN),
     rows_of=_table_info,
 )
-DEFINITION: Final = SystemTable(texts("name sql"), rows_of=_definition)
+DEFINITION: Final = SystemTable(string_columns("name sql"), rows_of=_definition)

@@ -20,7 +20,7 @@ from ibis.backends import CanListDatabase, DirectExampleLoader, HasCurrentDataba
 import bamquery
 import bamquery.connection.connection
 from bamquery import dbapi
-from bamquery.integrations.ibis.frames import conformed, pandas_frame
+from bamquery.integrations.ibis.frames import conform_to_schema, pandas_frame
 from bamquery.integrations.ibis.tables import MAIN, Tables, described_schema
 
 if TYPE_CHECKING:
@@ -107,17 +107,19 @@ class Backend(Tables, CanListDatabase, HasCurrentDatabase, UrlFromPath, DirectEx
 
     def read_parquet(self, path: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
         """Parquet files as a table of this connection; nothing is copied."""
-        return self._read("read_parquet", path, table_name, kwargs)
+        return self._read_files("read_parquet", path, table_name, kwargs)
 
     def read_csv(self, path: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
         """CSV files as a table of this connection; nothing is copied. `kwargs` are `read_csv`'s in SQL."""
-        return self._read("read_csv", path, table_name, kwargs)
+        return self._read_files("read_csv", path, table_name, kwargs)
 
     def read_json(self, path: Any, /, *, table_name: str | None = None, **kwargs: Any) -> ir.Table:
         """JSON files as a table of this connection; nothing is copied. `kwargs` are `read_json`'s in SQL."""
-        return self._read("read_json", path, table_name, kwargs)
+        return self._read_files("read_json", path, table_name, kwargs)
 
-    def _read(self, function: str, paths: Any, name: str | None, options: Mapping[str, Any]) -> ir.Table:
+    def _read_files(
+        self, function: str, paths: Any, name: str | None, options: Mapping[str, Any]
+    ) -> ir.Table:
         name = name or util.gen_name(function)
         arguments = [
             sge.convert(util.normalize_filenames(paths)),
@@ -183,7 +185,7 @@ class Backend(Tables, CanListDatabase, HasCurrentDatabase, UrlFromPath, DirectEx
         def batches() -> Iterator[pa.RecordBatch]:
             with contextlib.closing(cursor):
                 for batch in cursor.fetch_record_batch():
-                    table = conformed(pa.Table.from_batches([batch]), schema)
+                    table = conform_to_schema(pa.Table.from_batches([batch]), schema)
                     yield from table.to_batches(max_chunksize=chunk_size)
 
         return pa.RecordBatchReader.from_batches(wanted, batches())
@@ -200,7 +202,7 @@ class Backend(Tables, CanListDatabase, HasCurrentDatabase, UrlFromPath, DirectEx
         """The answer as an Arrow table, column or scalar."""
         cursor, schema = self._run(expr, params, limit)
         with contextlib.closing(cursor):
-            return expr.__pyarrow_result__(conformed(cursor.fetch_arrow_table(), schema))
+            return expr.__pyarrow_result__(conform_to_schema(cursor.fetch_arrow_table(), schema))
 
     def execute(
         self,

@@ -18,7 +18,7 @@ _FAMILIES = ("Array", "Map", "Struct", "Geo", "JSON", "ToJSON", "UnwrapJSON")
 _MOST_DIGITS = 38
 
 
-def _of_missing_types() -> list[type[Value]]:
+def _refuse_missing_types() -> list[type[Value]]:
     found = [getattr(ops, name) for name in dir(ops) if name.startswith(_FAMILIES)]
     return [kind for kind in found if isinstance(kind, type) and issubclass(kind, Value)]
 
@@ -56,7 +56,7 @@ class BamQueryCompiler(DuckDBCompiler):
     type_mapper = BamQueryType
     LOWERED_OPS: ClassVar[Any] = {ops.StringSlice: lower_stringslice}
     UNSUPPORTED_OPS: ClassVar[Any] = (
-        *_of_missing_types(),
+        *_refuse_missing_types(),
         # Their answers are lists, or rows of lists.
         *(ops.Unnest, ops.TableUnnest, ops.IntegerRange, ops.TimestampRange, ops.StringSplit, ops.RegexSplit),
         *(ops.MultiQuantile, ops.ApproxMultiQuantile, ops.CountDistinctStar),

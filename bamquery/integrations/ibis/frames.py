@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-def conformed(table: pa.Table, schema: sch.Schema) -> pa.Table:
+def conform_to_schema(table: pa.Table, schema: sch.Schema) -> pa.Table:
     """The columns in Ibis's types: its sums of integers, say, are narrower than BamQuery's.
 
     Raises:

@@ -17,7 +17,7 @@ from ibis.backends.sql import SQLBackend
 
 from bamquery import dbapi
 from bamquery.integrations.ibis.compiler import compiler
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 MAIN = "main"
 """The one database there is, in Ibis's sense of the word."""
@@ -40,7 +40,7 @@ class Tables(SQLBackend):
         """Tables, views, and what was read or registered under a name."""
         self._require_main(database)
         native = self.con.native_connection
-        registered = [name for name in self.con.registered if name not in self._memory]
+        registered = [name for name in self.con.registered_names if name not in self._memory]
         names: list[str] = self._filter_with_like([*native.tables, *native.views, *registered], like)
         return names
 
@@ -54,8 +54,8 @@ class Tables(SQLBackend):
         """
         self._require_main((catalog, database) if catalog else database)
         native = self.con.native_connection
-        known = {fold(name) for name in [*native.tables, *native.views, *self.con.registered]}
-        if fold(table_name) not in known:
+        known = {fold_case(name) for name in [*native.tables, *native.views, *self.con.registered_names]}
+        if fold_case(table_name) not in known:
             raise exc.TableNotFound(table_name)
         with self._safe_raw_sql(sge.Describe(this=self._table(table_name))) as cursor:
             return described_schema(cursor)
@@ -99,7 +99,7 @@ class Tables(SQLBackend):
             return self.table(name)
         self._run_pre_execute_hooks(rows)
         create = sge.Create(
-            kind="TABLE", this=self._table(name), replace=overwrite, expression=self._as(rows, columns)
+            kind="TABLE", this=self._table(name), replace=overwrite, expression=self._cast_rows(rows, columns)
         )
         with self._safe_raw_sql(create):
             return self.table(name)
@@ -136,7 +136,7 @@ class Tables(SQLBackend):
             self.drop_table(made, force=True)
             raise
 
-    def _as(self, rows: ir.Table, columns: sch.Schema) -> sge.Select:
+    def _cast_rows(self, rows: ir.Table, columns: sch.Schema) -> sge.Select:
         """The rows as columns of these types: BamQuery's sum of integers, say, is wider than Ibis's."""
         quoted = self.compiler.quoted
         mapper = self.compiler.type_mapper
@@ -225,7 +225,7 @@ class Tables(SQLBackend):
     def _require_main(self, database: Any) -> None:
         """Refuse any other schema than the one that there is."""
         given = self._to_sqlglot_table(database)
-        if given.catalog or fold(given.db or MAIN) != MAIN:
+        if given.catalog or fold_case(given.db or MAIN) != MAIN:
             raise exc.UnsupportedArgumentError(f'there is one database, "{MAIN}", not {database!r}')
 
 

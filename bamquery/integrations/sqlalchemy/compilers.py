@@ -122,7 +122,7 @@ class BamQueryDdlCompiler(compiler.DDLCompiler):
         index = create.element
         if index.unique:
             self._leave_out(f"UNIQUE index of {', '.join(index.columns.keys())}", index.table)
-        elif not self._omits:
+        elif not self._omits_constraints:
             util.warn(
                 f'index "{index.name}" is not made: BamQuery has zone maps in place of indexes '
                 "(to_sql(index=False), or create_engine(..., omit_constraints=True), asks for none)"
@@ -130,11 +130,11 @@ class BamQueryDdlCompiler(compiler.DDLCompiler):
         return ""
 
     @property
-    def _omits(self) -> bool:
+    def _omits_constraints(self) -> bool:
         return bool(getattr(self.dialect, "omit_constraints", False))
 
     def _leave_out(self, what: str, table: schema.Table) -> None:
-        if not self._omits:
+        if not self._omits_constraints:
             raise exc.CompileError(
                 f'table "{table.name}" has a {what}, which BamQuery does not hold: {_WAY_OUT}'
             )

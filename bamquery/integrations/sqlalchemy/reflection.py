@@ -11,7 +11,7 @@ from sqlalchemy.engine.default import DefaultDialect
 import bamquery.connection.connection
 from bamquery.dbapi import Error
 from bamquery.integrations.sqlalchemy.types import sqlalchemy_type
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 SCHEMA: Final = "main"
 
@@ -25,7 +25,7 @@ class Reflection(DefaultDialect):
 
     def has_schema(self, connection: Connection, schema_name: str, **kw: Any) -> bool:
         """Whether it is that one."""
-        return fold(schema_name) == SCHEMA
+        return fold_case(schema_name) == SCHEMA
 
     @reflection.cache
     def get_table_names(self, connection: Connection, schema: str | None = None, **kw: Any) -> list[str]:
@@ -93,17 +93,17 @@ class Reflection(DefaultDialect):
         _require(connection, table_name, schema)
         return {"constrained_columns": [], "name": None}
 
-    def _none(
+    def _no_rows(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
         """None: BamQuery has none."""
         _require(connection, table_name, schema)
         return []
 
-    get_foreign_keys = _none
-    get_indexes = _none
-    get_unique_constraints = _none
-    get_check_constraints = _none
+    get_foreign_keys = _no_rows
+    get_indexes = _no_rows
+    get_unique_constraints = _no_rows
+    get_check_constraints = _no_rows
 
     def get_table_comment(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
@@ -120,12 +120,14 @@ def _native(connection: Connection) -> bamquery.connection.connection.Connection
 
 
 def _is_main(schema: str | None) -> bool:
-    return schema is None or fold(schema) == SCHEMA
+    return schema is None or fold_case(schema) == SCHEMA
 
 
 def _find(connection: Connection, name: str) -> str | None:
     native = _native(connection)
-    return next((known for known in [*native.tables, *native.views] if fold(known) == fold(name)), None)
+    return next(
+        (known for known in [*native.tables, *native.views] if fold_case(known) == fold_case(name)), None
+    )
 
 
 def _require(connection: Connection, name: str, schema: str | None) -> str:

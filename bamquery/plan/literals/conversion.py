@@ -41,7 +41,7 @@ def convert(value: pa.Scalar[Any], kind: pa.DataType) -> pa.Scalar[Any]:
     for is_kind, read in _TARGETS:
         if is_kind(kind):
             return read(plain, source, kind)
-    raise _not_converted(source, kind)
+    raise _conversion_error(source, kind)
 
 
 def _is_counted(kind: pa.DataType) -> bool:
@@ -64,7 +64,7 @@ def from_count(units: int, kind: pa.DataType) -> pa.Scalar[Any]:
     return result
 
 
-def _not_converted(source: pa.DataType, kind: pa.DataType) -> NotConvertedError:
+def _conversion_error(source: pa.DataType, kind: pa.DataType) -> NotConvertedError:
     return NotConvertedError(f"{type_name(source)} does not convert to {type_name(kind)}")
 
 
@@ -84,10 +84,10 @@ def _boolean(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[An
         return scalar(truth, kind)
     if types.is_numeric(source):
         return scalar(value != 0, kind)
-    raise _not_converted(source, kind)
+    raise _conversion_error(source, kind)
 
 
-def _exact(value: Any, source: pa.DataType, kind: Any, scale: int) -> Decimal:
+def _to_exact(value: Any, source: pa.DataType, kind: Any, scale: int) -> Decimal:
     """The value rounded to so many digits after the point: halves away from zero, but for a float to even."""
     if pa.types.is_floating(source):
         if not math.isfinite(value):
@@ -99,19 +99,19 @@ def _exact(value: Any, source: pa.DataType, kind: Any, scale: int) -> Decimal:
         # The power that a float takes, not the exact one; also what would be too long to round exactly.
         if not abs(scaled) < 10.0**kind.precision:
             raise _out_of_range(value, kind)
-        return parsing.rounded(Decimal(scaled), 0).scaleb(-scale, parsing.EXACT)
+        return parsing.round_number(Decimal(scaled), 0).scaleb(-scale, parsing.EXACT)
     if types.is_string(source):
         number = parsing.number_reader(kind)(value)
         if number is None:
             raise _unreadable(value, kind)
-        return parsing.rounded(number, scale)
+        return parsing.round_number(number, scale)
     if pa.types.is_boolean(source) or types.is_numeric(source):
-        return parsing.rounded(Decimal(value), scale)
-    raise _not_converted(source, kind)
+        return parsing.round_number(Decimal(value), scale)
+    raise _conversion_error(source, kind)
 
 
 def _integer(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
-    number = value if pa.types.is_integer(source) else int(_exact(value, source, kind, 0))
+    number = value if pa.types.is_integer(source) else int(_to_exact(value, source, kind, 0))
     smallest, largest = types.integer_range(kind)
     if not smallest <= number <= largest:
         raise _out_of_range(value, kind)
@@ -120,22 +120,22 @@ def _integer(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[An
 
 
 def _decimal(value: Any, source: pa.DataType, kind: Any) -> pa.Scalar[Any]:
-    number = _exact(value, source, kind, kind.scale)
+    number = _to_exact(value, source, kind, kind.scale)
     if number.copy_abs() >= Decimal(10) ** (kind.precision - kind.scale):
         raise _out_of_range(value, kind)
     result: pa.Scalar[Any] = scalar(number, kind)
     return result
 
 
-def _floating(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
+def _to_float(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     if types.is_string(source):
-        number = parsing.floating(value)
+        number = parsing.parse_float(value)
         if number is None:
             raise _unreadable(value, kind)
     elif pa.types.is_boolean(source) or types.is_numeric(source):
         number = float(value)
     else:
-        raise _not_converted(source, kind)
+        raise _conversion_error(source, kind)
     with np.errstate(over="ignore"):
         narrow = np.float32(number) if pa.types.is_float32(kind) else np.float64(number)
     if np.isinf(narrow) and math.isfinite(number) and pa.types.is_floating(source):
@@ -143,19 +143,19 @@ def _floating(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[A
     return scalar(narrow, kind)
 
 
-def _string(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
+def _to_string(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     if types.is_string(source):
         return scalar(value, kind)
     if pa.types.is_integer(source):
         return scalar(str(value), kind)
     if types.is_interval(source):
         return scalar(interval_text.write(value.months, value.days, value.nanoseconds // 1000), kind)
-    raise _not_converted(source, kind)
+    raise _conversion_error(source, kind)
 
 
 def _blob(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     if not types.is_string(source):
-        raise _not_converted(source, kind)
+        raise _conversion_error(source, kind)
     content = parsing.blob(value)
     if content is None:
         raise _unreadable(value, kind)
@@ -171,9 +171,9 @@ def _date(value: Any, source: Any, kind: pa.DataType) -> pa.Scalar[Any]:
     if pa.types.is_timestamp(source):
         # Nanoseconds are rounded to microseconds first.
         digits = min(_DIGITS[source.unit], 6)
-        moment = _rescaled(value, _DIGITS[source.unit], digits)
+        moment = _rescale_seconds(value, _DIGITS[source.unit], digits)
         return from_count(moment // (10**digits * _SECONDS_PER_DAY), kind)
-    raise _not_converted(source, kind)
+    raise _conversion_error(source, kind)
 
 
 def _timestamp(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
@@ -186,8 +186,8 @@ def _timestamp(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
     if pa.types.is_date(source):
         return from_count(value * _SECONDS_PER_DAY * 10**digits, kind)
     if pa.types.is_timestamp(source):
-        return from_count(_rescaled(value, _DIGITS[source.unit], digits), kind)
-    raise _not_converted(source, kind)
+        return from_count(_rescale_seconds(value, _DIGITS[source.unit], digits), kind)
+    raise _conversion_error(source, kind)
 
 
 def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
@@ -199,10 +199,10 @@ def _time(value: Any, source: Any, kind: Any) -> pa.Scalar[Any]:
             raise _unreadable(value, kind)
         return from_count(units, kind)
     if pa.types.is_time64(source):
-        return from_count(_rescaled(value, _DIGITS[source.unit], digits), kind)
+        return from_count(_rescale_seconds(value, _DIGITS[source.unit], digits), kind)
     if pa.types.is_timestamp(source):
-        return from_count(_rescaled(value, _DIGITS[source.unit], digits) % per_day, kind)
-    raise _not_converted(source, kind)
+        return from_count(_rescale_seconds(value, _DIGITS[source.unit], digits) % per_day, kind)
+    raise _conversion_error(source, kind)
 
 
 def interval_scalar(months: int, days: int, microseconds: int) -> pa.Scalar[Any]:
@@ -213,19 +213,19 @@ def interval_scalar(months: int, days: int, microseconds: int) -> pa.Scalar[Any]
 
 def _interval(value: Any, source: pa.DataType, kind: pa.DataType) -> pa.Scalar[Any]:
     if not types.is_string(source):
-        raise _not_converted(source, kind)
-    parts = interval_text.read(value)
+        raise _conversion_error(source, kind)
+    parts = interval_text.parse_interval(value)
     if parts is None:
         raise _unreadable(value, kind)
     months, days, microseconds = parts
     return interval_scalar(months, days, microseconds)
 
 
-def _rescaled(units: int, digits: int, wanted: int) -> int:
+def _rescale_seconds(units: int, digits: int, wanted: int) -> int:
     """Units of 10**-digits seconds in those of 10**-wanted, halves away from zero."""
     if wanted >= digits:
         return int(units * 10 ** (wanted - digits))
-    return int(parsing.rounded(Decimal(units).scaleb(wanted - digits, parsing.EXACT), 0))
+    return int(parsing.round_number(Decimal(units).scaleb(wanted - digits, parsing.EXACT), 0))
 
 
 _Reader = Callable[[Any, Any, Any], "pa.Scalar[Any]"]
@@ -233,8 +233,8 @@ _TARGETS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Reader], ...]] = (
     (pa.types.is_boolean, _boolean),
     (pa.types.is_integer, _integer),
     (pa.types.is_decimal, _decimal),
-    (pa.types.is_floating, _floating),
-    (types.is_string, _string),
+    (pa.types.is_floating, _to_float),
+    (types.is_string, _to_string),
     (pa.types.is_large_binary, _blob),
     (pa.types.is_date, _date),
     (pa.types.is_timestamp, _timestamp),

@@ -26,7 +26,7 @@ _FLOATS: Final = {32: np.float32, 64: np.float64}
 Scalar = Any  # a pyarrow.Scalar; its value as `_value` gives it is compared and computed with
 
 
-def fold(expression: Expression) -> Expression:
+def fold_expression(expression: Expression) -> Expression:
     """The expression with every constant part that is known replaced by its value."""
     return transform(expression, lambda node: evaluate(node) or node)
 
@@ -110,7 +110,7 @@ def _interval_key(value: Any) -> int:
 _Compute = Callable[[Sequence[Scalar], pa.DataType], Any]
 
 
-def _strict(compute: Callable[..., Any]) -> _Compute:
+def _null_in_null_out(compute: Callable[..., Any]) -> _Compute:
     """Null in, null out."""
 
     def apply(arguments: Sequence[Scalar], kind: pa.DataType) -> Any:
@@ -131,7 +131,7 @@ def _arithmetic(exact: Callable[[Any, Any], Any], of_decimals: Callable[[Any, An
                 return exact(_float_of(kind, left), _float_of(kind, right))
         return (of_decimals if isinstance(left, Decimal) else exact)(left, right)
 
-    return _strict(compute)
+    return _null_in_null_out(compute)
 
 
 def _quotient(kind: pa.DataType, left: Any, right: Any) -> Any:
@@ -189,7 +189,7 @@ def _distinct(left: Scalar, right: Scalar) -> bool:
     return bool(order_key(left) != order_key(right))
 
 
-def _in(arguments: Sequence[Scalar], kind: pa.DataType) -> Any:
+def _is_in(arguments: Sequence[Scalar], kind: pa.DataType) -> Any:
     value, *members = arguments
     if not value.is_valid:
         return None
@@ -226,11 +226,11 @@ _FUNCTIONS: Final[Mapping[str, _Compute]] = MappingProxyType(
         "add": _arithmetic(operator.add, _EXACT.add),
         "subtract": _arithmetic(operator.sub, _EXACT.subtract),
         "multiply": _arithmetic(operator.mul, _EXACT.multiply),
-        "divide": _strict(_quotient),
-        "floor_divide": _strict(_whole_quotient),
-        "modulo": _strict(_remainder),
-        "negate": _strict(_negative),
-        "abs": _strict(_magnitude),
+        "divide": _null_in_null_out(_quotient),
+        "floor_divide": _null_in_null_out(_whole_quotient),
+        "modulo": _null_in_null_out(_remainder),
+        "negate": _null_in_null_out(_negative),
+        "abs": _null_in_null_out(_magnitude),
         "equal": _comparison(operator.eq),
         "not_equal": _comparison(operator.ne),
         "less": _comparison(operator.lt),
@@ -239,16 +239,16 @@ _FUNCTIONS: Final[Mapping[str, _Compute]] = MappingProxyType(
         "greater_equal": _comparison(operator.ge),
         "is_distinct_from": lambda arguments, kind: _distinct(*arguments),
         "is_not_distinct_from": lambda arguments, kind: not _distinct(*arguments),
-        "in": _in,
+        "in": _is_in,
         "and": _connective(False),
         "or": _connective(True),
-        "not": _strict(lambda kind, value: not value),
+        "not": _null_in_null_out(lambda kind, value: not value),
         "is_null": lambda arguments, kind: not arguments[0].is_valid,
         "is_not_null": lambda arguments, kind: arguments[0].is_valid,
         "coalesce": _coalesce,
         "case": _case,
-        "concat": _strict(lambda kind, left, right: left + right),
-        "add_days": _strict(lambda kind, date, days: date + days),
-        "days_between": _strict(lambda kind, later, earlier: later - earlier),
+        "concat": _null_in_null_out(lambda kind, left, right: left + right),
+        "add_days": _null_in_null_out(lambda kind, date, days: date + days),
+        "days_between": _null_in_null_out(lambda kind, later, earlier: later - earlier),
     }
 )

@@ -52,7 +52,7 @@ Parts = tuple[int, int, int]
 """Months, days, microseconds."""
 
 
-def read(text: str) -> Parts | None:
+def parse_interval(text: str) -> Parts | None:
     """What a text says, or None where it says no interval.
 
     A number without a unit counts seconds, and is all of the text; a time of day ends it.
@@ -107,31 +107,31 @@ def _add(totals: dict[str, int], match: re.Match[str]) -> bool:
     totals[part] += sign * int(match[2]) * size
     fraction = Fraction(int(digits or "0"), 10 ** len(digits)) * size
     if part == "months" and size > _MONTHS_PER_QUARTER:
-        totals["months"] += sign * _rounded(fraction)
+        totals["months"] += sign * _round_fraction(fraction)
     elif part == "months":
         totals["months"] += sign * int(fraction)
         days = (fraction - int(fraction)) * _DAYS_PER_MONTH
         if size == 1:
             totals["days"] += sign * int(days)
-            totals["microseconds"] += sign * _rounded((days - int(days)) * _MICROSECONDS_PER_DAY)
+            totals["microseconds"] += sign * _round_fraction((days - int(days)) * _MICROSECONDS_PER_DAY)
         else:
-            totals["days"] += sign * _rounded(days)
+            totals["days"] += sign * _round_fraction(days)
     elif part == "days":
         totals["days"] += sign * int(fraction)
-        totals["microseconds"] += sign * _rounded((fraction - int(fraction)) * _MICROSECONDS_PER_DAY)
+        totals["microseconds"] += sign * _round_fraction((fraction - int(fraction)) * _MICROSECONDS_PER_DAY)
     elif size > 1:
-        totals["microseconds"] += sign * _rounded(fraction)
+        totals["microseconds"] += sign * _round_fraction(fraction)
     return True
 
 
-def _rounded(fraction: Fraction) -> int:
+def _round_fraction(fraction: Fraction) -> int:
     return (2 * fraction.numerator + fraction.denominator) // (2 * fraction.denominator)
 
 
 def write(months: int, days: int, microseconds: int) -> str:
     """An interval's text; what is nothing is left out, but for a whole interval of nothing."""
     years, months = (abs(months) // 12 * _sign(months), abs(months) % 12 * _sign(months))
-    parts = [_counted(years, "year"), _counted(months, "month"), _counted(days, "day")]
+    parts = [_format_amount(years, "year"), _format_amount(months, "month"), _format_amount(days, "day")]
     if microseconds or not any(parts):
         size = abs(microseconds)
         seconds, fraction = divmod(size, 10**6)
@@ -145,5 +145,5 @@ def _sign(number: int) -> int:
     return -1 if number < 0 else 1
 
 
-def _counted(count: int, unit: str) -> str:
+def _format_amount(count: int, unit: str) -> str:
     return f"{count} {unit}{'s' * (abs(count) != 1)}" if count else ""

@@ -88,7 +88,7 @@ def number_reader(kind: pa.DataType) -> Callable[[str], Decimal | None]:
     return integral_number if is_integral(kind) else exact_number
 
 
-def rounded(number: Decimal, scale: int) -> Decimal:
+def round_number(number: Decimal, scale: int) -> Decimal:
     """The number with so many digits after the point, half away from zero."""
     if len(number.as_tuple().digits) > EXACT.prec:
         sign, digits, exponent = number.as_tuple()
@@ -100,7 +100,7 @@ def rounded(number: Decimal, scale: int) -> Decimal:
     return number.quantize(Decimal(1).scaleb(-scale), context=EXACT)
 
 
-def floating(text: str) -> float | None:
+def parse_float(text: str) -> float | None:
     """A decimal number, infinity or NaN, of which +-1 is one; too large a number is infinite."""
     stripped = text.strip(BLANKS)
     if stripped.startswith("+-"):

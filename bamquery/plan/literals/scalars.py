@@ -67,14 +67,14 @@ def _buffers(value: Any, kind: pa.DataType) -> tuple[bytes, ...] | None:
     if type(value) is np.float32 and kind == pa.float32():
         return (value.tobytes(),)
     if type(value) in (int, Decimal) and isinstance(kind, pa.Decimal128Type):
-        return _unscaled(Decimal(value), kind)
+        return _unscaled_value(Decimal(value), kind)
     if type(value) is str and kind == pa.large_string():
         text = value.encode()
         return struct.pack("<qq", 0, len(text)), text
     return None
 
 
-def _unscaled(value: Decimal, kind: pa.Decimal128Type[Any, Any]) -> tuple[bytes, ...] | None:
+def _unscaled_value(value: Decimal, kind: pa.Decimal128Type[Any, Any]) -> tuple[bytes, ...] | None:
     """The number without its point; None where it has none that is exact and fits."""
     sign, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int) or not 0 <= kind.scale + exponent <= _MOST_DIGITS:

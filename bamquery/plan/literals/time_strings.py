@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from bamquery.data_types.limits import FIRST_SECOND, LARGEST_DAY, LARGEST_UNIT
-from bamquery.plan.literals.number_strings import BLANKS, EXACT, rounded
+from bamquery.plan.literals.number_strings import BLANKS, EXACT, round_number
 from bamquery.plan.literals.time_zones import offset_seconds
 
 _DATE = r"(?P<year>-?\d{1,30})(?P<by>[-/ \\])(?P<month>\d{1,2})(?P=by)(?P<day>\d{1,2})(?P<bc> \([bB][cC]\))?"
@@ -77,7 +77,7 @@ def timestamp(text: str, digits: int, *, in_utc: bool) -> int | None:
         if offset is None:
             return None
         units -= offset * scale
-    coarse = int(rounded(Decimal(units).scaleb(digits - fine, EXACT), 0))
+    coarse = int(round_number(Decimal(units).scaleb(digits - fine, EXACT), 0))
     return coarse if abs(coarse) * 10 ** (fine - digits) <= LARGEST_UNIT else None
 
 

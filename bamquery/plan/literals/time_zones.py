@@ -64,7 +64,7 @@ def offset_seconds(name: str, local: int) -> int | None:
     Returns:
         None for a name that is no zone's.
     """
-    fixed = _fixed(name)
+    fixed = _fixed_offset(name)
     if fixed is not None:
         return fixed
     zone = _zone(name.lower())
@@ -80,7 +80,7 @@ def offset_seconds(name: str, local: int) -> int | None:
     return min(int(offset.total_seconds()) for offset in offsets if offset is not None)
 
 
-def _fixed(name: str) -> int | None:
+def _fixed_offset(name: str) -> int | None:
     """Of `UTC+5`, `GMT-05:30`, `GMT+0530`."""
     match = _UTC.fullmatch(name) or _COLONS.fullmatch(name) or _DIGITS.fullmatch(name)
     if match is None:

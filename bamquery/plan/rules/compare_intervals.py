@@ -32,21 +32,21 @@ _EXTREMES: Final[Mapping[str, str]] = MappingProxyType({"min": "arg_min", "max":
 
 def compare_intervals(plan: Plan) -> Plan:
     """Put numbers in the place of intervals wherever these are keys."""
-    return transform_plan(plan, _compared)
+    return transform_plan(plan, _compare_by_numbers)
 
 
-def _compared(plan: Plan) -> Plan:
+def _compare_by_numbers(plan: Plan) -> Plan:
     match plan:
         case Join(condition=condition) if condition is not None:
             return replace(plan, condition=transform(condition, _comparison))
         case Aggregate():
-            return _grouped(plan)
+            return _group_by_numbers(plan)
         case Window(partition=partition, order=order, calls=calls):
             return replace(
                 plan,
                 partition=_numbers(partition),
                 order=tuple(map_key(key, _number) for key in order),
-                calls=tuple(map(_windowed, calls)),
+                calls=tuple(map(_window_over_numbers, calls)),
             )
         case _:
             return plan
@@ -69,9 +69,9 @@ def _comparison(expression: Expression) -> Expression:
     return expression
 
 
-def _grouped(plan: Aggregate) -> Plan:
+def _group_by_numbers(plan: Aggregate) -> Plan:
     """Groups by numbers; the interval of a group is that of its first row."""
-    aggregates = tuple(map(_called, plan.aggregates))
+    aggregates = tuple(map(_call_over_numbers, plan.aggregates))
     keys = _numbers(plan.keys)
     if keys == plan.keys:
         return plan if aggregates == plan.aggregates else replace(plan, aggregates=aggregates)
@@ -92,7 +92,7 @@ def _grouped(plan: Aggregate) -> Plan:
     return Project(grouped, tuple(shown), plan.names)
 
 
-def _called(call: AggregateCall) -> AggregateCall:
+def _call_over_numbers(call: AggregateCall) -> AggregateCall:
     """An aggregate that compares intervals over their numbers; others as they are."""
     match call:
         case AggregateCall(function=name, arguments=(value,)) if name in _EXTREMES and types.is_interval(
@@ -109,12 +109,12 @@ def _called(call: AggregateCall) -> AggregateCall:
             return call
 
 
-def _windowed(call: WindowCall) -> WindowCall:
-    start, end = (_bounded(bound) for bound in (call.frame.start, call.frame.end))
-    return replace(call, call=_called(call.call), frame=replace(call.frame, start=start, end=end))
+def _window_over_numbers(call: WindowCall) -> WindowCall:
+    start, end = (_bound_over_numbers(bound) for bound in (call.frame.start, call.frame.end))
+    return replace(call, call=_call_over_numbers(call.call), frame=replace(call.frame, start=start, end=end))
 
 
-def _bounded(bound: Bound) -> Bound:
+def _bound_over_numbers(bound: Bound) -> Bound:
     if bound.key is None or bound.offset is None:
         return bound
     return replace(bound, offset=_number(bound.offset), key=_number(bound.key))

@@ -11,10 +11,10 @@ from bamquery.plan.rewriting import conjunction, conjuncts, rewrite_everywhere
 
 def factor_conditions(plan: Plan) -> Plan:
     """Take conditions that stand in every branch of an OR out of it."""
-    return rewrite_everywhere(plan, _factored)
+    return rewrite_everywhere(plan, _factor)
 
 
-def _factored(expression: Expression) -> Expression:
+def _factor(expression: Expression) -> Expression:
     if not isinstance(expression, Call) or expression.function != "or":
         return expression
     branches = [conjuncts(branch) for branch in expression.arguments]

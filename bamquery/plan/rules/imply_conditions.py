@@ -32,7 +32,9 @@ def _with_implied(plan: Plan) -> Plan:
         case Filter(child=Join(kind="inner") as join, predicate=predicate):
             parts = conjuncts(predicate)
             sources = list(_sources(join, 0))
-            implied = [found for part in parts for found in _implied(part, sources) if found not in parts]
+            implied = [
+                found for part in parts for found in _implied_conditions(part, sources) if found not in parts
+            ]
             return Filter(join, conjunction([*parts, *implied])) if implied else plan
         case _:
             return plan
@@ -47,7 +49,7 @@ def _sources(plan: Plan, start: int) -> Iterator[range]:
         yield range(start, start + len(plan.fields))
 
 
-def _implied(part: Expression, sources: Sequence[range]) -> Iterator[Expression]:
+def _implied_conditions(part: Expression, sources: Sequence[range]) -> Iterator[Expression]:
     if not isinstance(part, Call) or part.function != "or":
         return
     read = referenced_columns(part)

@@ -28,10 +28,10 @@ _DAY_MICROSECONDS: Final = 86_400 * 10**6
 
 def measure_durations(plan: Plan) -> Plan:
     """Compare differences with constant intervals in microseconds, and take their seconds from these."""
-    return rewrite_everywhere(plan, _measured)
+    return rewrite_everywhere(plan, _measure)
 
 
-def _measured(expression: Expression) -> Expression:
+def _measure(expression: Expression) -> Expression:
     match expression:
         case Call(function=function, arguments=(left, right), type=kind) if function in _COMPARISONS:
             sides = _length(left), _length(right)

@@ -13,23 +13,25 @@ from bamquery.plan.rewriting import map_expressions, substitute, transform_plan
 
 def merge_projects(plan: Plan) -> Plan:
     """Put a projection's expressions into the node above, unless something would be computed twice."""
-    return transform_plan(plan, merged)
+    return transform_plan(plan, merge_projections)
 
 
-def merged(plan: Plan) -> Plan:
+def merge_projections(plan: Plan) -> Plan:
     """The node with the expressions of projections below it, unless something would be computed twice."""
     match plan:
-        case Project(child=Project() as below, expressions=expressions) if _once(expressions, below):
+        case Project(child=Project() as below, expressions=expressions) if _reads_each_once(
+            expressions, below
+        ):
             above = map_expressions(plan, lambda e: substitute(e, below.expressions))
-            return merged(_over(above, below.child))
-        case Aggregate(child=Project() as below) if _once(_read_by(plan), below):
+            return merge_projections(_with_child(above, below.child))
+        case Aggregate(child=Project() as below) if _reads_each_once(_read_by(plan), below):
             above = map_expressions(plan, lambda e: substitute(e, below.expressions))
-            return merged(_over(above, below.child))
+            return merge_projections(_with_child(above, below.child))
         case _:
             return plan
 
 
-def _over(plan: Plan, child: Plan) -> Plan:
+def _with_child(plan: Plan, child: Plan) -> Plan:
     assert isinstance(plan, Project | Aggregate)
     return replace(plan, child=child)
 
@@ -38,7 +40,7 @@ def _read_by(plan: Aggregate) -> list[Expression]:
     return [*plan.keys, *(expression for call in plan.aggregates for expression in call.inputs)]
 
 
-def _once(expressions: Sequence[Expression], below: Project) -> bool:
+def _reads_each_once(expressions: Sequence[Expression], below: Project) -> bool:
     """Whether each expression of `below` that costs anything is read at most once."""
     reads = Counter(e.index for root in expressions for e in walk(root) if isinstance(e, ColumnRef))
     return all(

@@ -77,7 +77,7 @@ def _membership(value: Expression, kind: pa.DataType, members: Sequence[Expressi
     found = [_in_type(member, value.type) for member in literals if member.value.is_valid]
     kept = [member for member in found if member is not None]
     if not kept:
-        return None if nulls else _never(value)
+        return None if nulls else _false_unless_null(value)
     return Call("in", (value, *kept, *nulls[:1]), _BOOLEAN)
 
 
@@ -130,9 +130,9 @@ def _between_values(function: str, value: Expression, literal: Literal) -> Expre
     """A comparison with something that lies between two neighbouring values of the type, or beyond all."""
     match function:
         case "equal":
-            return _never(value)
+            return _false_unless_null(value)
         case "not_equal":
-            return _always(value)
+            return _true_unless_null(value)
         case "is_distinct_from":
             return Literal(scalar(True, pa.bool_()))
         case "is_not_distinct_from":
@@ -142,9 +142,9 @@ def _between_values(function: str, value: Expression, literal: Literal) -> Expre
     if bound is None:
         return None
     if bound is _BEYOND:
-        return _never(value)
+        return _false_unless_null(value)
     if bound is _BEFORE:
-        return _always(value)
+        return _true_unless_null(value)
     return Call("greater_equal" if upward else "less_equal", (value, Literal(bound)), _BOOLEAN)
 
 
@@ -210,32 +210,32 @@ def _whole_day(function: str, value: Any, literal: Literal) -> Expression | None
     except ValueError:
         return None
 
-    def is_(comparison: str, bound: Literal) -> Expression:
+    def compare_with(comparison: str, bound: Literal) -> Expression:
         return Call(comparison, (value, bound), _BOOLEAN)
 
     match function:
         case "less":
-            return is_("less", begin)
+            return compare_with("less", begin)
         case "greater_equal":
-            return is_("greater_equal", begin)
+            return compare_with("greater_equal", begin)
         case "less_equal":
-            return is_("less", end)
+            return compare_with("less", end)
         case "greater":
-            return is_("greater_equal", end)
+            return compare_with("greater_equal", end)
         case "equal":
-            return Call("and", (is_("greater_equal", begin), is_("less", end)), _BOOLEAN)
+            return Call("and", (compare_with("greater_equal", begin), compare_with("less", end)), _BOOLEAN)
         case "not_equal":
-            return Call("or", (is_("less", begin), is_("greater_equal", end)), _BOOLEAN)
+            return Call("or", (compare_with("less", begin), compare_with("greater_equal", end)), _BOOLEAN)
         case _:
             return None
 
 
-def _never(value: Expression) -> Expression:
+def _false_unless_null(value: Expression) -> Expression:
     """False, or null where the value is."""
     return Call("and", (Call("is_null", (value,), _BOOLEAN), _UNKNOWN), _BOOLEAN)
 
 
-def _always(value: Expression) -> Expression:
+def _true_unless_null(value: Expression) -> Expression:
     """True, or null where the value is."""
     return Call("or", (Call("is_not_null", (value,), _BOOLEAN), _UNKNOWN), _BOOLEAN)
 

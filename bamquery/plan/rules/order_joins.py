@@ -12,9 +12,9 @@ from bamquery.plan.cardinality import (
     Domain,
     domain_of,
     estimated_rows,
-    guessing_once,
     is_equality,
     joined_rows,
+    remember_estimates,
 )
 from bamquery.plan.expressions import Expression, referenced_columns
 from bamquery.plan.nodes import Join, Plan, Project
@@ -40,7 +40,7 @@ def order_joins(plan: Plan) -> Plan:
     The largest one streams past the others, which are held in memory. Next comes what is compared with
     those that are there already and leaves the fewest rows; all pairs of rows come last.
     """
-    with guessing_once():
+    with remember_estimates():
         return _Ordering(plan)(plan)
 
 
@@ -60,20 +60,20 @@ class _Ordering:
         found = self._made.get(id(plan))
         if found is None:
             check_cancelled()
-            found = self._made[id(plan)] = (plan, self._ordered(plan))
+            found = self._made[id(plan)] = (plan, self._reorder(plan))
         return found[1]
 
-    def _ordered(self, plan: Plan) -> Plan:
+    def _reorder(self, plan: Plan) -> Plan:
         if not _is_inner(plan):
             return with_children(plan, [self(child) for child in children(plan)])
-        leaves, conditions = self._flattened(plan)
+        leaves, conditions = self._flatten_joins(plan)
         parts = [self(leaf) for leaf in leaves]
         order = _order(parts, conditions) if len(parts) > 2 else []  # which of two is held is decided later
         if order == list(range(len(order))):
             return self._same_tree(plan, iter(parts))
-        return _joined(parts, order, conditions)
+        return _build_joins(parts, order, conditions)
 
-    def _belongs(self, side: Plan) -> bool:
+    def _is_reordered_with_parent(self, side: Plan) -> bool:
         """Whether a side's sources are ordered with those beside it.
 
         Not those of a large join that several nodes read: each reader would have all of them once more.
@@ -83,11 +83,13 @@ class _Ordering:
     def _width(self, plan: Plan) -> int:
         """How many sources a join has."""
         if id(plan) not in self._parts:
-            below = (self._width(side) if self._belongs(side) else 1 for side in children(plan))
+            below = (
+                self._width(side) if self._is_reordered_with_parent(side) else 1 for side in children(plan)
+            )
             self._parts[id(plan)] = sum(below)
         return self._parts[id(plan)]
 
-    def _flattened(self, plan: Plan) -> tuple[list[Plan], list[Expression]]:
+    def _flatten_joins(self, plan: Plan) -> tuple[list[Plan], list[Expression]]:
         """What a tree of inner joins joins, and all its conditions over the columns of all of it."""
         parts: list[Plan] = []
         conditions: list[Expression] = []
@@ -98,19 +100,20 @@ class _Ordering:
     def _collect(self, join: Plan, start: int, parts: list[Plan], conditions: list[Expression]) -> None:
         assert isinstance(join, Join)
         for side in (join.left, join.right):
-            if self._belongs(side):
+            if self._is_reordered_with_parent(side):
                 self._collect(side, start, parts, conditions)
             else:
                 parts.append(side)
             start += len(side.fields)
         if join.condition is not None:
             first = start - len(join.fields)
-            conditions.extend(_moved(part, first) for part in conjuncts(join.condition))
+            conditions.extend(_shift_columns(part, first) for part in conjuncts(join.condition))
 
     def _same_tree(self, plan: Plan, parts: Iterator[Plan]) -> Plan:
         """The tree of joins over other parts."""
         sides = [
-            self._same_tree(side, parts) if self._belongs(side) else next(parts) for side in children(plan)
+            self._same_tree(side, parts) if self._is_reordered_with_parent(side) else next(parts)
+            for side in children(plan)
         ]
         return with_children(plan, sides)
 
@@ -119,7 +122,7 @@ def _is_inner(plan: Plan) -> bool:
     return isinstance(plan, Join) and plan.kind == "inner"
 
 
-def _moved(expression: Expression, by: int) -> Expression:
+def _shift_columns(expression: Expression, by: int) -> Expression:
     if not by:
         return expression
     return renumber(expression, {index: index + by for index in referenced_columns(expression)})
@@ -141,7 +144,7 @@ class _Sources:
         self.rows = [estimated_rows(part) for part in parts]
         self.starts = [0, *accumulate(len(part.fields) for part in parts)]
         self._of_column = [i for i, part in enumerate(parts) for _ in part.fields]
-        self.conditions = [_Condition(one, self._read(one)) for one in conditions]
+        self.conditions = [_Condition(one, self._sources_read(one)) for one in conditions]
         self.about: list[list[_Condition]] = [[] for _ in parts]
         """Of each source the conditions about it and others."""
         for condition in self.conditions:
@@ -149,7 +152,7 @@ class _Sources:
                 for i in condition.sources:
                     self.about[i].append(condition)
 
-    def _read(self, expression: Expression) -> frozenset[int]:
+    def _sources_read(self, expression: Expression) -> frozenset[int]:
         return frozenset(self._of_column[index] for index in referenced_columns(expression))
 
     def joined_rows(self, left: float, new: int, own: Sequence[Expression]) -> float:
@@ -157,7 +160,7 @@ class _Sources:
         return joined_rows(left, self.rows[new], own, self._domain)
 
     def _domain(self, side: Expression) -> Domain | None:
-        sources = self._read(side)
+        sources = self._sources_read(side)
         if len(sources) != 1:
             return None
         (i,) = sources
@@ -230,7 +233,7 @@ def _order_of_many(sources: _Sources, first: int) -> list[int]:
     return order
 
 
-def _joined(parts: Sequence[Plan], order: Sequence[int], conditions: Sequence[Expression]) -> Plan:
+def _build_joins(parts: Sequence[Plan], order: Sequence[int], conditions: Sequence[Expression]) -> Plan:
     """The joins in that order, with the columns in the order in which they were written."""
     sources = _Sources(parts, conditions)
     position = {source: place for place, source in enumerate(order)}

@@ -38,15 +38,15 @@ _LEFT: Final = 1 << 30
 """Where columns that are made on the left are numbered from until it is known how many there are."""
 
 
-def make_texts_below(plan: Plan) -> Plan:
+def project_strings_below(plan: Plan) -> Plan:
     """Put such texts of windows, and those that a join finds pairs by, into projections below.
 
     What else a join's condition compares is asked of pairs, of fewer ones where their texts are large.
     """
-    return transform_plan(plan, _made_below)
+    return transform_plan(plan, _project_below)
 
 
-def _made_below(plan: Plan) -> Plan:
+def _project_below(plan: Plan) -> Plan:
     match plan:
         case Window():
             return _window(plan)
@@ -56,7 +56,7 @@ def _made_below(plan: Plan) -> Plan:
             return plan
 
 
-class _Texts:
+class _ProjectedStrings:
     """A child's columns and the texts that are made of them."""
 
     def __init__(self, child: Plan) -> None:
@@ -69,14 +69,14 @@ class _Texts:
         return len(self._columns)
 
     @property
-    def made(self) -> int:
+    def column_count(self) -> int:
         return len(self._made)
 
     def column(self, expression: Expression) -> Expression:
         """The expression, or the column that it is now."""
-        if not _grows(expression):
+        if not _may_be_long(expression):
             return expression
-        place = self.width + self.made
+        place = self.width + self.column_count
         column = ColumnRef(place, format_expression(expression), expression.type)
         return self._made.setdefault(expression, column)
 
@@ -87,14 +87,14 @@ class _Texts:
         return Project(self._child, (*self._columns, *self._made), names)
 
 
-def _grows(expression: Expression) -> bool:
+def _may_be_long(expression: Expression) -> bool:
     kind = expression.type
     return (pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)) and any(
-        _makes_texts(part) for part in walk(expression)
+        _builds_string(part) for part in walk(expression)
     )
 
 
-def _makes_texts(part: Expression) -> bool:
+def _builds_string(part: Expression) -> bool:
     """Whether it gives more than the columns have that it reads: a long constant does, on each row."""
     if isinstance(part, Literal):
         value: Any = part.value
@@ -104,24 +104,24 @@ def _makes_texts(part: Expression) -> bool:
 
 
 def _window(plan: Window) -> Plan:
-    texts = _Texts(plan.child)
+    texts = _ProjectedStrings(plan.child)
     moved = replace(
         plan,
         partition=tuple(map(texts.column, plan.partition)),
         order=tuple(map_key(key, texts.column) for key in plan.order),
         calls=tuple(replace(call, call=_call(call, texts)) for call in plan.calls),
     )
-    if not texts.made:
+    if not texts.column_count:
         return plan
-    return _without(replace(moved, child=texts.plan()), texts.width, texts.made)
+    return _drop_columns(replace(moved, child=texts.plan()), texts.width, texts.column_count)
 
 
-def _call(call: WindowCall, texts: _Texts) -> AggregateCall:
+def _call(call: WindowCall, texts: _ProjectedStrings) -> AggregateCall:
     """The call over columns; what it computes for some rows only is null for the others."""
     given = call.call
 
     def column(expression: Expression) -> Expression:
-        if given.filter is None or not _grows(expression):
+        if given.filter is None or not _may_be_long(expression):
             return texts.column(expression)
         nothing = Literal(scalar(None, expression.type))
         return texts.column(Call("case", (given.filter, expression, nothing), expression.type))
@@ -134,22 +134,24 @@ def _call(call: WindowCall, texts: _Texts) -> AggregateCall:
 
 
 def _join(plan: Join, parts: Sequence[Expression]) -> Plan:
-    left, right = _Texts(plan.left), _Texts(plan.right)
+    left, right = _ProjectedStrings(plan.left), _ProjectedStrings(plan.right)
     finding = _COMPARISONS if plan.kind in ("asof", "asof_left") else _EQUALITIES
-    compared = [_compared(part, left, right, finding) for part in parts]
-    if not (left.made or right.made):
+    compared = [_compare_projected(part, left, right, finding) for part in parts]
+    if not (left.column_count or right.column_count):
         return plan
     # Columns of the right side are numbered from where it was; it is behind those made on the left now.
-    places = {i: i for i in range(left.width)} | {_LEFT + i: left.width + i for i in range(left.made)}
-    start = left.width + left.made
-    places |= {left.width + i: start + i for i in range(right.width + right.made)}
+    places = {i: i for i in range(left.width)} | {_LEFT + i: left.width + i for i in range(left.column_count)}
+    start = left.width + left.column_count
+    places |= {left.width + i: start + i for i in range(right.width + right.column_count)}
     condition = conjunction([renumber(part, places) for part in compared])
     joined = replace(plan, left=left.plan(), right=right.plan(), condition=condition)
-    without = _without(joined, start + right.width, right.made) if _gives_right(plan) else joined
-    return _without(without, left.width, left.made)
+    without = _drop_columns(joined, start + right.width, right.column_count) if _gives_right(plan) else joined
+    return _drop_columns(without, left.width, left.column_count)
 
 
-def _compared(part: Expression, left: _Texts, right: _Texts, finding: frozenset[str]) -> Expression:
+def _compare_projected(
+    part: Expression, left: _ProjectedStrings, right: _ProjectedStrings, finding: frozenset[str]
+) -> Expression:
     """The condition, with its texts of one side as columns where it compares one side with the other."""
     if not isinstance(part, Call) or part.function not in finding:
         return part
@@ -175,7 +177,7 @@ def _gives_right(plan: Join) -> bool:
     return plan.kind not in ("semi", "anti", "mark")
 
 
-def _without(plan: Plan, start: int, count: int) -> Plan:
+def _drop_columns(plan: Plan, start: int, count: int) -> Plan:
     """The plan without `count` of its columns from `start` on."""
     if not count:
         return plan

@@ -24,7 +24,7 @@ from bamquery.plan.nodes import (
     Values,
     Window,
 )
-from bamquery.plan.rewriting import changed, columns_of, map_arguments, map_key, renumber
+from bamquery.plan.rewriting import columns_of, map_arguments, map_key, renumber, with_fields
 from bamquery.plan.windows import map_call
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -68,7 +68,7 @@ class _Pruning:
         match plan:
             case Scan(columns=columns):
                 kept = sorted(needed)
-                return changed(plan, columns=tuple(columns[i] for i in kept)), _positions(kept)
+                return with_fields(plan, columns=tuple(columns[i] for i in kept)), _positions(kept)
             case SingleRow():
                 return plan, {}
             case Values(batch=batch):
@@ -84,24 +84,24 @@ class _Pruning:
                 )
             case Filter(child=child, predicate=predicate):
                 below, positions = self(child, needed | referenced_columns(predicate))
-                return changed(plan, child=below, predicate=renumber(predicate, positions)), positions
+                return with_fields(plan, child=below, predicate=renumber(predicate, positions)), positions
             case Sort(child=child, keys=keys):
                 below, positions = self(child, needed | referenced_columns(*(k.expression for k in keys)))
                 moved = tuple(map_key(k, lambda e: renumber(e, positions)) for k in keys)
-                return changed(plan, child=below, keys=moved), positions
+                return with_fields(plan, child=below, keys=moved), positions
             case Limit(child=child) | Sample(child=child):
                 below, positions = self(child, needed)
-                return changed(plan, child=below), positions
+                return with_fields(plan, child=below), positions
             case Repeat(child=child, count=count):
                 below, positions = self(child, needed | referenced_columns(count))
-                return changed(plan, child=below, count=renumber(count, positions)), positions
+                return with_fields(plan, child=below, count=renumber(count, positions)), positions
             case Join():
                 return self._prune_join(plan, needed)
             case Union():
                 return self._prune_union(plan, needed)
             case Recursion(first=first, step=step):  # the step may read any column of the rows before
                 everything = range(len(plan.fields))
-                whole = changed(plan, first=prune_columns(first), step=prune_columns(step))
+                whole = with_fields(plan, first=prune_columns(first), step=prune_columns(step))
                 return whole, _positions(list(everything))
             case Project():
                 return self._prune_project(plan, needed)
@@ -118,7 +118,7 @@ class _Pruning:
         below, positions = self(plan.child, referenced_columns(*expressions))
         moved = tuple(renumber(expression, positions) for expression in expressions)
         names = tuple(plan.names[i] for i in kept)
-        return changed(plan, child=below, expressions=moved, names=names), _positions(kept)
+        return with_fields(plan, child=below, expressions=moved, names=names), _positions(kept)
 
     def _prune_join(self, plan: Join, needed: frozenset[int]) -> _Pruned:
         width = len(plan.left.fields)
@@ -132,7 +132,7 @@ class _Pruning:
         now = len(left.fields)
         positions = {**of_left, **{width + old: now + new for old, new in of_right.items()}}
         condition = None if plan.condition is None else renumber(plan.condition, positions)
-        pruned = changed(plan, left=left, right=right, condition=condition)
+        pruned = with_fields(plan, left=left, right=right, condition=condition)
         if plan.kind in ("semi", "anti"):
             return pruned, of_left
         return pruned, {**of_left, width: now} if marks else positions
@@ -140,9 +140,11 @@ class _Pruning:
     def _prune_union(self, plan: Union, needed: frozenset[int]) -> _Pruned:
         """Each input with just the columns needed: they must stay alike."""
         kept = sorted(needed)
-        return changed(plan, inputs=tuple(self._just(child, kept) for child in plan.inputs)), _positions(kept)
+        return with_fields(
+            plan, inputs=tuple(self._keep_columns(child, kept) for child in plan.inputs)
+        ), _positions(kept)
 
-    def _just(self, plan: Plan, kept: list[int]) -> Plan:
+    def _keep_columns(self, plan: Plan, kept: list[int]) -> Plan:
         below, positions = self(plan, frozenset(kept))
         columns = columns_of(below)
         if [positions[i] for i in kept] == list(range(len(columns))):
@@ -164,7 +166,7 @@ class _Pruning:
         keys = tuple(renumber(key, positions) for key in plan.keys)
         moved = tuple(map_arguments(call, lambda e: renumber(e, positions)) for call in calls)
         names = tuple(plan.names[i] for i in kept)
-        return changed(plan, child=below, keys=keys, aggregates=moved, names=names), _positions(kept)
+        return with_fields(plan, child=below, keys=keys, aggregates=moved, names=names), _positions(kept)
 
     def _prune_window(self, plan: Window, needed: frozenset[int]) -> _Pruned:
         """Calls that are not read go, and the node with the last of them."""
@@ -185,7 +187,7 @@ class _Pruning:
         def move(expression: Expression) -> Expression:
             return renumber(expression, positions)
 
-        window = changed(
+        window = with_fields(
             plan,
             child=below,
             partition=tuple(map(move, plan.partition)),

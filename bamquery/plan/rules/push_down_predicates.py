@@ -20,7 +20,7 @@ from bamquery.plan.expressions import (
 from bamquery.plan.nodes import Aggregate, Filter, Join, Plan, Project, Scan, Sort, Union, Window
 from bamquery.plan.rewriting import conjunction, conjuncts, renumber, substitute, transform_plan
 from bamquery.plan.rules.gather_conditions import gather_conditions
-from bamquery.plan.rules.merge_projects import merged
+from bamquery.plan.rules.merge_projects import merge_projections
 from bamquery.statement_context.cancellation import check_cancelled
 
 _MOST_VARIANTS: Final = 4
@@ -36,10 +36,10 @@ def push_down_predicates(plan: Plan) -> Plan:
 
     So are the conditions of joins, where a side's rows that fail them have no partner and are not wanted.
     """
-    return transform_plan(gather_conditions(plan), _Pushing().push_all)
+    return transform_plan(gather_conditions(plan), _PredicatePushdown().push_all)
 
 
-class _Pushing:
+class _PredicatePushdown:
     """What became of nodes with a condition: a node that several others read takes it once."""
 
     def __init__(self) -> None:
@@ -84,14 +84,14 @@ class _Pushing:
                 return replace(plan, predicate=conjunction([*conjuncts(plan.predicate), predicate]))
             case Project():
                 # A condition stood between it and one below: this condition, and the next, pass both at once.
-                above = merged(plan)
+                above = merge_projections(plan)
                 assert isinstance(above, Project)
                 child, expressions = above.child, above.expressions
                 if _is_too_long_below(predicate, expressions):
                     return None
-                return replace(above, child=self._below(child, substitute(predicate, expressions)))
+                return replace(above, child=self._push_below(child, substitute(predicate, expressions)))
             case Sort(child=child, limit=None, offset=0):
-                return replace(plan, child=self._below(child, predicate))
+                return replace(plan, child=self._push_below(child, predicate))
             case Aggregate(child=child, keys=keys, sets=()):
                 # Without keys there is a row even where no row comes in.
                 columns_read = referenced_columns(predicate)
@@ -99,9 +99,9 @@ class _Pushing:
                     return None
                 if _is_too_long_below(predicate, keys):
                     return None
-                return replace(plan, child=self._below(child, substitute(predicate, keys)))
+                return replace(plan, child=self._push_below(child, substitute(predicate, keys)))
             case Union(inputs=inputs):
-                return Union(tuple(self._below(child, predicate) for child in inputs))
+                return Union(tuple(self._push_below(child, predicate) for child in inputs))
             case Join():
                 return self._push_into_join(plan, predicate)
             case Window(child=child, partition=partition):
@@ -110,11 +110,11 @@ class _Pushing:
                 columns_read = referenced_columns(predicate)
                 if not columns_read or not columns_read <= keys_read:
                     return None
-                return replace(plan, child=self._below(child, predicate))
+                return replace(plan, child=self._push_below(child, predicate))
             case _:
                 return None
 
-    def _below(self, child: Plan, predicate: Expression) -> Plan:
+    def _push_below(self, child: Plan, predicate: Expression) -> Plan:
         found = self._made.get((id(child), predicate))
         if found is None:
             check_cancelled()
@@ -129,9 +129,9 @@ class _Pushing:
         width = len(plan.left.fields)
         read = referenced_columns(predicate)
         if plan.kind not in ("right", "full") and all(index < width for index in read):
-            return replace(plan, left=self._below(plan.left, predicate))
+            return replace(plan, left=self._push_below(plan.left, predicate))
         if plan.kind in ("inner", "right") and read and all(index >= width for index in read):
-            return replace(plan, right=self._below(plan.right, _of_right(predicate, width)))
+            return replace(plan, right=self._push_below(plan.right, _right_side_condition(predicate, width)))
         if plan.kind == "inner":
             parts = [] if plan.condition is None else conjuncts(plan.condition)
             return replace(plan, condition=conjunction([*parts, predicate]))
@@ -145,13 +145,13 @@ class _Pushing:
         for part in conjuncts(condition):
             read = referenced_columns(part)
             if read and plan.kind in ("inner", "right", "semi") and all(index < width for index in read):
-                left = self._below(left, part)
+                left = self._push_below(left, part)
             elif (
                 read
                 and plan.kind in ("inner", "left", "semi", "anti", "single")
                 and all(index >= width for index in read)
             ):
-                right = self._below(right, _of_right(part, width))
+                right = self._push_below(right, _right_side_condition(part, width))
             else:
                 kept.append(part)
         if left is plan.left and right is plan.right:
@@ -172,6 +172,6 @@ def _is_too_long_below(predicate: Expression, columns: Sequence[Expression]) -> 
     return grown > 0 and own + grown > _MOST_PARTS
 
 
-def _of_right(predicate: Expression, width: int) -> Expression:
+def _right_side_condition(predicate: Expression, width: int) -> Expression:
     """A condition on pairs that reads the right side only, over that side's columns."""
     return renumber(predicate, {index: index - width for index in referenced_columns(predicate)})

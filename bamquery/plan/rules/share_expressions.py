@@ -31,7 +31,7 @@ def share_expressions(plan: Plan) -> Plan:
 def _share(plan: Plan) -> Plan:
     if not isinstance(plan, Project | Aggregate | Window | Sort):
         return plan
-    shared = _shared(expressions_of(plan), _certain(plan))
+    shared = _find_repeated(expressions_of(plan), _unconditional_expressions(plan))
     if not shared:
         return plan
     child = plan.child
@@ -42,21 +42,21 @@ def _share(plan: Plan) -> Plan:
         expression: ColumnRef(len(columns) + i, format_expression(expression), expression.type)
         for i, expression in enumerate(shared)
     }
-    moved = map_expressions(plan, lambda expression: _replaced(expression, places))
+    moved = map_expressions(plan, lambda expression: _replace_shared(expression, places))
     assert isinstance(moved, Project | Aggregate | Window | Sort)
     shifted = replace(moved, child=below)
     if isinstance(plan, Sort | Window):  # which give their child's columns out, too
-        return _without(shifted, len(columns), len(shared))
+        return _drop_columns(shifted, len(columns), len(shared))
     return shifted
 
 
-def _without(plan: Plan, start: int, count: int) -> Plan:
+def _drop_columns(plan: Plan, start: int, count: int) -> Plan:
     """The plan without `count` of its columns from `start` on."""
     kept = [column for column in columns_of(plan) if not start <= column.index < start + count]
     return Project(plan, tuple(kept), tuple(column.name for column in kept))
 
 
-def _shared(expressions: Sequence[Expression], certain: Iterable[Expression]) -> list[Expression]:
+def _find_repeated(expressions: Sequence[Expression], certain: Iterable[Expression]) -> list[Expression]:
     """Those that occur twice or more, the largest ones: what is part of one only counts with it."""
     uses: Counter[Expression] = Counter()
 
@@ -72,7 +72,7 @@ def _shared(expressions: Sequence[Expression], certain: Iterable[Expression]) ->
     found = [expression for expression, number in uses.items() if number > 1 and _is_worth(expression)]
     if not found:
         return []
-    always = {part for expression in certain for part in _always(expression)}
+    always = {part for expression in certain for part in _unconditional_parts(expression)}
     return [expression for expression in found if expression in always]
 
 
@@ -92,7 +92,7 @@ def _is_worth(expression: Expression) -> bool:
     return bool(any(isinstance(part, ColumnRef) for part in walk(expression)))
 
 
-def _certain(plan: Plan) -> Iterator[Expression]:
+def _unconditional_expressions(plan: Plan) -> Iterator[Expression]:
     """Expressions that the node computes for every row."""
     match plan:
         case Project(expressions=expressions):
@@ -113,24 +113,24 @@ def _certain(plan: Plan) -> Iterator[Expression]:
             pass
 
 
-def _always(expression: Expression) -> Iterator[Expression]:
+def _unconditional_parts(expression: Expression) -> Iterator[Expression]:
     """The expression and those below it that are computed whenever it is."""
     yield expression
     below = children(expression)
     if isinstance(expression, Call) and expression.function in _FIRST_ONLY:
         below = below[:1]
     for child in below:
-        yield from _always(child)
+        yield from _unconditional_parts(child)
 
 
-def _replaced(expression: Expression, places: Mapping[Expression, ColumnRef]) -> Expression:
+def _replace_shared(expression: Expression, places: Mapping[Expression, ColumnRef]) -> Expression:
     found = places.get(expression)
     if found is not None:
         return found
     match expression:
         case Call(arguments=arguments):
-            return replace(expression, arguments=tuple(_replaced(one, places) for one in arguments))
+            return replace(expression, arguments=tuple(_replace_shared(one, places) for one in arguments))
         case Cast(argument=argument):
-            return replace(expression, argument=_replaced(argument, places))
+            return replace(expression, argument=_replace_shared(argument, places))
         case _:
             return expression

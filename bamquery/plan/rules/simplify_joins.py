@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, transform
-from bamquery.plan.literals.evaluation import fold
+from bamquery.plan.literals.evaluation import fold_expression
 from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Filter, Join, JoinKind, Plan, Project
 from bamquery.plan.rewriting import columns_of, conjunction, conjuncts, transform_plan
@@ -96,12 +96,12 @@ def _kind(join: Join, parts: Sequence[Expression]) -> JoinKind:
 def _rejects_nulls(predicate: Expression, columns: range) -> bool:
     """Whether the predicate is known not to be true where all those columns are null."""
 
-    def without(node: Expression) -> Expression:
+    def nullify_column(node: Expression) -> Expression:
         if isinstance(node, ColumnRef) and node.index in columns:
             return Literal(scalar(None, node.type))
         return node
 
-    return _never_true(fold(transform(predicate, without)))
+    return _never_true(fold_expression(transform(predicate, nullify_column)))
 
 
 def _never_true(expression: Expression) -> bool:

@@ -55,7 +55,7 @@ def _simplify(expression: Expression) -> Expression:
         case Call(function="or", arguments=arguments):
             return _connective("or", arguments)
         case Call(function="not", arguments=(argument,)):
-            return _negated(argument)
+            return _negate(argument)
         case Call(function="in", arguments=(value, Literal() as member), type=kind):
             return Call("equal", (value, member), kind)
         case Call(function="case", arguments=arguments, type=kind):
@@ -70,7 +70,7 @@ def _simplify(expression: Expression) -> Expression:
             return expression
 
 
-def _is(expression: Expression, truth: bool) -> bool:
+def _is_truth_literal(expression: Expression, truth: bool) -> bool:
     return isinstance(expression, Literal) and expression.value.as_py() is truth
 
 
@@ -80,22 +80,22 @@ def _connective(function: str, arguments: Sequence[Expression]) -> Expression:
     for argument in arguments:
         nested = isinstance(argument, Call) and argument.function == function
         for operand in argument.arguments if nested and isinstance(argument, Call) else (argument,):
-            if _is(operand, not neutral):
+            if _is_truth_literal(operand, not neutral):
                 return operand
-            if not _is(operand, neutral):
+            if not _is_truth_literal(operand, neutral):
                 operands[operand] = None
     if not operands:
         return Literal(scalar(neutral, pa.bool_()))
     return next(iter(operands)) if len(operands) == 1 else Call(function, tuple(operands), pa.bool_())
 
 
-def _negated(argument: Expression) -> Expression:
+def _negate(argument: Expression) -> Expression:
     match argument:
         case Call(function="not", arguments=(inner,)):
             return inner
         case Call(function="and" | "or", arguments=arguments):
             dual = "or" if argument.function == "and" else "and"
-            return _connective(dual, [_negated(operand) for operand in arguments])
+            return _connective(dual, [_negate(operand) for operand in arguments])
         case Call(function=function, arguments=arguments, type=kind) if function in _OPPOSITES:
             return Call(_OPPOSITES[function], arguments, kind)
         case _:
@@ -107,7 +107,7 @@ def _case(arguments: Sequence[Expression], kind: pa.DataType) -> Expression:
     kept: list[Expression] = []
     otherwise = arguments[-1]
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
-        if _is(condition, True):
+        if _is_truth_literal(condition, True):
             otherwise = value
             break
         if not isinstance(condition, Literal):

@@ -57,18 +57,18 @@ class NotUnnestedError(Exception):
 
 
 @fact_of_node
-def is_dependent(plan: Plan) -> bool:
+def is_correlated(plan: Plan) -> bool:
     """Whether the plan takes columns from outside."""
-    return any(map(takes_outside, expressions_of(plan))) or any(map(is_dependent, children(plan)))
+    return any(map(has_outer_columns, expressions_of(plan))) or any(map(is_correlated, children(plan)))
 
 
-def from_outside(expression: Expression, values: Sequence[Expression]) -> Expression:
+def replace_outer_columns(expression: Expression, values: Sequence[Expression]) -> Expression:
     """The expression with the k-th column from outside, which is numbered -1 - k, replaced by a value."""
 
-    def replaced(node: Expression) -> Expression:
+    def replace_column(node: Expression) -> Expression:
         return values[-1 - node.index] if isinstance(node, ColumnRef) and node.index < 0 else node
 
-    return transform(expression, replaced)
+    return transform(expression, replace_column)
 
 
 def empty_value(call: AggregateCall, column: ColumnRef) -> Expression:
@@ -78,63 +78,65 @@ def empty_value(call: AggregateCall, column: ColumnRef) -> Expression:
     return Call("coalesce", (column, Literal(scalar(0, call.type))), call.type)
 
 
-class Dependence:
+class DependentJoin:
     """Rewrites a plan that takes columns from outside, whose distinct values another plan gives."""
 
     def __init__(self, domain: Plan) -> None:
         self._domain = domain
         self._count = len(domain.fields)
 
-    def pushed(self, plan: Plan) -> Plan:
+    def push_down(self, plan: Plan) -> Plan:
         """The plan's rows for each row of the domain: the plan's columns, then the domain's.
 
         Raises:
             NotUnnestedError: the plan has no such form.
         """
-        if not is_dependent(plan):
+        if not is_correlated(plan):
             return Join(plan, self._domain, "inner")
         match plan:
             case Filter(child=child, predicate=predicate):
-                without_domain = self._by_equalities(child, conjuncts(predicate))
+                without_domain = self._filter_by_equalities(child, conjuncts(predicate))
                 if without_domain is not None:
                     return without_domain
-                below = self.pushed(child)
-                return Filter(below, self._over(predicate, len(child.fields)))
+                below = self.push_down(child)
+                return Filter(below, self._bind_domain(predicate, len(child.fields)))
             case Project(child=child):
-                below, places = self.pushed(child), self._places(len(child.fields))
-                own = tuple(from_outside(e, places) for e in plan.expressions)
+                below, places = self.push_down(child), self._places(len(child.fields))
+                own = tuple(replace_outer_columns(e, places) for e in plan.expressions)
                 return Project(below, (*own, *places), (*plan.names, *_names(places)))
             case Aggregate():
                 return self._aggregate(plan)
             case Sort(child=child, keys=keys, limit=None, offset=0):
                 width = len(child.fields)
-                own_keys = tuple(replace(k, expression=self._over(k.expression, width)) for k in keys)
-                return Sort(self.pushed(child), own_keys)
+                own_keys = tuple(replace(k, expression=self._bind_domain(k.expression, width)) for k in keys)
+                return Sort(self.push_down(child), own_keys)
             case Limit():
                 return self._limit(plan)
             case Join():
                 return self._join(plan)
             case Union(inputs=inputs):
-                return Union(tuple(map(self.pushed, inputs)))
+                return Union(tuple(map(self.push_down, inputs)))
             case Repeat(child=child, count=count):
-                return Repeat(self.pushed(child), self._over(count, len(child.fields)))
+                return Repeat(self.push_down(child), self._bind_domain(count, len(child.fields)))
             case _:
                 names = {Window: "a call over a window", Recursion: "WITH RECURSIVE"}
                 what = names.get(type(plan), type(plan).__name__)
                 words = f"a subquery with {what} over columns of the query around it"
                 raise NotUnnestedError(words)
 
-    def grouped(self, plan: Aggregate) -> Plan:
+    def group_by_domain(self, plan: Aggregate) -> Plan:
         """An aggregate for each row of the domain that has input: the domain's columns, keys, aggregates."""
         if plan.sets:
             raise NotUnnestedError("a subquery with grouping sets over columns of the query around it")
-        below, places = self.pushed(plan.child), self._places(len(plan.child.fields))
-        keys = tuple(from_outside(key, places) for key in plan.keys)
-        calls = tuple(map_arguments(call, lambda e: from_outside(e, places)) for call in plan.aggregates)
+        below, places = self.push_down(plan.child), self._places(len(plan.child.fields))
+        keys = tuple(replace_outer_columns(key, places) for key in plan.keys)
+        calls = tuple(
+            map_arguments(call, lambda e: replace_outer_columns(e, places)) for call in plan.aggregates
+        )
         return Aggregate(below, (*places, *keys), calls, (*_names(places), *plan.names))
 
     def _aggregate(self, plan: Aggregate) -> Plan:
-        grouped = self.grouped(plan)
+        grouped = self.group_by_domain(plan)
         columns = columns_of(grouped)
         if plan.keys:
             return _chosen(grouped, [*columns[self._count :], *columns[: self._count]])
@@ -151,15 +153,15 @@ class Dependence:
     def _limit(self, plan: Limit) -> Plan:
         """The first row for each row of the domain."""
         if plan.count == 0:
-            return Limit(self.pushed(plan.child), 0)
+            return Limit(self.push_down(plan.child), 0)
         if plan.count != 1 or plan.offset:
             raise NotUnnestedError(
                 "a subquery with LIMIT, other than LIMIT 1, over columns of the query around it"
             )
-        below = self.pushed(plan.child)
+        below = self.push_down(plan.child)
         columns = columns_of(below)
         own, places = columns[: -self._count], columns[-self._count :]
-        calls = tuple(_first(column) for column in own)
+        calls = tuple(_first_value(column) for column in own)
         names = (*_names(places), *_names(own))
         found = columns_of(Aggregate(below, places, calls, names))
         values = [
@@ -170,20 +172,23 @@ class Dependence:
         return Project(grouped, (*values, *found[: self._count]), (*_names(own), *_names(places)))
 
     def _join(self, plan: Join) -> Plan:
-        of_left, of_right = is_dependent(plan.left), is_dependent(plan.right)
+        of_left, of_right = is_correlated(plan.left), is_correlated(plan.right)
         width, right_width = len(plan.left.fields), len(plan.right.fields)
         if plan.kind == "inner" and not of_left and of_right:
             condition = self._condition(plan, 0, width + right_width)
-            return Join(plan.left, self.pushed(plan.right), plan.kind, condition)
+            return Join(plan.left, self.push_down(plan.right), plan.kind, condition)
         if plan.kind == "right" and not of_left:
             return Join(
-                plan.left, self.pushed(plan.right), plan.kind, self._condition(plan, 0, width + right_width)
+                plan.left,
+                self.push_down(plan.right),
+                plan.kind,
+                self._condition(plan, 0, width + right_width),
             )
-        left = self.pushed(plan.left)
+        left = self.push_down(plan.left)
         condition = self._condition(plan, self._count, width)
         if not of_right and plan.kind not in ("right", "full"):
-            return self._rearranged(Join(left, plan.right, plan.kind, condition), width)
-        right = self.pushed(plan.right)
+            return self._rearrange_columns(Join(left, plan.right, plan.kind, condition), width)
+        right = self.push_down(plan.right)
         here = columns_of(left)[width:]
         there = [
             replace(column, index=column.index + len(left.fields))
@@ -191,9 +196,9 @@ class Dependence:
         ]
         parts = [] if condition is None else conjuncts(condition)
         joined = Join(left, right, plan.kind, conjunction([*parts, *_equal(here, there)]))
-        return self._rearranged(joined, width, right_width)
+        return self._rearrange_columns(joined, width, right_width)
 
-    def _rearranged(self, joined: Join, width: int, right_width: int | None = None) -> Plan:
+    def _rearrange_columns(self, joined: Join, width: int, right_width: int | None = None) -> Plan:
         """The join's columns as left, right or mark, domain; `right_width`: both sides have the domain."""
         if joined.kind in ("semi", "anti"):
             return joined
@@ -219,26 +224,26 @@ class Dependence:
         width = len(plan.left.fields)
         places = self._places(place)
 
-        def moved(node: Expression) -> Expression:
+        def move_column(node: Expression) -> Expression:
             if not isinstance(node, ColumnRef):
                 return node
             if node.index < 0:
                 return places[-1 - node.index]
             return replace(node, index=node.index + shift) if node.index >= width else node
 
-        return transform(plan.condition, moved)
+        return transform(plan.condition, move_column)
 
-    def _by_equalities(self, child: Plan, parts: Sequence[Expression]) -> Plan | None:
+    def _filter_by_equalities(self, child: Plan, parts: Sequence[Expression]) -> Plan | None:
         """A filter that says which column within equals each one from outside: those stand for the domain.
 
         Rows come out for values that the domain may not have; they find no partner outside.
         """
-        if is_dependent(child):
+        if is_correlated(child):
             return None
         stand_ins: dict[int, Expression] = {}
         kept: list[Expression] = []
         for part in parts:
-            found = equality_with_outside(part)
+            found = outer_equality(part)
             if found is None or found[0] in stand_ins or found[1].type != self._domain.fields[found[0]].type:
                 kept.append(part)
                 continue
@@ -249,26 +254,26 @@ class Dependence:
         if len(stand_ins) < self._count:
             return None
         values = [stand_ins[number] for number in range(self._count)]
-        conditions = [from_outside(part, values) for part in kept]
+        conditions = [replace_outer_columns(part, values) for part in kept]
         rows = Filter(child, conjunction(conditions)) if conditions else child
         columns = columns_of(child)
         names = (*_names(columns), *(f"outer{i}" for i in range(self._count)))
         return Project(rows, (*columns, *values), names)
 
-    def _over(self, expression: Expression, width: int) -> Expression:
-        return from_outside(expression, self._places(width))
+    def _bind_domain(self, expression: Expression, width: int) -> Expression:
+        return replace_outer_columns(expression, self._places(width))
 
     def _places(self, width: int) -> tuple[ColumnRef, ...]:
         """The domain's columns after `width` others."""
         return tuple(replace(c, index=width + c.index) for c in columns_of(self._domain))
 
 
-def takes_outside(expression: Expression) -> bool:
+def has_outer_columns(expression: Expression) -> bool:
     """Whether the expression takes columns from outside."""
     return any(index < 0 for index in referenced_columns(expression))
 
 
-def equality_with_outside(part: Expression) -> tuple[int, Expression, bool] | None:
+def outer_equality(part: Expression) -> tuple[int, Expression, bool] | None:
     """Number of a column from outside, what it must equal within, and whether nulls are equal; or None."""
     if not isinstance(part, Call) or part.function not in ("equal", "is_not_distinct_from"):
         return None
@@ -286,7 +291,7 @@ def _equal(left: Sequence[ColumnRef], right: Sequence[ColumnRef]) -> list[Expres
     ]
 
 
-def _first(column: ColumnRef) -> AggregateCall:
+def _first_value(column: ColumnRef) -> AggregateCall:
     kind = value_type(column.type)
     argument: Expression = column if kind == column.type else Cast(column, kind)
     return AggregateCall("first", (argument,), kind)

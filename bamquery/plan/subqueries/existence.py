@@ -12,10 +12,10 @@ from bamquery.plan.literals.scalars import scalar
 from bamquery.plan.nodes import Filter, Plan
 from bamquery.plan.rewriting import conjunction, conjuncts
 from bamquery.plan.subqueries.dependent_joins import (
-    equality_with_outside,
-    from_outside,
-    is_dependent,
-    takes_outside,
+    has_outer_columns,
+    is_correlated,
+    outer_equality,
+    replace_outer_columns,
 )
 
 
@@ -32,25 +32,25 @@ def rows_and_condition(
         outside: what those columns are, over the rows outside.
         width: columns of the rows outside, which come before the query's in the condition.
     """
-    if not isinstance(plan, Filter) or is_dependent(plan.child):
+    if not isinstance(plan, Filter) or is_correlated(plan.child):
         return None
     own: list[Expression] = []
     pairs: list[Expression] = []
     compared = False
     for part in conjuncts(plan.predicate):
-        if not takes_outside(part):
+        if not has_outer_columns(part):
             own.append(part)
             continue
-        found = equality_with_outside(part)
+        found = outer_equality(part)
         if found is None:
-            moved = from_outside(moved_columns(part, width), outside)
+            moved = replace_outer_columns(shift_columns(part, width), outside)
             pairs.append(Call("coalesce", (moved, Literal(scalar(False, pa.bool_()))), pa.bool_()))
             continue
         number, value, nulls_equal = found
         if value.type != outside[number].type:
             return None
         compared = True
-        pairs.append(Call("is_not_distinct_from", (outside[number], moved_columns(value, width)), pa.bool_()))
+        pairs.append(Call("is_not_distinct_from", (outside[number], shift_columns(value, width)), pa.bool_()))
         if not nulls_equal:
             own.append(Call("is_not_null", (value,), pa.bool_()))
     if not compared:
@@ -58,11 +58,11 @@ def rows_and_condition(
     return (Filter(plan.child, conjunction(own)) if own else plan.child), conjunction(pairs)
 
 
-def moved_columns(expression: Expression, by: int) -> Expression:
+def shift_columns(expression: Expression, by: int) -> Expression:
     """The expression with its columns, not those from outside, `by` places further."""
 
-    def moved(node: Expression) -> Expression:
+    def shift_column(node: Expression) -> Expression:
         own = isinstance(node, ColumnRef) and node.index >= 0
         return replace(node, index=node.index + by) if own and isinstance(node, ColumnRef) else node
 
-    return transform(expression, moved)
+    return transform(expression, shift_column)

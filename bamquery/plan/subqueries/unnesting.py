@@ -15,7 +15,7 @@ from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, referen
 from bamquery.plan.expressions import children as subexpressions
 from bamquery.plan.nodes import Aggregate, Filter, Join, Limit, Plan, Project, SingleRow, Sort
 from bamquery.plan.rewriting import (
-    Rewritten,
+    PlanRewriter,
     children,
     columns_of,
     conjunction,
@@ -26,8 +26,13 @@ from bamquery.plan.rewriting import (
     substitute,
     with_children,
 )
-from bamquery.plan.subqueries.dependent_joins import Dependence, NotUnnestedError, empty_value, from_outside
-from bamquery.plan.subqueries.existence import moved_columns, rows_and_condition
+from bamquery.plan.subqueries.dependent_joins import (
+    DependentJoin,
+    NotUnnestedError,
+    empty_value,
+    replace_outer_columns,
+)
+from bamquery.plan.subqueries.existence import rows_and_condition, shift_columns
 from bamquery.plan.subqueries.expressions import SubqueryCall, has_subquery
 
 
@@ -39,7 +44,7 @@ class UnnestingError(Exception):
         self.call = call
 
 
-def unnested(plan: Plan) -> Plan:
+def unnest_subqueries(plan: Plan) -> Plan:
     """The plan without queries in expressions; those of inner queries must have been unnested already.
 
     Raises:
@@ -48,9 +53,9 @@ def unnested(plan: Plan) -> Plan:
     return _Unnesting()(plan) if _has_subqueries(plan) else plan
 
 
-class _Unnesting(Rewritten):
+class _Unnesting(PlanRewriter):
     def __init__(self) -> None:
-        super().__init__(_resolved)
+        super().__init__(_unnest_node)
 
     def __call__(self, plan: Plan) -> Plan:
         # What was bound, and unnested, before is not looked through with each query around it.
@@ -63,7 +68,7 @@ def _has_subqueries(plan: Plan) -> bool:
     return own or any(map(_has_subqueries, children(plan)))
 
 
-def _resolved(plan: Plan) -> Plan:
+def _unnest_node(plan: Plan) -> Plan:
     if not any(map(has_subquery, expressions_of(plan))):
         return plan
     match plan:
@@ -71,9 +76,9 @@ def _resolved(plan: Plan) -> Plan:
             # Other conditions first: queries are asked about the rows that are left, however they are asked.
             parts = conjuncts(predicate)
             left = Filter(child, conjunction([part for part in parts if not has_subquery(part)]))
-            return _resolved(Filter(left, conjunction([part for part in parts if has_subquery(part)])))
+            return _unnest_node(Filter(left, conjunction([part for part in parts if has_subquery(part)])))
         case Filter(child=child) | Project(child=child) | Aggregate(child=child):
-            attached = _Attached(child)
+            attached = _SubqueryJoiner(child)
             rewritten = map_expressions(plan, lambda e: transform(e, attached.value))
             whole = with_children(rewritten, [attached.plan])
             return _first_columns(whole, len(child.fields)) if isinstance(plan, Filter) else whole
@@ -81,18 +86,18 @@ def _resolved(plan: Plan) -> Plan:
             parts = conjuncts(condition)
             own = [part for part in parts if not has_subquery(part)]
             join = replace(plan, condition=conjunction(own) if own else None)
-            return _resolved(Filter(join, conjunction([part for part in parts if has_subquery(part)])))
+            return _unnest_node(Filter(join, conjunction([part for part in parts if has_subquery(part)])))
         case Join(condition=condition) if condition is not None:
-            return _on_own_side(plan, condition)
+            return _attach_to_own_side(plan, condition)
         case _:
             call = next(e for e in map(_first_subquery, expressions_of(plan)) if e is not None)
             raise UnnestingError("a subquery in this clause", call)
 
 
-def _on_own_side(plan: Join, condition: Expression) -> Plan:
+def _attach_to_own_side(plan: Join, condition: Expression) -> Plan:
     """A join that keeps lone rows, with the queries of its condition joined to the side they are about."""
     width = len(plan.left.fields)
-    left, right = _Attached(plan.left), _Attached(plan.right)
+    left, right = _SubqueryJoiner(plan.left), _SubqueryJoiner(plan.right)
     values: dict[SubqueryCall, tuple[bool, Expression]] = {}
     for call in _subqueries(condition):
         read = referenced_columns(*call.arguments)
@@ -102,24 +107,24 @@ def _on_own_side(plan: Join, condition: Expression) -> Plan:
         if of_left:
             values[call] = (True, left.value(call))
         else:
-            values[call] = (False, right.value(moved_columns(call, -width)))
+            values[call] = (False, right.value(shift_columns(call, -width)))
     wide = len(left.plan.fields)
 
-    def placed(node: Expression) -> Expression:
+    def place_column(node: Expression) -> Expression:
         match node:
             case SubqueryCall():
                 of_left, value = values[node]
-                return value if of_left else moved_columns(value, wide)
+                return value if of_left else shift_columns(value, wide)
             case ColumnRef(index=index) if index >= width:
                 return replace(node, index=index - width + wide)
             case Call(arguments=arguments):
-                return replace(node, arguments=tuple(map(placed, arguments)))
+                return replace(node, arguments=tuple(map(place_column, arguments)))
             case Cast(argument=argument):
-                return replace(node, argument=placed(argument))
+                return replace(node, argument=place_column(argument))
             case _:
                 return node
 
-    joined = Join(left.plan, right.plan, plan.kind, placed(condition))
+    joined = Join(left.plan, right.plan, plan.kind, place_column(condition))
     columns = columns_of(joined)
     own = [*columns[:width], *columns[wide : wide + len(plan.right.fields)]]
     if plan.kind in ("semi", "anti"):
@@ -153,7 +158,7 @@ def _first_columns(plan: Plan, count: int) -> Plan:
     return Project(plan, columns, tuple(column.name for column in columns))
 
 
-class _Attached:
+class _SubqueryJoiner:
     """A plan that more and more queries are joined to; its own columns stay the first ones."""
 
     def __init__(self, plan: Plan) -> None:
@@ -189,7 +194,9 @@ class _Attached:
                 return ColumnRef(width, "mark", pa.bool_())
             place = self._join(_some_row(call.plan), "mark", outside, None)
         else:
-            place = self._join(call.plan, "mark", outside, _over_pairs(call, compared, len(self.plan.fields)))
+            place = self._join(
+                call.plan, "mark", outside, _pair_condition(call, compared, len(self.plan.fields))
+            )
         return ColumnRef(place, "mark", pa.bool_())
 
     def _join(self, inner: Plan, kind: str, outside: Sequence[Expression], test: Expression | None) -> int:
@@ -197,8 +204,8 @@ class _Attached:
         width = len(self.plan.fields)
         conditions: list[Expression] = []
         if outside:
-            answers = Dependence(self._domain(outside)).pushed(inner)
-            conditions += _same(outside, columns_of(answers)[len(inner.fields) :], width)
+            answers = DependentJoin(self._domain(outside)).push_down(inner)
+            conditions += _equate_outer_values(outside, columns_of(answers)[len(inner.fields) :], width)
             inner = answers
         if test is not None:
             conditions.append(test)
@@ -214,15 +221,15 @@ class _Attached:
         A row outside that has no group has the aggregates' values for no rows.
         """
         width, count = len(self.plan.fields), len(outside)
-        grouped = Dependence(self._domain(outside)).grouped(aggregate)
+        grouped = DependentJoin(self._domain(outside)).group_by_domain(aggregate)
         keys = columns_of(grouped)[:count]
-        conditions = _same(outside, keys, width)
+        conditions = _equate_outer_values(outside, keys, width)
         self.plan = Join(self.plan, grouped, "left", conjunction(conditions))
         values = [
             empty_value(call, ColumnRef(width + count + i, grouped.fields[count + i].name, call.type))
             for i, call in enumerate(aggregate.aggregates)
         ]
-        return _computed(inner, values, outside)
+        return _value_over_aggregate(inner, values, outside)
 
     def _domain(self, outside: Sequence[Expression]) -> Plan:
         """The distinct values of what a query takes from outside."""
@@ -231,7 +238,9 @@ class _Attached:
         return Aggregate(self._base if own else self.plan, tuple(outside), (), names)
 
 
-def _same(outside: Sequence[Expression], columns: Sequence[ColumnRef], width: int) -> list[Expression]:
+def _equate_outer_values(
+    outside: Sequence[Expression], columns: Sequence[ColumnRef], width: int
+) -> list[Expression]:
     """That the values outside are those of columns of the right side."""
     return [
         Call(
@@ -243,7 +252,7 @@ def _same(outside: Sequence[Expression], columns: Sequence[ColumnRef], width: in
     ]
 
 
-def _over_pairs(call: SubqueryCall, compared: Sequence[Expression], width: int) -> Expression:
+def _pair_condition(call: SubqueryCall, compared: Sequence[Expression], width: int) -> Expression:
     """The test of a pair of a row outside, `width` columns wide, and one of the query."""
     columns = [replace(column, index=width + column.index) for column in columns_of(call.plan)]
     assert call.test is not None
@@ -274,7 +283,9 @@ def _some_row(plan: Plan) -> Plan:
             return plan
 
 
-def _computed(plan: Plan, values: Sequence[Expression], outside: Sequence[Expression]) -> Expression:
+def _value_over_aggregate(
+    plan: Plan, values: Sequence[Expression], outside: Sequence[Expression]
+) -> Expression:
     """The first column of projections over an aggregate whose columns have those values."""
     levels: list[Project] = []
     while isinstance(plan, Project):
@@ -282,14 +293,14 @@ def _computed(plan: Plan, values: Sequence[Expression], outside: Sequence[Expres
         plan = plan.child
     columns = list(values)
     for level in reversed(levels):
-        columns = [from_outside(substitute_own(e, columns), outside) for e in level.expressions]
+        columns = [replace_outer_columns(substitute_own(e, columns), outside) for e in level.expressions]
     return columns[0]
 
 
 def substitute_own(expression: Expression, columns: Sequence[Expression]) -> Expression:
     """As `substitute`, with columns from outside left as they are."""
 
-    def replaced(node: Expression) -> Expression:
+    def replace_column(node: Expression) -> Expression:
         return columns[node.index] if isinstance(node, ColumnRef) and node.index >= 0 else node
 
-    return transform(expression, replaced)
+    return transform(expression, replace_column)

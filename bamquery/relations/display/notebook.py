@@ -38,13 +38,13 @@ class RelationNotebookDisplay(RelationBase):
         self._seen = view
 
     def _repr_mimebundle_(self, **kinds: Any) -> dict[str, str]:
-        text, html = self._shown()
+        text, html = self._render()
         return {"text/plain": text, "text/html": html}
 
     def _repr_html_(self) -> str:
-        return self._shown()[1]
+        return self._render()[1]
 
-    def _shown(self) -> tuple[str, str]:
+    def _render(self) -> tuple[str, str]:
         from bamquery.relations.display.view import view_error, view_message  # noqa: PLC0415 (HTML)
 
         if self.message:

@@ -55,8 +55,8 @@ class RelationView:
         return f"the first {PREVIEW_ROWS} of {plural(self.total, 'row')}"
 
     def _profiles(self) -> list[ET.Element]:
-        found = [] if self.latest is None else [_folded("latest run", self.latest)]
-        return [*found, _folded("these rows", self.profile)]
+        found = [] if self.latest is None else [_collapsed_profile("latest run", self.latest)]
+        return [*found, _collapsed_profile("these rows", self.profile)]
 
 
 def view_error(columns: Sequence[str], error: Exception) -> tuple[str, str]:
@@ -77,7 +77,7 @@ def known_rows(plan: Plan) -> int | None:
     return None
 
 
-def _folded(what: str, profile: QueryProfile) -> ET.Element:
+def _collapsed_profile(what: str, profile: QueryProfile) -> ET.Element:
     said = f"Profile of {what}: {human_seconds(profile.seconds)} on {profile.device}"
     if profile.io.readers:
         said += f", {human_bytes(profile.io.bytes_read)} read"

@@ -43,7 +43,7 @@ class _Call:
         inside = expression or self._method.default
         call = StatementBuilder().words(f"{function}(")
         call.piece(piece(inside, "expression")).words(")")
-        return computed(self._relation, call, groups, window_spec, projected_columns)
+        return build_call(self._relation, call, groups, window_spec, projected_columns)
 
 
 class _Method:
@@ -61,7 +61,7 @@ class _Method:
         return self if relation is None else _Call(relation, self)
 
 
-def computed(
+def build_call(
     relation: RelationBase, call: StatementBuilder, groups: str, window: str, columns: str
 ) -> Relation:
     """A call over a relation's rows, columns before it, groups and a window: pieces of SQL, "" for none.
@@ -72,14 +72,14 @@ def computed(
     text = StatementBuilder().words("SELECT")
     if columns:
         text.piece(piece(columns, "projected_columns")).words(",")
-    text.joined(call)
+    text.add_all(call)
     if window:
         text.piece(piece(window, "window_spec"))
     text.words("FROM self")
     if groups:
         text.words("GROUP BY").piece(piece(groups, "groups"))
     select(text, {"group"})
-    return relation._over(text)
+    return relation._query_over(text)
 
 
 class RelationAggregates(RelationBase):
@@ -123,7 +123,7 @@ class RelationAggregates(RelationBase):
         projected_columns: str = "",
     ) -> Relation:
         """The first column's value where the second one's is greatest; as the others."""
-        return self._of("arg_max", [arg_column, value_column], groups, window_spec, projected_columns)
+        return self._call("arg_max", [arg_column, value_column], groups, window_spec, projected_columns)
 
     def arg_min(
         self,
@@ -134,7 +134,7 @@ class RelationAggregates(RelationBase):
         projected_columns: str = "",
     ) -> Relation:
         """The first column's value where the second one's is least; as the others."""
-        return self._of("arg_min", [arg_column, value_column], groups, window_spec, projected_columns)
+        return self._call("arg_min", [arg_column, value_column], groups, window_spec, projected_columns)
 
     def quantile_cont(
         self,
@@ -146,7 +146,7 @@ class RelationAggregates(RelationBase):
     ) -> Relation:
         """The value below which a share of `q` lies, interpolated; as the others."""
         arguments = [expression, quoted_value(q)]
-        return self._of("quantile_cont", arguments, groups, window_spec, projected_columns)
+        return self._call("quantile_cont", arguments, groups, window_spec, projected_columns)
 
     def quantile_disc(
         self,
@@ -158,7 +158,7 @@ class RelationAggregates(RelationBase):
     ) -> Relation:
         """The value below which a share of `q` lies, one of those that are there; as the others."""
         arguments = [expression, quoted_value(q)]
-        return self._of("quantile_disc", arguments, groups, window_spec, projected_columns)
+        return self._call("quantile_disc", arguments, groups, window_spec, projected_columns)
 
     quantile = quantile_disc
 
@@ -172,15 +172,15 @@ class RelationAggregates(RelationBase):
     ) -> Relation:
         """Texts put together, `sep` between them; as the others."""
         arguments = [expression, quoted_value(sep)]
-        return self._of("string_agg", arguments, groups, window_spec, projected_columns)
+        return self._call("string_agg", arguments, groups, window_spec, projected_columns)
 
     def first_value(self, expression: str, window_spec: str = "", projected_columns: str = "") -> Relation:
         """The value of the frame's first row."""
-        return self._of("first_value", [expression], "", window_spec, projected_columns)
+        return self._call("first_value", [expression], "", window_spec, projected_columns)
 
     def last_value(self, expression: str, window_spec: str = "", projected_columns: str = "") -> Relation:
         """The value of the frame's last row."""
-        return self._of("last_value", [expression], "", window_spec, projected_columns)
+        return self._call("last_value", [expression], "", window_spec, projected_columns)
 
     def nth_value(
         self,
@@ -192,7 +192,7 @@ class RelationAggregates(RelationBase):
     ) -> Relation:
         """The value of the frame's row of that number, from 1."""
         arguments = [expression, quoted_value(offset)]
-        return self._of("nth_value", arguments, "", window_spec, projected_columns, ignore_nulls)
+        return self._call("nth_value", arguments, "", window_spec, projected_columns, ignore_nulls)
 
     def lag(
         self,
@@ -205,7 +205,7 @@ class RelationAggregates(RelationBase):
     ) -> Relation:
         """The value `offset` rows before, or `default_value`, which is SQL."""
         arguments = [expression, quoted_value(offset), default_value]
-        return self._of("lag", arguments, "", window_spec, projected_columns, ignore_nulls)
+        return self._call("lag", arguments, "", window_spec, projected_columns, ignore_nulls)
 
     def lead(
         self,
@@ -218,35 +218,35 @@ class RelationAggregates(RelationBase):
     ) -> Relation:
         """The value `offset` rows behind, or `default_value`, which is SQL."""
         arguments = [expression, quoted_value(offset), default_value]
-        return self._of("lead", arguments, "", window_spec, projected_columns, ignore_nulls)
+        return self._call("lead", arguments, "", window_spec, projected_columns, ignore_nulls)
 
     def row_number(self, window_spec: str, projected_columns: str = "") -> Relation:
         """The row's number in its window: `row_number("OVER (ORDER BY fare)")`."""
-        return self._of("row_number", [], "", window_spec, projected_columns)
+        return self._call("row_number", [], "", window_spec, projected_columns)
 
     def rank(self, window_spec: str, projected_columns: str = "") -> Relation:
         """The row's rank in its window, with gaps after equal ones."""
-        return self._of("rank", [], "", window_spec, projected_columns)
+        return self._call("rank", [], "", window_spec, projected_columns)
 
     def dense_rank(self, window_spec: str, projected_columns: str = "") -> Relation:
         """The row's rank in its window, without gaps."""
-        return self._of("dense_rank", [], "", window_spec, projected_columns)
+        return self._call("dense_rank", [], "", window_spec, projected_columns)
 
     rank_dense = dense_rank
 
     def percent_rank(self, window_spec: str, projected_columns: str = "") -> Relation:
         """The row's rank in its window, from 0 to 1."""
-        return self._of("percent_rank", [], "", window_spec, projected_columns)
+        return self._call("percent_rank", [], "", window_spec, projected_columns)
 
     def cume_dist(self, window_spec: str, projected_columns: str = "") -> Relation:
         """The share of its window's rows that are not behind the row."""
-        return self._of("cume_dist", [], "", window_spec, projected_columns)
+        return self._call("cume_dist", [], "", window_spec, projected_columns)
 
     def n_tile(self, window_spec: str, num_buckets: int, projected_columns: str = "") -> Relation:
         """Which of so many parts of its window the row is in."""
-        return self._of("ntile", [quoted_value(num_buckets)], "", window_spec, projected_columns)
+        return self._call("ntile", [quoted_value(num_buckets)], "", window_spec, projected_columns)
 
-    def _of(
+    def _call(
         self,
         function: str,
         arguments: Sequence[str],
@@ -256,6 +256,6 @@ class RelationAggregates(RelationBase):
         ignore_nulls: bool = False,
     ) -> Relation:
         call = StatementBuilder().words(f"{function}(")
-        call.listed([piece(argument, "expression") for argument in arguments])
+        call.add_list([piece(argument, "expression") for argument in arguments])
         call.words("IGNORE NULLS)" if ignore_nulls else ")")
-        return computed(self, call, groups, window, columns)
+        return build_call(self, call, groups, window, columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
-from bamquery.relations.expressions.operators import NamedExpression, Operators, SortKey, written
+from bamquery.relations.expressions.operators import NamedExpression, Operators, SortKey, to_sql
 from bamquery.relations.expressions.pieces import (
     condition_piece,
     frame_text,
@@ -14,7 +14,7 @@ from bamquery.relations.expressions.pieces import (
     sort_piece,
     value_piece,
 )
-from bamquery.relations.expressions.sql_literals import Binding, quoted_name
+from bamquery.relations.expressions.sql_literals import Precedence, quoted_name
 from bamquery.sql_frontend.sql_text import sql_text
 
 
@@ -179,7 +179,7 @@ class Case(Expression):
 
     def otherwise(self, value: Any) -> Expression:
         """For rows for which no condition is true."""
-        return Term(f"CASE {' '.join(self._branches)} ELSE {written(value)} END")
+        return Term(f"CASE {' '.join(self._branches)} ELSE {to_sql(value)} END")
 
 
 class When:
@@ -192,7 +192,7 @@ class When:
     def then(self, value: Any) -> Case:
         """The value for rows for which the condition is true: an expression or a constant."""
         *before, condition = self._branches
-        return Case([*before, f"{condition} THEN {written(value)}"])
+        return Case([*before, f"{condition} THEN {to_sql(value)}"])
 
 
 def col(*names: str) -> Expression:
@@ -212,8 +212,8 @@ def lit(value: Any) -> Expression:
     Raises:
         TypeError: SQL has no type for it.
     """  # noqa: D205 (one sentence, which is longer than a line)
-    text = written(value)
-    return Term(text, Binding.SIGN if text.startswith("-") else Binding.WHOLE)
+    text = to_sql(value)
+    return Term(text, Precedence.SIGN if text.startswith("-") else Precedence.WHOLE)
 
 
 def expr(sql: str) -> Expression:
@@ -235,7 +235,7 @@ def when(condition: str | Expression) -> When:
 
 def call(name: str, *arguments: Any, distinct: bool = False, order_by: Any = ()) -> FunctionCall:
     """The call of a function by its name, which is taken as it is."""
-    listed = ", ".join(written(argument) for argument in arguments)
+    listed = ", ".join(to_sql(argument) for argument in arguments)
     order = listed_text(order_by, "order_by", sort_piece)
     inside = f"{'DISTINCT ' if distinct else ''}{listed}{f' ORDER BY {order}' if order else ''}"
     return FunctionCall(f"{name}({inside})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from bamquery.relations.expressions.sql_literals import Binding, quoted_name, quoted_type, quoted_value
+from bamquery.relations.expressions.sql_literals import Precedence, quoted_name, quoted_type, quoted_value
 
 if TYPE_CHECKING:
     from bamquery.relations.expressions.expression import Expression
@@ -45,7 +45,7 @@ class SortKey:
 class Operators:
     """An immutable piece of SQL; operators make larger ones. What is no expression is a constant there."""
 
-    def __init__(self, sql: str, binding: Binding = Binding.WHOLE) -> None:
+    def __init__(self, sql: str, binding: Precedence = Precedence.WHOLE) -> None:
         """Made by `col`, `lit`, `expr`, `when` and `fn`."""
         self._sql = sql
         self._binding = binding
@@ -58,83 +58,83 @@ class Operators:
     # Arithmetic.
 
     def __add__(self, other: Any) -> Expression:
-        return _joined(self, "+", other, Binding.SUM)
+        return _make_binary(self, "+", other, Precedence.SUM)
 
     def __radd__(self, other: Any) -> Expression:
-        return _joined(other, "+", self, Binding.SUM)
+        return _make_binary(other, "+", self, Precedence.SUM)
 
     def __sub__(self, other: Any) -> Expression:
-        return _joined(self, "-", other, Binding.SUM)
+        return _make_binary(self, "-", other, Precedence.SUM)
 
     def __rsub__(self, other: Any) -> Expression:
-        return _joined(other, "-", self, Binding.SUM)
+        return _make_binary(other, "-", self, Precedence.SUM)
 
     def __mul__(self, other: Any) -> Expression:
-        return _joined(self, "*", other, Binding.PRODUCT)
+        return _make_binary(self, "*", other, Precedence.PRODUCT)
 
     def __rmul__(self, other: Any) -> Expression:
-        return _joined(other, "*", self, Binding.PRODUCT)
+        return _make_binary(other, "*", self, Precedence.PRODUCT)
 
     def __truediv__(self, other: Any) -> Expression:
-        return _joined(self, "/", other, Binding.PRODUCT)
+        return _make_binary(self, "/", other, Precedence.PRODUCT)
 
     def __rtruediv__(self, other: Any) -> Expression:
-        return _joined(other, "/", self, Binding.PRODUCT)
+        return _make_binary(other, "/", self, Precedence.PRODUCT)
 
     def __floordiv__(self, other: Any) -> Expression:
-        return _joined(self, "//", other, Binding.PRODUCT)
+        return _make_binary(self, "//", other, Precedence.PRODUCT)
 
     def __rfloordiv__(self, other: Any) -> Expression:
-        return _joined(other, "//", self, Binding.PRODUCT)
+        return _make_binary(other, "//", self, Precedence.PRODUCT)
 
     def __mod__(self, other: Any) -> Expression:
-        return _joined(self, "%", other, Binding.PRODUCT)
+        return _make_binary(self, "%", other, Precedence.PRODUCT)
 
     def __rmod__(self, other: Any) -> Expression:
-        return _joined(other, "%", self, Binding.PRODUCT)
+        return _make_binary(other, "%", self, Precedence.PRODUCT)
 
     def __pow__(self, other: Any) -> Expression:
-        return _made(f"pow({written(self)}, {written(other)})")
+        return _make_term(f"pow({to_sql(self)}, {to_sql(other)})")
 
     def __rpow__(self, other: Any) -> Expression:
-        return _made(f"pow({written(other)}, {written(self)})")
+        return _make_term(f"pow({to_sql(other)}, {to_sql(self)})")
 
     def __neg__(self) -> Expression:
-        return _made(f"-{_operand(self, Binding.WHOLE)}", Binding.SIGN)
+        return _make_term(f"-{_operand(self, Precedence.WHOLE)}", Precedence.SIGN)
 
     def __pos__(self) -> Expression:
-        return _made(self._sql, self._binding)
+        return _make_term(self._sql, self._binding)
 
     # Comparisons.
 
     def __eq__(self, other: object) -> Expression:  # type: ignore[override]
-        return _compared(self, "=", other)
+        return _make_comparison(self, "=", other)
 
     def __ne__(self, other: object) -> Expression:  # type: ignore[override]
-        return _compared(self, "<>", other)
+        return _make_comparison(self, "<>", other)
 
     def __lt__(self, other: Any) -> Expression:
-        return _compared(self, "<", other)
+        return _make_comparison(self, "<", other)
 
     def __le__(self, other: Any) -> Expression:
-        return _compared(self, "<=", other)
+        return _make_comparison(self, "<=", other)
 
     def __gt__(self, other: Any) -> Expression:
-        return _compared(self, ">", other)
+        return _make_comparison(self, ">", other)
 
     def __ge__(self, other: Any) -> Expression:
-        return _compared(self, ">=", other)
+        return _make_comparison(self, ">=", other)
 
     # == makes an expression, so none can be the key of a dictionary.
     __hash__ = None  # type: ignore[assignment]
 
     def is_distinct_from(self, other: Any) -> Expression:
         """Whether they differ, where null equals null; never null."""
-        return _predicate(self, f"IS DISTINCT FROM {_operand(other, Binding.SUM)}")
+        return _predicate(self, f"IS DISTINCT FROM {_operand(other, Precedence.SUM)}")
 
     def is_not_distinct_from(self, other: Any) -> Expression:
         """Whether they are equal, where null equals null; never null."""
-        return _predicate(self, f"IS NOT DISTINCT FROM {_operand(other, Binding.SUM)}")
+        return _predicate(self, f"IS NOT DISTINCT FROM {_operand(other, Precedence.SUM)}")
 
     def is_null(self) -> Expression:
         """Whether there is no value."""
@@ -155,39 +155,41 @@ class Operators:
                 f"is_in takes a list of values, not {type(values).__name__}; "
                 'for the rows of a relation take join(other, on=..., how="semi")'
             )
-        listed = ", ".join(written(value) for value in values)
+        listed = ", ".join(to_sql(value) for value in values)
         if not listed:  # SQL has no empty list; null is in none, either
-            return _predicate(self, "IS NULL") & _made("FALSE")
+            return _predicate(self, "IS NULL") & _make_term("FALSE")
         return _predicate(self, f"IN ({listed})")
 
     def between(self, low: Any, high: Any) -> Expression:
         """Whether it is at least `low` and at most `high`."""
-        return _predicate(self, f"BETWEEN {_operand(low, Binding.SUM)} AND {_operand(high, Binding.SUM)}")
+        return _predicate(
+            self, f"BETWEEN {_operand(low, Precedence.SUM)} AND {_operand(high, Precedence.SUM)}"
+        )
 
     def like(self, pattern: Any) -> Expression:
         """Whether a text matches, where % is any text and _ any character."""
-        return _predicate(self, f"LIKE {_operand(pattern, Binding.SUM)}")
+        return _predicate(self, f"LIKE {_operand(pattern, Precedence.SUM)}")
 
     def ilike(self, pattern: Any) -> Expression:
         """As `like`, without regard to case."""
-        return _predicate(self, f"ILIKE {_operand(pattern, Binding.SUM)}")
+        return _predicate(self, f"ILIKE {_operand(pattern, Precedence.SUM)}")
 
     # Logic.
 
     def __and__(self, other: Any) -> Expression:
-        return _joined(self, "AND", other, Binding.AND)
+        return _make_binary(self, "AND", other, Precedence.AND)
 
     def __rand__(self, other: Any) -> Expression:
-        return _joined(other, "AND", self, Binding.AND)
+        return _make_binary(other, "AND", self, Precedence.AND)
 
     def __or__(self, other: Any) -> Expression:
-        return _joined(self, "OR", other, Binding.OR)
+        return _make_binary(self, "OR", other, Precedence.OR)
 
     def __ror__(self, other: Any) -> Expression:
-        return _joined(other, "OR", self, Binding.OR)
+        return _make_binary(other, "OR", self, Precedence.OR)
 
     def __invert__(self) -> Expression:
-        return _made(f"NOT {_operand(self, Binding.WHOLE)}", Binding.NOT)
+        return _make_term(f"NOT {_operand(self, Precedence.WHOLE)}", Precedence.NOT)
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
@@ -209,11 +211,11 @@ class Operators:
 
         A value that does not fit stops the query.
         """
-        return _made(f"CAST({self._sql} AS {quoted_type(kind)})")
+        return _make_term(f"CAST({self._sql} AS {quoted_type(kind)})")
 
     def try_cast(self, kind: Any) -> Expression:
         """As `cast`; null in place of a value that does not fit."""
-        return _made(f"TRY_CAST({self._sql} AS {quoted_type(kind)})")
+        return _make_term(f"TRY_CAST({self._sql} AS {quoted_type(kind)})")
 
     def alias(self, name: str) -> NamedExpression:
         """The expression as a column of that name."""
@@ -239,7 +241,7 @@ class Operators:
         return self._sql
 
 
-def written(value: Any) -> str:
+def to_sql(value: Any) -> str:
     """An expression's SQL, or a Python value as a constant.
 
     Raises:
@@ -254,38 +256,38 @@ def written(value: Any) -> str:
     return quoted_value(value)
 
 
-def _made(sql: str, binding: Binding = Binding.WHOLE) -> Expression:
+def _make_term(sql: str, binding: Precedence = Precedence.WHOLE) -> Expression:
     from bamquery.relations.expressions.expression import Term  # noqa: PLC0415 (which is made of this class)
 
     return Term(sql, binding)
 
 
-def _operand(value: Any, least: Binding) -> str:
+def _operand(value: Any, least: Precedence) -> str:
     """In parentheses where its own operator binds less tightly than is needed."""
-    text = written(value)
-    binding = value._binding if isinstance(value, Operators) else _of_constant(text)
+    text = to_sql(value)
+    binding = value._binding if isinstance(value, Operators) else _precedence_of_constant(text)
     return text if binding >= least else f"({text})"
 
 
-def _of_constant(text: str) -> Binding:
-    return Binding.SIGN if text.startswith("-") else Binding.WHOLE
+def _precedence_of_constant(text: str) -> Precedence:
+    return Precedence.SIGN if text.startswith("-") else Precedence.WHOLE
 
 
-def _joined(left: Any, operator: str, right: Any, binding: Binding) -> Expression:
+def _make_binary(left: Any, operator: str, right: Any, binding: Precedence) -> Expression:
     # The right one in parentheses where it is of the same kind: a - (b - c).
-    tighter = Binding(binding + 1)
-    return _made(f"{_operand(left, binding)} {operator} {_operand(right, tighter)}", binding)
+    tighter = Precedence(binding + 1)
+    return _make_term(f"{_operand(left, binding)} {operator} {_operand(right, tighter)}", binding)
 
 
-def _compared(left: Any, operator: str, right: Any) -> Expression:
+def _make_comparison(left: Any, operator: str, right: Any) -> Expression:
     if right is None:
         raise TypeError(f"a comparison with None is never true: write {left}.is_null() or is_not_null()")
-    sides = _operand(left, Binding.SUM), _operand(right, Binding.SUM)
-    return _made(f"{sides[0]} {operator} {sides[1]}", Binding.COMPARISON)
+    sides = _operand(left, Precedence.SUM), _operand(right, Precedence.SUM)
+    return _make_term(f"{sides[0]} {operator} {sides[1]}", Precedence.COMPARISON)
 
 
 def _predicate(value: Operators, rest: str) -> Expression:
-    return _made(f"{_operand(value, Binding.SUM)} {rest}", Binding.COMPARISON)
+    return _make_term(f"{_operand(value, Precedence.SUM)} {rest}", Precedence.COMPARISON)
 
 
 def _key(value: Operators) -> str:

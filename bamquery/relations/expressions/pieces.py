@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from bamquery.errors import SqlError
 from bamquery.relations.expressions.operators import NamedExpression, Operators, SortKey
-from bamquery.relations.expressions.statement_builder import StatementBuilder, told_once
+from bamquery.relations.expressions.statement_builder import StatementBuilder, drop_repeated_reasons
 from bamquery.sql_frontend.parser.parser import parse
 from bamquery.sql_frontend.sql_text import sql_text
 
@@ -64,7 +64,7 @@ def condition_piece(what: Any) -> str:
     text = piece(what, "condition")
     if isinstance(what, str):
         one_expression(text, "condition")
-    return _ended(text)
+    return _end_comment(text)
 
 
 def value_piece(what: Any, argument: str) -> str:
@@ -76,7 +76,7 @@ def value_piece(what: Any, argument: str) -> str:
     text = key_piece(what, argument)
     if isinstance(what, str):
         one_expression(text, argument)
-    return _ended(text)
+    return _end_comment(text)
 
 
 def sort_piece(what: Any, argument: str) -> str:
@@ -88,7 +88,7 @@ def sort_piece(what: Any, argument: str) -> str:
     text = key_piece(what, argument)
     if isinstance(what, str):
         select(StatementBuilder().words("SELECT 1 ORDER BY").piece(text), {"order"})
-    return _ended(text)
+    return _end_comment(text)
 
 
 def listed_text(what: Any, argument: str, one: Callable[[Any, str], str]) -> str:
@@ -112,7 +112,7 @@ def frame_text(rows: Any, frame: str | None) -> str:
     tree = select(statement, set())
     if not isinstance(tree.expressions[0], exp.Window) or len(tree.expressions) > 1:
         raise SqlError("frame is a window's: ROWS, RANGE or GROUPS BETWEEN ... AND ...", text)
-    return _ended(text)
+    return _end_comment(text)
 
 
 def _rows_frame(rows: Any) -> str:
@@ -163,7 +163,7 @@ def select(statement: StatementBuilder, clauses: set[str]) -> exp.Select:
     try:
         trees = parse(text)
     except SqlError as error:
-        raise told_once(error) from None
+        raise drop_repeated_reasons(error) from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise SqlError("this takes expressions, not statements", text)
     tree = trees[0]
@@ -173,6 +173,6 @@ def select(statement: StatementBuilder, clauses: set[str]) -> exp.Select:
     return tree
 
 
-def _ended(text: str) -> str:
+def _end_comment(text: str) -> str:
     """With the end of its line where it may end in a comment."""
     return f"{text}\n" if "--" in text else text

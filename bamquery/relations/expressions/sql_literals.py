@@ -33,7 +33,7 @@ _PYTHON_TYPES: Final[Mapping[type[Any], str]] = MappingProxyType(
 )
 
 
-class Binding(IntEnum):
+class Precedence(IntEnum):
     """How tightly an expression's outermost operator binds; a looser operand goes into parentheses."""
 
     OR = 1

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bamquery.errors import SqlError
-from bamquery.text.statement_text import Piece, StatementText, joined
+from bamquery.text.statement_text import Piece, StatementText, join_statement
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class StatementBuilder:
     @property
     def text(self) -> StatementText:
         """The statement as it is by now."""
-        return joined(*self._parts)
+        return join_statement(*self._parts)
 
     def words(self, text: str) -> StatementBuilder:
         """Add words of ours."""
@@ -30,7 +30,7 @@ class StatementBuilder:
         self._parts.append(Piece(text))
         return self
 
-    def listed(self, pieces: Iterable[str]) -> StatementBuilder:
+    def add_list(self, pieces: Iterable[str]) -> StatementBuilder:
         """Add pieces with commas between them."""
         for place, text in enumerate(pieces):
             if place:
@@ -38,13 +38,13 @@ class StatementBuilder:
             self.piece(text)
         return self
 
-    def joined(self, other: StatementBuilder) -> StatementBuilder:
+    def add_all(self, other: StatementBuilder) -> StatementBuilder:
         """Add all of another one."""
         self._parts += other._parts
         return self
 
 
-def told_once(error: SqlError) -> SqlError:
+def drop_repeated_reasons(error: SqlError) -> SqlError:
     """The error without reasons that look like others: of a piece that stands in several places."""
     reasons = {reason.shown(error.sql): reason for reason in reversed(error.reasons)}
     if len(reasons) == len(error.reasons):

@@ -22,13 +22,13 @@ def batches_of(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Reco
             start += piece.num_rows
             missing -= piece.num_rows
             if not missing:
-                yield _one(waiting)
+                yield _concatenate(waiting)
                 waiting, missing = [], rows
     if waiting:
-        yield _one(waiting)
+        yield _concatenate(waiting)
 
 
-def _one(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concatenate(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(pieces) == 1:
         return pieces[0]
     one: pa.RecordBatch = pa.concat_batches(pieces)  # type: ignore[attr-defined]

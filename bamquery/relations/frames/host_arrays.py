@@ -49,7 +49,7 @@ def require_array_types(fields: Sequence[Field], instead: str) -> None:
         BamQueryError: a column is none of numbers, booleans, dates and times; names it and the way out.
     """
     for field in fields:
-        if _counted(field.type) is None:
+        if _number_type(field.type) is None:
             raise BamQueryError(
                 f'column "{field.name}" of type {type_name(field.type)} is no array: cast it, leave it out, '
                 f"or take {instead}"
@@ -75,7 +75,7 @@ def host_tensors(torch: Any, table: pa.Table) -> dict[str, torch.Tensor]:
     return tensors
 
 
-def _counted(kind: pa.DataType) -> pa.DataType | None:
+def _number_type(kind: pa.DataType) -> pa.DataType | None:
     """The type of a column's values as numbers; None where they are none."""
     plain = value_type(kind)
     if pa.types.is_date32(plain) or pa.types.is_time32(plain):
@@ -89,7 +89,7 @@ def _counted(kind: pa.DataType) -> pa.DataType | None:
 
 def _counts(column: Any) -> Any:
     """The column's values as numbers."""
-    kind: Any = _counted(column.type)
+    kind: Any = _number_type(column.type)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     return pa.chunked_array([c if c.type == kind else c.view(kind) for c in column.chunks], kind)

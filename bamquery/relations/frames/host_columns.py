@@ -37,15 +37,15 @@ def host_column(name: str, column: Any, hugeint: HugeInts, decimals: Decimals) -
         column = column.cast(kind.value_type)
         kind = column.type
     if pa.types.is_date32(kind):
-        return _each(column, _INSTANT, lambda chunk: _instants(name, chunk))
+        return _map_chunks(column, _INSTANT, lambda chunk: _instants(name, chunk))
     if pa.types.is_interval(kind):
-        return _each(column, _SPAN, lambda chunk: _spans(name, chunk))
+        return _map_chunks(column, _SPAN, lambda chunk: _spans(name, chunk))
     if kind == HUGEINT and hugeint == "int64":
-        return _each(column, pa.int64(), lambda chunk: _integers(name, chunk))
+        return _map_chunks(column, pa.int64(), lambda chunk: _integers(name, chunk))
     if (kind == HUGEINT and hugeint == "float64") or (
         kind != HUGEINT and pa.types.is_decimal128(kind) and decimals == "float"
     ):
-        return _each(column, pa.float64(), lambda chunk: cast(chunk, pa.float64(), try_=False))
+        return _map_chunks(column, pa.float64(), lambda chunk: cast(chunk, pa.float64(), try_=False))
     return column
 
 
@@ -55,7 +55,7 @@ def is_python_values(kind: pa.DataType) -> bool:
 
 
 def objects(name: str, column: Any) -> np.ndarray[Any, Any]:
-    """The values as Python has them (see `bamquery.relations.frames.python_values.python_rows`), None for null."""
+    """The values as Python has them (`relations.frames.python_values.python_rows`), None for null."""
     values = [value for chunk in column.chunks for value in python_values(name, chunk)]
     array = np.empty(len(values), object)
     array[:] = values
@@ -77,7 +77,7 @@ def has_end_of_day(column: Any) -> bool:
     return any(pc.any(pc.equal(chunk.view(counts), end)).as_py() for chunk in column.chunks)
 
 
-def _each(column: Any, kind: pa.DataType, convert: Any) -> Any:
+def _map_chunks(column: Any, kind: pa.DataType, convert: Any) -> Any:
     chunks: Any = [convert(chunk) for chunk in column.chunks]
     of_kind: Any = kind
     return pa.chunked_array(chunks, of_kind)

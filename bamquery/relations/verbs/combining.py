@@ -13,8 +13,8 @@ from bamquery.relations.expressions.operators import Operators
 from bamquery.relations.expressions.pieces import one_expression, piece
 from bamquery.relations.expressions.sql_literals import quoted_name
 from bamquery.relations.expressions.statement_builder import StatementBuilder
-from bamquery.relations.verbs.statements import source_text
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.relations.verbs.statements import source_statement
+from bamquery.text.identifiers import fold_case, suggestion
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
@@ -65,28 +65,28 @@ class RelationPairs(RelationBase):
             CatalogError: a name is not a column of both.
             TypeError, ValueError: there is no such kind of join, or it has no condition, or must have none.
         """
-        join, text = self._joined(other, how)
+        join, text = self._join_clause(other, how)
         if how == "cross":
             if on is not None or using is not None:
                 raise TypeError("a cross join has all pairs: it takes no condition")
-            return self._over(text, other)
+            return self._query_over(text, other)
         if using is not None:
             if on is not None:
                 raise TypeError("a join takes on or using, not both")
             names: Sequence[str] | None = [using] if isinstance(using, str) else list(using)
         else:
-            names = None if on is None else self._shared(other, on)
+            names = None if on is None else self._using_columns(other, on)
         if names is not None:
             listed = ", ".join(quoted_name(self._in_both(other, name)) for name in names)
             if not listed:
                 raise TypeError("on: name at least one column")
-            return self._over(text.words(f"USING ({listed})"), other)
+            return self._query_over(text.words(f"USING ({listed})"), other)
         if on is None:
             raise TypeError(f'a join ({join}) takes on or using: names or a condition; how="cross" neither')
         condition = piece(on, "on")
         if isinstance(on, str):
             one_expression(condition, "on")
-        return self._over(text.words("ON (").piece(condition).words(")"), other)
+        return self._query_over(text.words("ON (").piece(condition).words(")"), other)
 
     def cross(self, other: RelationBase) -> Relation:
         """All pairs of a row of this relation and one of another."""
@@ -100,41 +100,41 @@ class RelationPairs(RelationBase):
         Raises:
             SqlError: the columns do not go together.
         """
-        return self._combined("UNION", other, distinct, " BY NAME" if by_name else "")
+        return self._set_operation("UNION", other, distinct, " BY NAME" if by_name else "")
 
     def intersect(self, other: RelationBase, *, distinct: bool = False) -> Relation:
         """The rows that both have: as often as both have them, or once with `distinct`."""
-        return self._combined("INTERSECT", other, distinct)
+        return self._set_operation("INTERSECT", other, distinct)
 
     def except_(self, other: RelationBase, *, distinct: bool = False) -> Relation:
         """The rows that the other has not: as many times as are left, or once with `distinct`."""
-        return self._combined("EXCEPT", other, distinct)
+        return self._set_operation("EXCEPT", other, distinct)
 
-    def _combined(self, operation: str, other: Any, distinct: bool, how: str = "") -> Relation:
+    def _set_operation(self, operation: str, other: Any, distinct: bool, how: str = "") -> Relation:
         kind = "" if distinct else " ALL"
         text = f"SELECT * FROM self {operation}{kind}{how} SELECT * FROM other"
-        return self._over(StatementBuilder().words(text), _relation(other))
+        return self._query_over(StatementBuilder().words(text), _relation(other))
 
-    def _joined(self, other: Any, how: str) -> tuple[str, StatementBuilder]:
+    def _join_clause(self, other: Any, how: str) -> tuple[str, StatementBuilder]:
         """The kind of join as SQL, and the statement up to its condition."""
         if how not in _JOINS:
             raise ValueError(
                 f"there is no {how!r} join.{suggestion(str(how), _JOINS)} Joins: {', '.join(_JOINS)}"
             )
         left, right = self._name, _relation(other)._name
-        if fold(left) == fold(right) or fold(left) == OTHER or fold(right) == SELF:
+        if fold_case(left) == fold_case(right) or fold_case(left) == OTHER or fold_case(right) == SELF:
             left = right = ""
         join = _JOINS[how]
         return join, StatementBuilder().words(
-            f"SELECT * FROM {source_text(left, SELF)} {join} {source_text(right, OTHER)}"
+            f"SELECT * FROM {source_statement(left, SELF)} {join} {source_statement(right, OTHER)}"
         )
 
-    def _shared(self, other: RelationBase, on: Any) -> list[str] | None:
+    def _using_columns(self, other: RelationBase, on: Any) -> list[str] | None:
         """The columns that are named; None where `on` is a condition."""
         if isinstance(on, str | Operators):
             name = _plain_name(on)
-            known = {fold(own) for own in self._names} & {fold(own) for own in other._names}
-            return [name] if name is not None and fold(name) in known else None
+            known = {fold_case(own) for own in self._names} & {fold_case(own) for own in other._names}
+            return [name] if name is not None and fold_case(name) in known else None
         if not isinstance(on, Iterable):
             raise TypeError(f"on is a condition, or names of columns, not {type(on).__name__}")
         names = [_plain_name(one) for one in on]

@@ -16,7 +16,7 @@ from bamquery.relations.expressions.sql_literals import quoted_name
 from bamquery.relations.expressions.statement_builder import StatementBuilder
 from bamquery.relations.frames.python_values import python_rows, whole_number
 from bamquery.session.result import Result
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
@@ -26,7 +26,7 @@ _SHOWN_WIDTH: Final = 120
 _FIGURES: Final = ("count", "mean", "stddev", "min", "max", "median")
 
 
-class RelationLooks(RelationBase):
+class RelationInspection(RelationBase):
     """Methods of containers, and `describe` and its like."""
 
     @property
@@ -41,7 +41,7 @@ class RelationLooks(RelationBase):
 
     def __len__(self) -> int:
         """How many rows there are: a query that counts them."""
-        counted = self._over(StatementBuilder().words("SELECT count(*) FROM self"))
+        counted = self._query_over(StatementBuilder().words("SELECT count(*) FROM self"))
         with counted.run() as result:
             return int(result.table().column(0)[0].as_py())
 
@@ -50,7 +50,7 @@ class RelationLooks(RelationBase):
 
     def __contains__(self, name: object) -> bool:
         """Whether a column has that name, without regard to case."""
-        return isinstance(name, str) and fold(name) in map(fold, self._names)
+        return isinstance(name, str) and fold_case(name) in map(fold_case, self._names)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """The rows as `fetchall` gives them, in a run of its own, batch by batch.
@@ -71,7 +71,7 @@ class RelationLooks(RelationBase):
             )
         wanted = [names] if isinstance(names, str) else names
         listed = ", ".join(quoted_name(self._column(name)) for name in wanted)
-        return self._over(StatementBuilder().words(f"SELECT {listed} FROM self"))
+        return self._query_over(StatementBuilder().words(f"SELECT {listed} FROM self"))
 
     if not TYPE_CHECKING:  # a misspelt method is for type checkers to find
 
@@ -90,7 +90,7 @@ class RelationLooks(RelationBase):
         """Each value of a column and how often it is there; as in DuckDB, null 0 times."""
         text = key_piece(column, "column")
         statement = StatementBuilder().words("SELECT").piece(text).words(", count(").piece(text)
-        return self._over(statement.words(") FROM self GROUP BY").piece(text))
+        return self._query_over(statement.words(") FROM self GROUP BY").piece(text))
 
     def describe(self) -> Relation:
         """Count, mean, standard deviation, least and greatest value and median of each column: six rows.
@@ -109,11 +109,11 @@ class RelationLooks(RelationBase):
             f"SELECT named.aggr, {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM self) AS figures, "
             f"(VALUES {rows}) AS named(number, aggr) ORDER BY named.number"
         )
-        return self._over(StatementBuilder().words(text))
+        return self._query_over(StatementBuilder().words(text))
 
     def summarize(self) -> Relation:
         """What SUMMARIZE says: one row a column, computed now."""
-        return self._done(StatementBuilder().words("SUMMARIZE SELECT * FROM self"))
+        return self._execute_over(StatementBuilder().words("SUMMARIZE SELECT * FROM self"))
 
     def show(self, max_rows: int = _SHOWN_ROWS, max_width: int = _SHOWN_WIDTH) -> None:
         """Print the first rows as a table; only these are computed, as far as the query allows."""

@@ -14,12 +14,12 @@ from bamquery.relations.expressions.statement_builder import StatementBuilder
 _ALIAS: Final = re.compile(r"\bas\b", re.IGNORECASE)
 
 
-def source_text(name: str, known: str = "self") -> str:
+def source_statement(name: str, known: str = "self") -> str:
     """What stands in FROM for a relation that has a name of its own, or none."""
     return f"{known} AS {quoted_name(name)}" if name else known
 
 
-def filter_text(source: str, conditions: Sequence[Any]) -> StatementBuilder:
+def filter_statement(source: str, conditions: Sequence[Any]) -> StatementBuilder:
     """For rows for which all conditions are true.
 
     Raises:
@@ -36,19 +36,19 @@ def filter_text(source: str, conditions: Sequence[Any]) -> StatementBuilder:
     return text.words(")")
 
 
-def project_text(source: str, expressions: Sequence[Any], named: Mapping[str, Any]) -> StatementBuilder:
+def project_statement(source: str, expressions: Sequence[Any], named: Mapping[str, Any]) -> StatementBuilder:
     """For columns computed from the rows.
 
     Raises:
         SqlError: these are not expressions.
     """
-    text = StatementBuilder().words("SELECT").listed(_columns(expressions, named))
+    text = StatementBuilder().words("SELECT").add_list(_columns(expressions, named))
     text.words(f"FROM {source}")
     select(text, {"distinct"})
     return text
 
 
-def aggregate_text(
+def aggregate_statement(
     source: str, expressions: Sequence[Any], by: Any, named: Mapping[str, Any]
 ) -> StatementBuilder:
     """For one row a group.
@@ -57,18 +57,18 @@ def aggregate_text(
         SqlError: these are not expressions.
     """
     keys = pieces(by, "by", key_piece)
-    text = StatementBuilder().words("SELECT").listed([*keys, *_columns(expressions, named, bool(keys))])
+    text = StatementBuilder().words("SELECT").add_list([*keys, *_columns(expressions, named, bool(keys))])
     text.words(f"FROM {source}")
     if keys:
         if named_keys := _named_keys(keys):
             text.words(f"GROUP BY {', '.join(map(str, range(1, named_keys + 1)))}")
         else:
-            text.words("GROUP BY").listed(pieces(by, "by", _unnamed))
+            text.words("GROUP BY").add_list(pieces(by, "by", _strip_alias))
     select(text, {"group"})
     return text
 
 
-def order_text(source: str, keys: Sequence[Any]) -> StatementBuilder:
+def order_statement(source: str, keys: Sequence[Any]) -> StatementBuilder:
     """For rows in order.
 
     Raises:
@@ -77,12 +77,12 @@ def order_text(source: str, keys: Sequence[Any]) -> StatementBuilder:
     if not keys:
         raise TypeError("keys: name at least one")
     text = StatementBuilder().words(f"SELECT * FROM {source} ORDER BY")
-    text.listed([key_piece(key, "keys") for key in keys])
+    text.add_list([key_piece(key, "keys") for key in keys])
     select(text, {"order"})
     return text
 
 
-def distinct_text(source: str, on: Any, order_by: Any) -> StatementBuilder:
+def distinct_statement(source: str, on: Any, order_by: Any) -> StatementBuilder:
     """For the different rows, or the first one of each value of `on` in the order of `order_by`.
 
     Raises:
@@ -91,16 +91,16 @@ def distinct_text(source: str, on: Any, order_by: Any) -> StatementBuilder:
     keys = pieces(on, "on", key_piece)
     text = StatementBuilder().words("SELECT DISTINCT")
     if keys:
-        text.words("ON (").listed(keys).words(")")
+        text.words("ON (").add_list(keys).words(")")
     text.words(f"* FROM {source}")
     order = pieces(order_by, "order_by", key_piece)
     if order:
-        text.words("ORDER BY").listed(order)
+        text.words("ORDER BY").add_list(order)
     select(text, {"distinct", "order"})
     return text
 
 
-def with_columns_text(
+def with_columns_statement(
     source: str, present: Mapping[str, str], expressions: Sequence[Any], named: Mapping[str, Any]
 ) -> StatementBuilder:
     """For all columns and more; those that are `present`, by folded name, get new values where they stand.
@@ -119,7 +119,7 @@ def with_columns_text(
         text.words(")")
     more = _columns(expressions, added, bool(named))
     if more:
-        text.words(",").listed(more)
+        text.words(",").add_list(more)
     text.words(f"FROM {source}")
     select(text, set())
     return text
@@ -129,11 +129,11 @@ def _named_keys(keys: Sequence[str]) -> int:
     """How many keys there are, where one has an alias, which GROUP BY does not take; 0 where none has."""
     if not any(_ALIAS.search(key) for key in keys):
         return 0
-    chosen = select(StatementBuilder().words("SELECT").listed(keys).words("FROM self"), set()).expressions
+    chosen = select(StatementBuilder().words("SELECT").add_list(keys).words("FROM self"), set()).expressions
     return len(chosen) if not any(item.is_star for item in chosen) else 0
 
 
-def _unnamed(what: Any, argument: str) -> str:
+def _strip_alias(what: Any, argument: str) -> str:
     return what.expression if isinstance(what, NamedExpression) else key_piece(what, argument)
 
 

@@ -13,16 +13,16 @@ from bamquery.relations.expressions.statement_builder import StatementBuilder
 from bamquery.relations.frames.python_values import whole_number
 from bamquery.relations.verbs.grouped import GroupedRelation
 from bamquery.relations.verbs.statements import (
-    aggregate_text,
-    distinct_text,
-    filter_text,
-    order_text,
-    project_text,
-    source_text,
-    with_columns_text,
+    aggregate_statement,
+    distinct_statement,
+    filter_statement,
+    order_statement,
+    project_statement,
+    source_statement,
+    with_columns_statement,
 )
 from bamquery.sql_frontend.sql_text import sql_text
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 if TYPE_CHECKING:
     from bamquery.relations.relation import Relation
@@ -38,7 +38,7 @@ class RelationVerbs(RelationBase):
     def set_alias(self, name: str) -> Relation:
         """The same rows under a name, by which conditions of joins tell the sides apart."""
         quoted_name(name)  # sees that it is one
-        return self._renamed(name, self._definition)
+        return self._rename(name, self._definition)
 
     @property
     def alias(self) -> str:
@@ -51,7 +51,7 @@ class RelationVerbs(RelationBase):
         Raises:
             SqlError: one is no condition, or names a column that is not there; shows where.
         """
-        return self._over(filter_text(self._source, conditions))
+        return self._query_over(filter_statement(self._source, conditions))
 
     def select(self, /, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
         """Columns computed from these: `select("total / distance AS per_mile", extra=col("extra") * 2)`.
@@ -63,7 +63,7 @@ class RelationVerbs(RelationBase):
         Raises:
             SqlError: one is no expression, or names a column that is not there; shows where.
         """
-        return self._over(project_text(self._source, expressions, named))
+        return self._query_over(project_statement(self._source, expressions, named))
 
     def project(self, /, *expressions: ColumnLike, **named: ColumnLike | Any) -> Relation:
         """The same as `select`."""
@@ -80,8 +80,8 @@ class RelationVerbs(RelationBase):
         """
         if not expressions and not named:
             raise TypeError("with_columns: name at least one column")
-        present = {fold(name): name for name in reversed(self._names)}
-        return self._over(with_columns_text(self._source, present, expressions, named))
+        present = {fold_case(name): name for name in reversed(self._names)}
+        return self._query_over(with_columns_statement(self._source, present, expressions, named))
 
     def rename(self, names: Mapping[str, str] | None = None, /, **more: str) -> Relation:
         """Other names for columns: `rename(fare="fare_amount")`, `rename({"old name": "new"})`.
@@ -93,7 +93,7 @@ class RelationVerbs(RelationBase):
         if not wanted:
             raise TypeError("rename: name at least one column")
         listed = ", ".join(f"{quoted_name(old)} AS {quoted_name(new)}" for old, new in wanted.items())
-        return self._over(StatementBuilder().words(f"SELECT * RENAME ({listed}) FROM {self._source}"))
+        return self._query_over(StatementBuilder().words(f"SELECT * RENAME ({listed}) FROM {self._source}"))
 
     def drop(self, *columns: str) -> Relation:
         """All columns but these, which are names.
@@ -104,7 +104,7 @@ class RelationVerbs(RelationBase):
         if not columns:
             raise TypeError("drop: name at least one column")
         listed = ", ".join(dict.fromkeys(quoted_name(self._column(name, "drop")) for name in columns))
-        return self._over(StatementBuilder().words(f"SELECT * EXCLUDE ({listed}) FROM {self._source}"))
+        return self._query_over(StatementBuilder().words(f"SELECT * EXCLUDE ({listed}) FROM {self._source}"))
 
     def aggregate(
         self,
@@ -120,7 +120,7 @@ class RelationVerbs(RelationBase):
         Raises:
             SqlError: one is no expression, or names a column that is not there or not in `by`; shows where.
         """
-        return self._over(aggregate_text(self._source, expressions, by, named))
+        return self._query_over(aggregate_statement(self._source, expressions, by, named))
 
     def group_by(self, *keys: ColumnLike) -> GroupedRelation:
         """Groups, for `agg`: `group_by("payment_type").agg(rides="count(*)")` is `aggregate` with `by`."""
@@ -134,7 +134,7 @@ class RelationVerbs(RelationBase):
         Raises:
             SqlError: one is no sort key, or names a column that is not there; shows where.
         """
-        return self._over(order_text(self._source, keys))
+        return self._query_over(order_statement(self._source, keys))
 
     def sort(self, *keys: KeyLike) -> Relation:
         """The same as `order`."""
@@ -144,12 +144,12 @@ class RelationVerbs(RelationBase):
         """At most `count` rows, after skipping `offset`."""
         count, offset = whole_number(count, "count"), whole_number(offset, "offset")
         text = f"SELECT * FROM self LIMIT {count} OFFSET {offset}"
-        return self._derived(Limit(self._plan, count, offset), text)
+        return self._derive(Limit(self._plan, count, offset), text)
 
     def offset(self, count: int) -> Relation:
         """The rows after the first `count`."""
         count = whole_number(count, "count")
-        return self._derived(Limit(self._plan, None, count), f"SELECT * FROM self OFFSET {count}")
+        return self._derive(Limit(self._plan, None, count), f"SELECT * FROM self OFFSET {count}")
 
     def head(self, count: int = 5) -> Relation:
         """The first rows, at most `count`."""
@@ -170,7 +170,7 @@ class RelationVerbs(RelationBase):
         Raises:
             SqlError: these are no expressions, or name columns that are not there.
         """
-        return self._over(distinct_text(self._source, on, order_by))
+        return self._query_over(distinct_statement(self._source, on, order_by))
 
     def sample(
         self,
@@ -203,7 +203,9 @@ class RelationVerbs(RelationBase):
         else:
             sample = f"{method or 'system'} ({_plain_number(percent)} PERCENT)"
         repeated = "" if seed is None else f" REPEATABLE ({whole_number(seed, 'seed')})"
-        return self._over(StatementBuilder().words(f"SELECT * FROM self USING SAMPLE {sample}{repeated}"))
+        return self._query_over(
+            StatementBuilder().words(f"SELECT * FROM self USING SAMPLE {sample}{repeated}")
+        )
 
     def sql(self, text: str) -> Relation:
         """What a statement answers in which `self` is this relation: `sql("SELECT count(*) FROM self")`.
@@ -213,11 +215,11 @@ class RelationVerbs(RelationBase):
         Raises:
             SqlError: it cannot be understood or run; shows where.
         """
-        return self._done(StatementBuilder().piece(sql_text(text, "text")))
+        return self._execute_over(StatementBuilder().piece(sql_text(text, "text")))
 
     @property
     def _source(self) -> str:
-        return source_text(self._name)
+        return source_statement(self._name)
 
 
 def _plain_number(value: Any) -> str:

@@ -33,8 +33,8 @@ class RelationWrites(RelationBase):
         """
         quoted = quoted_name(name)
         made = "CREATE OR REPLACE TABLE" if replace else "CREATE TABLE"
-        self._done(StatementBuilder().words(f"{made} {quoted} AS SELECT * FROM self"))
-        return self._stored(name)
+        self._execute_over(StatementBuilder().words(f"{made} {quoted} AS SELECT * FROM self"))
+        return self._read_table(name)
 
     def create_view(self, name: str, *, replace: bool = False) -> Relation:
         """Make a view of what the relation asks; returns the view's rows.
@@ -46,8 +46,8 @@ class RelationWrites(RelationBase):
                 parameters, or reads objects of Python.
         """
         made = "CREATE OR REPLACE VIEW" if replace else "CREATE VIEW"
-        self._done(StatementBuilder().words(f"{made} {quoted_name(name)} AS").piece(self.sql_query()))
-        return self._stored(name)
+        self._execute_over(StatementBuilder().words(f"{made} {quoted_name(name)} AS").piece(self.sql_query()))
+        return self._read_table(name)
 
     def sql_query(self) -> str:
         """One statement of SQL that asks the same, of the tables as they are when it runs.
@@ -76,7 +76,7 @@ class RelationWrites(RelationBase):
         """
         how = " BY NAME" if by_name else ""
         statement = StatementBuilder().words(f"INSERT INTO {quoted_name(name)}{how} SELECT * FROM self")
-        return _count(self._done(statement))
+        return _count(self._execute_over(statement))
 
     def to_parquet(
         self,
@@ -97,7 +97,7 @@ class RelationWrites(RelationBase):
         Raises:
             SqlError: an option cannot be so. StorageError: the file cannot be written.
         """
-        return self._copied(
+        return self._copy_to(
             path,
             "parquet",
             compression=compression,
@@ -132,7 +132,7 @@ class RelationWrites(RelationBase):
         Raises:
             SqlError: an option cannot be so. StorageError: the file cannot be written.
         """
-        return self._copied(
+        return self._copy_to(
             path,
             None if str(path).lower().endswith((".tsv", ".tsv.gz", ".tsv.zst")) else "csv",
             header=header,
@@ -156,7 +156,7 @@ class RelationWrites(RelationBase):
         Raises:
             StorageError: the file cannot be written.
         """
-        return self._copied(path, "json", array=array, compression=compression)
+        return self._copy_to(path, "json", array=array, compression=compression)
 
     def to_arrow_file(self, path: Path, *, compression: Literal["none", "zstd", "lz4"] | None = None) -> int:
         """Write an Arrow IPC file (Feather), which is there once all of it is; returns how many rows.
@@ -164,9 +164,9 @@ class RelationWrites(RelationBase):
         Raises:
             StorageError: the file cannot be written.
         """
-        return self._copied(path, "arrow", compression=compression)
+        return self._copy_to(path, "arrow", compression=compression)
 
-    def _copied(self, path: Path, file_format: str | None, **options: Any) -> int:
+    def _copy_to(self, path: Path, file_format: str | None, **options: Any) -> int:
         text = os.fspath(path)
         if not isinstance(text, str):
             raise TypeError(f"path is a str or a pathlib.Path, not {type(path).__name__}")
@@ -174,13 +174,15 @@ class RelationWrites(RelationBase):
         listed += [f"{name.upper()} {_option(value)}" for name, value in options.items() if value is not None]
         said = f" ({', '.join(listed)})" if listed else ""
         return _count(
-            self._done(StatementBuilder().words(f"COPY (SELECT * FROM self) TO {quoted_value(text)}{said}"))
+            self._execute_over(
+                StatementBuilder().words(f"COPY (SELECT * FROM self) TO {quoted_value(text)}{said}")
+            )
         )
 
-    def _stored(self, name: str) -> Relation:
+    def _read_table(self, name: str) -> Relation:
         """All rows of a table or view."""
         text = f"SELECT * FROM main.{quoted_name(name)}"
-        return self._over(StatementBuilder().words(text))._renamed(name, Definition(text))
+        return self._query_over(StatementBuilder().words(text))._rename(name, Definition(text))
 
 
 def _option(value: Any) -> str:

@@ -9,7 +9,7 @@ from bamquery.engine.settings import Settings
 from bamquery.session.progress.callbacks import Callbacks
 from bamquery.session.progress.notebook import NOTEBOOK, in_notebook
 from bamquery.session.progress.terminal import TERMINAL
-from bamquery.session.progress.ticker import Watched, Watcher
+from bamquery.session.progress.ticker import Watcher, WatcherGroup
 from bamquery.session.result import Result
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ def watch(result: Result, settings: Settings, callbacks: Callbacks) -> None:
         elif TERMINAL.is_seen:
             watchers.append(TERMINAL)
     if watchers:
-        result.running.observer = Watched(tuple(watchers))
+        result.running.observer = WatcherGroup(tuple(watchers))
 
 
 def without_bar(result: Result, callbacks: Callbacks) -> None:
     """For who draws a result's progress: no other bar, callbacks as before; before it begins."""
-    result.running.observer = Watched(callbacks.watchers) if callbacks.watchers else None
+    result.running.observer = WatcherGroup(callbacks.watchers) if callbacks.watchers else None
 
 
-def watched(result: Result, description: str) -> Iterator[pa.RecordBatch]:
+def batches_with_progress(result: Result, description: str) -> Iterator[pa.RecordBatch]:
     """The result's batches, for who writes them somewhere: one bar until the last one has been written."""
     result.running.description = description
     with result.running.call():

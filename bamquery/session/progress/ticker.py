@@ -111,24 +111,24 @@ TICKER: Final = Ticker()
 os.register_at_fork(after_in_child=TICKER.renew)
 
 
-class Watched:
+class WatcherGroup:
     """What a query tells of itself (`query_progress.Observer`), passed on to its watchers."""
 
     def __init__(self, watchers: tuple[Watcher, ...], ticker: Ticker = TICKER) -> None:
         self._watchers = watchers
         self._ticker = ticker
 
-    def began(self, query: RunningQuery) -> None:
+    def on_begin(self, query: RunningQuery) -> None:
         """See `Observer`."""
         for watcher in self._watchers:
             self._ticker.add(query, watcher)
 
-    def left(self, query: RunningQuery) -> None:
+    def on_return_to_caller(self, query: RunningQuery) -> None:
         """See `Observer`."""
         for watcher in self._watchers:
             watcher.hide(query)
 
-    def ended(self, query: RunningQuery) -> None:
+    def on_end(self, query: RunningQuery) -> None:
         """See `Observer`."""
         self._ticker.remove(query)
         for watcher in self._watchers:

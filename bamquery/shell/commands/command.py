@@ -20,7 +20,7 @@ class UsageError(BamQueryError):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class CommandArguments:
     """What follows a command's name.
 
     Attributes:
@@ -31,7 +31,7 @@ class Words:
     raw: str
     listed: tuple[str, ...]
 
-    def one(self, what: str) -> str:
+    def single(self, what: str) -> str:
         """The only word.
 
         Raises:
@@ -41,7 +41,7 @@ class Words:
             raise UsageError(f"it takes {what}")
         return self.listed[0]
 
-    def none(self) -> None:
+    def expect_end(self) -> None:
         """Nothing follows.
 
         Raises:
@@ -61,7 +61,7 @@ class Words:
         return self.listed[0] if self.listed else None
 
 
-Run = Callable[["Shell", Words], bool | None]
+Run = Callable[["Shell", CommandArguments], bool | None]
 """Does it; False where it failed and has said so. Errors of users are raised."""
 
 
@@ -93,7 +93,7 @@ class Command:
 SWITCH: Final = ("on", "off")
 
 
-def switch(words: Words, current: bool) -> bool:
+def switch(words: CommandArguments, current: bool) -> bool:
     """`on` or `off`; nothing is the other one of the two.
 
     Raises:
@@ -147,7 +147,7 @@ def split_words(text: str) -> tuple[str, ...]:
         raise UsageError("a quote is not closed") from None
 
 
-def expanded(path: str) -> Path:
+def expand_path(path: str) -> Path:
     """A path as users write it: `~` is their home.
 
     Raises:
@@ -159,7 +159,7 @@ def expanded(path: str) -> Path:
         raise UsageError(f"{path}: {error}") from None
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name as SQL takes any."""
     return '"' + name.replace('"', '""') + '"'
 

@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from bamquery.output.display_options import FORMATS
-from bamquery.shell.commands.command import SWITCH, Command, UsageError, Words, choice, count, switch
+from bamquery.shell.commands.command import (
+    SWITCH,
+    Command,
+    CommandArguments,
+    UsageError,
+    choice,
+    count,
+    switch,
+)
 from bamquery.shell.options import PAGER_CHOICES
 from bamquery.shell.themes import theme
 
@@ -23,11 +31,11 @@ def _change(shell: Shell, **changes: Any) -> None:
     shell.options.display = replace(shell.options.display, **changes)
 
 
-def _mode(shell: Shell, words: Words) -> None:
+def _mode(shell: Shell, words: CommandArguments) -> None:
     if not words.listed:
         for name, what in FORMATS.items():
             here = "*" if name == shell.options.display.format else " "
-            shell.console.out(f" {here} {name:<9} {what}")
+            shell.console.write_lines(f" {here} {name:<9} {what}")
         return
     name = choice(words.listed[0], tuple(FORMATS), "format")
     if len(words.listed) > 2 or (len(words.listed) == 2 and name != "insert"):
@@ -36,24 +44,24 @@ def _mode(shell: Shell, words: Words) -> None:
     shell.console.dim(f"mode {name}: {FORMATS[name]}")
 
 
-def _expanded(shell: Shell, words: Words) -> None:
+def _set_expanded(shell: Shell, words: CommandArguments) -> None:
     wanted = switch(words, shell.options.display.format == _LINE)
     _change(shell, format=_LINE if wanted else _TABLE)
     shell.console.dim(f"mode {shell.options.display.format}: {FORMATS[shell.options.display.format]}")
 
 
-def _headers(shell: Shell, words: Words) -> None:
+def _headers(shell: Shell, words: CommandArguments) -> None:
     _change(shell, headers=switch(words, shell.options.display.headers))
-    shell.console.dim(f"headers {_on(shell.options.display.headers)}")
+    shell.console.dim(f"headers {_on_or_off(shell.options.display.headers)}")
 
 
-def _null_value(shell: Shell, words: Words) -> None:
+def _null_value(shell: Shell, words: CommandArguments) -> None:
     text = words.optional("a text")
     _change(shell, null_value=text)
     shell.console.dim("NULL as each format writes it" if text is None else f"NULL is written {text!r}")
 
 
-def _width(shell: Shell, words: Words) -> None:
+def _width(shell: Shell, words: CommandArguments) -> None:
     widths = tuple(count(word) for word in words.listed)
     _change(shell, column_widths=widths)
     said = (
@@ -62,22 +70,22 @@ def _width(shell: Shell, words: Words) -> None:
     shell.console.dim(f"columns: {said}")
 
 
-def _max_rows(shell: Shell, words: Words) -> None:
+def _max_rows(shell: Shell, words: CommandArguments) -> None:
     word = words.optional("a number, or 0 for all")
     _change(shell, max_rows=None if word is None else count(word))
     limit = shell.options.display.row_limit
     shell.console.dim(f"{limit} rows are shown" if limit else "all rows are shown")
 
 
-def _timer(shell: Shell, words: Words) -> None:
+def _timer(shell: Shell, words: CommandArguments) -> None:
     wanted = switch(words, shell.options.display.timer)
     _change(shell, timer=wanted, statistics=wanted)
-    shell.console.dim(f"timer {_on(wanted)}")
+    shell.console.dim(f"timer {_on_or_off(wanted)}")
 
 
-def _pager(shell: Shell, words: Words) -> None:
+def _pager(shell: Shell, words: CommandArguments) -> None:
     if not words.listed:
-        shell.console.out(f"pager {shell.options.pager}")
+        shell.console.write_lines(f"pager {shell.options.pager}")
         return
     word = words.listed[0]
     if len(words.listed) == 1 and word.lower() in PAGER_CHOICES:
@@ -89,14 +97,14 @@ def _pager(shell: Shell, words: Words) -> None:
     shell.console.dim(f"pager {shell.options.pager}")
 
 
-def _theme(shell: Shell, words: Words) -> None:
+def _theme(shell: Shell, words: CommandArguments) -> None:
     name = words.optional("a theme")
     if name is not None:
         shell.console.theme = theme(name)
-    shell.console.out(f"theme {shell.console.theme.name}")
+    shell.console.write_lines(f"theme {shell.console.theme.name}")
 
 
-def _on(value: bool) -> str:
+def _on_or_off(value: bool) -> str:
     return "on" if value else "off"
 
 
@@ -114,7 +122,7 @@ SHOWING: Final = (
         "expanded",
         "[on|off]",
         "a line for each value instead of a table",
-        _expanded,
+        _set_expanded,
         psql=("\\x",),
         completes=SWITCH,
         early=True,

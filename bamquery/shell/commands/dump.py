@@ -11,7 +11,7 @@ from bamquery.output.atomic_file import whole_file
 from bamquery.statements.dump import write_dump
 
 
-def dumped(connection: Connection, names: Sequence[str], *, rows: bool) -> bytes:
+def dump_statements(connection: Connection, names: Sequence[str], *, rows: bool) -> bytes:
     """The statements that make these tables and views, or all of them.
 
     Raises:

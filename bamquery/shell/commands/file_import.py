@@ -15,7 +15,7 @@ from bamquery.storage.ingest.csv.source import CsvPart
 from bamquery.storage.ingest.sources.formats import detect_format
 from bamquery.storage.ingest.sources.options import FileOptions
 from bamquery.storage.ingest.sources.paths import expand
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell
@@ -35,13 +35,13 @@ def import_file(shell: Shell, pattern: str, table: str, *, replace: bool) -> Non
     files = expand(pattern)
     options = FileOptions(union_by_name=True)
     source = open_source(pattern, progress=progress_bar(connection.settings), options=options)
-    console.out(_what(pattern, files, source))
+    console.write_lines(_describe_files(pattern, files, source))
     for line in _columns(source):
-        console.out(line)
+        console.write_lines(line)
     for sentence in source.drift:
         console.note(sentence)
-    exists = fold(table) in map(fold, connection.tables)
-    if fold(table) in map(fold, connection.views):
+    exists = fold_case(table) in map(fold_case, connection.tables)
+    if fold_case(table) in map(fold_case, connection.views):
         raise BamQueryError(f'"{table}" is a view, and rows go into tables')
     started = time.perf_counter()
     # It opens the files anew: what was found of CSV files is remembered.
@@ -51,10 +51,10 @@ def import_file(shell: Shell, pattern: str, table: str, *, replace: bool) -> Non
     verb = "replaced" if replace and exists else "added to" if exists else "made"
     size = source.total_bytes
     speed = f", {human_rate(size / seconds)}" if size and seconds else ""
-    console.out(f'{verb} table "{table}": {plural(rows, "row")} ({human_seconds(seconds)}{speed})')
+    console.write_lines(f'{verb} table "{table}": {plural(rows, "row")} ({human_seconds(seconds)}{speed})')
 
 
-def _what(pattern: str, files: list[Path], source: IngestSource) -> str:
+def _describe_files(pattern: str, files: list[Path], source: IngestSource) -> str:
     first = files[0]
     kind = detect_format(first)
     many = pattern if len(files) == 1 else f"{plural(len(files), 'file')}, the first {first}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bamquery.errors import BamQueryError
-from bamquery.shell.commands.command import Command, UsageError, Words, choice, expanded
-from bamquery.shell.editor import edited
+from bamquery.shell.commands.command import Command, CommandArguments, UsageError, choice, expand_path
+from bamquery.shell.editor import edit_text
 from bamquery.shell.options import EDITING_MODES
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _LARGEST_SCRIPT: Final = 256 << 20
 
 
-def _read(shell: Shell, words: Words) -> bool:
-    path = expanded(words.one("a file"))
+def _read_script(shell: Shell, words: CommandArguments) -> bool:
+    path = expand_path(words.single("a file"))
     try:
         if path.stat().st_size > _LARGEST_SCRIPT:
             raise BamQueryError(f"{path} is no script: it has more than 256 MiB. .import loads data")
@@ -25,10 +25,10 @@ def _read(shell: Shell, words: Words) -> bool:
         raise BamQueryError(f"{path} is not text in UTF-8: {error}") from None
     except OSError as error:
         raise BamQueryError(f"{path} cannot be read: {error.strerror or error}") from None
-    return shell.read(str(path.absolute()), text)
+    return shell.run_script(str(path.absolute()), text)
 
 
-def _import(shell: Shell, words: Words) -> None:
+def _import(shell: Shell, words: CommandArguments) -> None:
     usage = "a file or pattern, a table, and perhaps --replace"
     replace = "--replace" in words.listed
     listed = [word for word in words.listed if word != "--replace"]
@@ -37,12 +37,12 @@ def _import(shell: Shell, words: Words) -> None:
     shell.opening.connection()
     from bamquery.shell.commands.file_import import import_file  # noqa: PLC0415 (it imports the engine)
 
-    import_file(shell, str(expanded(listed[0])), listed[1], replace=replace)
+    import_file(shell, str(expand_path(listed[0])), listed[1], replace=replace)
     shell.changed()
 
 
-def _dump(shell: Shell, words: Words) -> None:
-    path = expanded(words.one("a file"))
+def _dump(shell: Shell, words: CommandArguments) -> None:
+    path = expand_path(words.single("a file"))
     shell.opening.connection()
     from bamquery.shell.commands.dump import dump_to  # noqa: PLC0415 (it imports the engine)
 
@@ -50,28 +50,28 @@ def _dump(shell: Shell, words: Words) -> None:
     shell.console.dim(f"wrote all tables and views to {path}: .read makes them again")
 
 
-def _output(shell: Shell, words: Words) -> None:
+def _output(shell: Shell, words: CommandArguments) -> None:
     path = words.optional("a file")
-    shell.answers.redirect(None if path is None else str(expanded(path)))
+    shell.answers.redirect(None if path is None else str(expand_path(path)))
     shell.console.dim(
         "answers go to the screen" if path is None else f"answers go to {path}, which is there after .output"
     )
 
 
-def _once(shell: Shell, words: Words) -> None:
-    path = str(expanded(words.one("a file")))
+def _redirect_once(shell: Shell, words: CommandArguments) -> None:
+    path = str(expand_path(words.single("a file")))
     shell.answers.redirect_once(path)
     shell.console.dim(f"the next answer goes to {path}")
 
 
-def _edit(shell: Shell, words: Words) -> None:
+def _edit(shell: Shell, words: CommandArguments) -> None:
     mode = words.raw.split()
     if len(mode) == 2 and mode[0] == "mode":
         shell.options.editing = choice(mode[1], EDITING_MODES, "kind of keys")
         return
     if not shell.interactive:
         raise UsageError("there is no terminal to edit on")
-    shell.draft = edited(words.raw or shell.latest)
+    shell.draft = edit_text(words.raw or shell.latest)
 
 
 FILES: Final = (
@@ -79,7 +79,7 @@ FILES: Final = (
         "read",
         "FILE",
         "run the statements and commands of a file",
-        _read,
+        _read_script,
         psql=("\\i",),
         completes="files",
         details="It stops at the first failure. What was done before it stays done.",
@@ -108,7 +108,7 @@ FILES: Final = (
         "once",
         "FILE",
         "send the next answer to a file",
-        _once,
+        _redirect_once,
         completes="files",
         details="In the format of .mode: .mode parquet, .once trips.parquet, then a query.",
     ),

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from bamquery.shell.commands.command import Command, Words, expanded
+from bamquery.shell.commands.command import Command, CommandArguments, expand_path
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell
 
 
-def _open(shell: Shell, words: Words) -> None:
+def _open(shell: Shell, words: CommandArguments) -> None:
     name = words.optional("a database's folder")
-    database = ":memory:" if name in (None, ":memory:") else str(expanded(str(name)))
+    database = ":memory:" if name in (None, ":memory:") else str(expand_path(str(name)))
     shell.open(database)
-    made = "made" if shell.opening.created and database != ":memory:" else "opened"
+    made = "made" if shell.opening.is_new_database and database != ":memory:" else "opened"
     shell.console.dim(f"{made} {database}: {shell.opening.device}")
 
 
-def _device(shell: Shell, words: Words) -> None:
+def _device(shell: Shell, words: CommandArguments) -> None:
     name = words.optional("auto, cpu or cuda:0")
     connection = shell.connection
     if name is not None:
         connection.set("device", name)
         shell.opening.refresh_device()
-    shell.console.out(shell.opening.device)
+    shell.console.write_lines(shell.opening.device)
     from bamquery.engine.device_factory import open_device  # noqa: PLC0415 (it imports pyarrow)
 
     settings = connection.settings
@@ -32,24 +32,24 @@ def _device(shell: Shell, words: Words) -> None:
         shell.console.dim(note)
 
 
-def _settings(shell: Shell, words: Words) -> bool:
-    words.none()
+def _settings(shell: Shell, words: CommandArguments) -> bool:
+    words.expect_end()
     from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (it imports the engine)
 
     return run_statements(shell, "SHOW SETTINGS", by_command=True)
 
 
-def _cache(shell: Shell, words: Words) -> None:
-    words.none()
+def _cache(shell: Shell, words: CommandArguments) -> None:
+    words.expect_end()
     profile = shell.answers.profile
     from bamquery.shell.commands.cache_report import cache_lines  # noqa: PLC0415 (it imports the engine)
 
     for line in cache_lines(profile):
-        shell.console.out(line)
+        shell.console.write_lines(line)
 
 
-def _check(shell: Shell, words: Words) -> bool:
-    words.none()
+def _check(shell: Shell, words: CommandArguments) -> bool:
+    words.expect_end()
     connection = shell.connection
     from bamquery.engine.human_units import human_bytes, plural  # noqa: PLC0415 (with the engine)
 
@@ -57,10 +57,10 @@ def _check(shell: Shell, words: Words) -> bool:
     for error in report.errors:
         shell.console.error(f"damaged: {error}")
     for litter in report.litter:
-        shell.console.out(f"not needed: {litter} (VACUUM removes it)")
+        shell.console.write_lines(f"not needed: {litter} (VACUUM removes it)")
     for unknown in report.unknown:
-        shell.console.out(f"not BamQuery's: {unknown}")
-    shell.console.out(
+        shell.console.write_lines(f"not BamQuery's: {unknown}")
+    shell.console.write_lines(
         f"{plural(report.tables, 'table')}, {plural(report.versions, 'version')}, "
         f"{plural(report.fragments, 'fragment')}, {human_bytes(report.bytes)}: "
         + ("no damage" if report.clean else plural(len(report.errors), "damaged part"))
@@ -68,11 +68,11 @@ def _check(shell: Shell, words: Words) -> bool:
     return report.clean
 
 
-def _doctor(shell: Shell, words: Words) -> None:
+def _doctor(shell: Shell, words: CommandArguments) -> None:
     path = words.optional("a folder")
     from bamquery.driver.doctor.command_line import main  # noqa: PLC0415 (rich, and probes of the machine)
 
-    main([] if path is None else [str(expanded(path))])
+    main([] if path is None else [str(expand_path(path))])
 
 
 MACHINE: Final = (

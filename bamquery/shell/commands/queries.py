@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bamquery.errors import BamQueryError
-from bamquery.shell.commands.command import Command, Words
+from bamquery.shell.commands.command import Command, CommandArguments
 
 if TYPE_CHECKING:
     from bamquery.shell.shell import Shell
 
 
-def _statement(shell: Shell, words: Words) -> str:
+def _statement(shell: Shell, words: CommandArguments) -> str:
     text = words.raw or shell.latest
     if not text:
         raise BamQueryError("no statement was run yet: write one behind the command")
     return text
 
 
-def _explain(shell: Shell, words: Words) -> bool:
+def _explain(shell: Shell, words: CommandArguments) -> bool:
     from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (it imports the engine)
 
     return run_statements(shell, f"EXPLAIN {_statement(shell, words)}", by_command=True)
 
 
-def _analyze(shell: Shell, words: Words) -> bool | None:
+def _analyze(shell: Shell, words: CommandArguments) -> bool | None:
     """The latest run's profile, or that of a statement that is run for it."""
     if words.raw:
         from bamquery.shell.statement_runner import run_statements  # noqa: PLC0415 (as above)

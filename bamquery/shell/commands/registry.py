@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from bamquery.shell.commands.catalog import CATALOGUE
-from bamquery.shell.commands.command import Command, UsageError, Words, split_words
+from bamquery.shell.commands.command import Command, CommandArguments, UsageError, split_words
 from bamquery.shell.commands.display import SHOWING
 from bamquery.shell.commands.files import FILES
 from bamquery.shell.commands.machine import MACHINE
@@ -47,7 +47,7 @@ def call_command(shell: Shell, line: str) -> bool:
     command = find(name)
     try:
         # A statement is no list of words.
-        words = Words(raw, () if command.completes == "sql" else split_words(raw))
+        words = CommandArguments(raw, () if command.completes == "sql" else split_words(raw))
         return command.run(shell, words) is not False
     except UsageError as error:
         usage = f"{name} {command.usage}".rstrip()

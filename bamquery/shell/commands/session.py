@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from bamquery.errors import BamQueryError
-from bamquery.shell.commands.command import SWITCH, Command, UsageError, Words, choice, switch
+from bamquery.shell.commands.command import SWITCH, Command, CommandArguments, UsageError, choice, switch
 from bamquery.shell.commands.help import command_help, function_help, overview
 from bamquery.text.identifiers import suggestion
 
@@ -16,7 +16,7 @@ _HISTORY_WORDS: Final = ("shared", "private", "clear")
 _SHOWN_ENTRIES: Final = 20
 
 
-def _help(shell: Shell, words: Words) -> None:
+def _help(shell: Shell, words: CommandArguments) -> None:
     from bamquery.shell.commands.registry import COMMANDS, GROUPS  # noqa: PLC0415 (which is made of this)
 
     name = words.optional("a command or a function")
@@ -25,21 +25,21 @@ def _help(shell: Shell, words: Words) -> None:
         return
     command = COMMANDS.get(name) or COMMANDS.get("." + name)
     if command is not None:
-        shell.console.out(command_help(command, shell.width))
+        shell.console.write_lines(command_help(command, shell.width))
         return
     found = function_help(name)
     if found is None:
         near = suggestion("." + name.lstrip(".\\"), COMMANDS)
         raise BamQueryError(f'there is no command or function "{name}".{near} .help lists the commands')
-    shell.console.out(found)
+    shell.console.write_lines(found)
 
 
-def _quit(shell: Shell, words: Words) -> None:
-    words.none()
+def _quit(shell: Shell, words: CommandArguments) -> None:
+    words.expect_end()
     shell.leaving = True
 
 
-def _history(shell: Shell, words: Words) -> None:
+def _history(shell: Shell, words: CommandArguments) -> None:
     history = shell.history
     if history is None:
         raise BamQueryError("there is no history where nobody types")
@@ -47,7 +47,7 @@ def _history(shell: Shell, words: Words) -> None:
     if word is None or word.isdecimal():
         entries = history.get_strings()[-int(word or _SHOWN_ENTRIES) :]
         for entry in entries:
-            shell.console.out(entry)
+            shell.console.write_lines(entry)
         kept = "private: it is forgotten with this shell" if history.private else "shared by all shells"
         shell.console.dim(f"{len(entries)} of {len(history.get_strings()):,} entries, {kept}")
         return
@@ -63,17 +63,17 @@ def _history(shell: Shell, words: Words) -> None:
             shell.console.dim(f"history {chosen}")
 
 
-def _complete(shell: Shell, words: Words) -> None:
+def _complete(shell: Shell, words: CommandArguments) -> None:
     shell.options.completing = switch(words, shell.options.completing)
     shell.console.dim(
         "completions come while typing" if shell.options.completing else "completions come by TAB"
     )
 
 
-def _echo(shell: Shell, words: Words) -> None:
+def _echo(shell: Shell, words: CommandArguments) -> None:
     if not words.raw:
         raise UsageError("it takes a text")
-    shell.console.out(" ".join(words.listed))
+    shell.console.write_lines(" ".join(words.listed))
 
 
 SESSION: Final = (

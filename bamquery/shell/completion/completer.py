@@ -11,7 +11,7 @@ from prompt_toolkit.document import Document
 from bamquery.shell.commands.registry import COMMANDS, GROUPS, find, split_name
 from bamquery.shell.completion.names import Names
 from bamquery.shell.completion.paths import paths
-from bamquery.shell.completion.ranking import Candidate, ranked
+from bamquery.shell.completion.ranking import Candidate, rank
 from bamquery.shell.completion.sql import SqlCandidates
 from bamquery.shell.input_text import statement_at
 
@@ -43,7 +43,7 @@ class ShellCompleter(Completer):
         if line[:1] in (".", "\\") and not before[begun : len(before) - len(line)].strip():
             return _completions(*self._command(line))
         statement, start = statement_at(document.text, len(before))
-        found, typed = self._sql.at(statement, len(before) - start)
+        found, typed = self._sql.complete_at(statement, len(before) - start)
         # A menu that opens by itself should not open for nothing.
         if not typed and not complete_event.completion_requested and not self._sql.opens_unasked(before):
             return iter(())
@@ -56,7 +56,7 @@ class ShellCompleter(Completer):
                 for name, command in COMMANDS.items()
                 if name[0] == line[0]
             ]
-            return ranked(listed, line), line
+            return rank(listed, line), line
         name, _ = split_name(line)
         typed = line[max((line.rfind(end) for end in " "), default=-1) + 1 :]
         try:
@@ -65,7 +65,7 @@ class ShellCompleter(Completer):
             return [], typed
         if completes == "sql":
             raw = line.partition(" ")[2]
-            found, word = self._sql.at(raw, len(raw), tables_first=True)
+            found, word = self._sql.complete_at(raw, len(raw), tables_first=True)
             return found, word
         return self._words(completes, typed)
 
@@ -76,12 +76,12 @@ class ShellCompleter(Completer):
             return paths(rest), rest
         if completes == "tables":
             tables = self._names.catalogue.tables
-            return ranked([Candidate(name, name, kind) for name, kind in tables.items()], typed), typed
+            return rank([Candidate(name, name, kind) for name, kind in tables.items()], typed), typed
         if completes == "commands":
             commands = [c for group in GROUPS.values() for c in group]
             listed = [Candidate(c.name, c.name, c.summary) for c in commands]
-            return ranked([*listed, *self._sql.functions(calls=False)], typed), typed
-        return ranked([Candidate(word, word) for word in completes], typed), typed
+            return rank([*listed, *self._sql.functions(calls=False)], typed), typed
+        return rank([Candidate(word, word) for word in completes], typed), typed
 
 
 def _completions(found: Iterable[Candidate], typed: str) -> Iterator[Completion]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from bamquery.errors import BamQueryError
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 if TYPE_CHECKING:
     from bamquery.connection.connection import Connection
@@ -29,7 +29,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class CatalogSnapshot:
     """What there was at one moment.
 
     Attributes:
@@ -51,20 +51,20 @@ class Names:
     def __init__(self, opening: Callable[[], Opening]) -> None:
         """`opening` is asked each time, as `.open` changes it."""
         self._opening = opening
-        self._catalogue = Catalogue()
+        self._catalogue = CatalogSnapshot()
         self._seen: dict[str, tuple[float, Sequence[Column]]] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._again = False
 
     @property
-    def catalogue(self) -> Catalogue:
+    def catalogue(self) -> CatalogSnapshot:
         """As far as it is known by now."""
         return self._catalogue
 
     def refresh(self) -> None:
         """Read everything anew on a thread, unless there is no connection yet."""
-        if not self._opening().ready:
+        if not self._opening().is_ready:
             return
         with self._lock:
             self._seen.clear()
@@ -76,13 +76,13 @@ class Names:
 
     def columns(self, table: str) -> Sequence[Column]:
         """The columns of a table or view, now; none where there is no such table, or no connection yet."""
-        key = fold(table)
+        key = fold_case(table)
         now = time.monotonic()
         known = self._seen.get(key)
         if known is not None and now - known[0] < _FRESH:
             return known[1]
         opening = self._opening()
-        if not opening.ready:
+        if not opening.is_ready:
             return self._catalogue.columns.get(key, ())
         found = read_columns(opening.connection(), table)
         self._seen[key] = (now, found)
@@ -90,7 +90,7 @@ class Names:
 
     def wait_first(self, seconds: float) -> None:
         """Wait for names where there is a connection and they have never been read."""
-        if not self._catalogue.is_read and self._opening().ready:
+        if not self._catalogue.is_read and self._opening().is_ready:
             if self._thread is None:
                 self.refresh()
             self.wait(seconds)
@@ -112,23 +112,23 @@ class Names:
                 self._again = False
             # A connection that is closed meanwhile, or a damaged table, leaves what is known as it was.
             with suppress(BamQueryError):
-                self._read(self._opening().connection())
+                self._read_names(self._opening().connection())
 
-    def _read(self, connection: Connection) -> None:
+    def _read_names(self, connection: Connection) -> None:
         tables = dict.fromkeys(connection.tables, "table") | dict.fromkeys(connection.views, "view")
         before = self._catalogue
         # Tables can be completed before all of their columns have been read.
-        self._catalogue = Catalogue(tables, before.columns, before.all_columns, is_read=True)
+        self._catalogue = CatalogSnapshot(tables, before.columns, before.all_columns, is_read=True)
         columns: dict[str, Sequence[Column]] = {}
         owners: dict[str, list[str]] = {}
         for table in tables:
             if self._again:
                 return
-            columns[fold(table)] = listed = read_columns(connection, table)
+            columns[fold_case(table)] = listed = read_columns(connection, table)
             for column in listed:
                 owners.setdefault(column.name, []).append(table)
         where = {name: of[0] if len(of) == 1 else f"{len(of)} tables" for name, of in owners.items()}
-        self._catalogue = Catalogue(tables, columns, where, is_read=True)
+        self._catalogue = CatalogSnapshot(tables, columns, where, is_read=True)
 
 
 def read_columns(connection: Connection, table: str) -> Sequence[Column]:

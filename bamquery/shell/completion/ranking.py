@@ -32,7 +32,7 @@ class Candidate:
     kind: int = 0
 
 
-def ranked(candidates: Iterable[Candidate], typed: str) -> list[Candidate]:
+def rank(candidates: Iterable[Candidate], typed: str) -> list[Candidate]:
     """Those whose names begin with what was typed, then those of which a part does, then those that have it.
 
     A part begins behind an underscore, a dot or a space; `pdt` has the first letters of the parts of
@@ -70,10 +70,10 @@ def _quality(folded: str, wanted: str) -> int | None:
 def _initials(wanted: str) -> Callable[[str], bool]:
     """Whether letters are the first ones of a name's parts, in order, some parts left out."""
 
-    def fits(folded: str) -> bool:
+    def matches_initials(folded: str) -> bool:
         if "_" not in folded:
             return False
         parts = iter(folded.split("_"))
         return all(any(part.startswith(letter) for part in parts) for letter in wanted)
 
-    return fits
+    return matches_initials

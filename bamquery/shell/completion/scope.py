@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from bamquery.shell.keywords import KEYWORDS
 from bamquery.shell.scanner import Kind, Token, meaningful, scan
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _TABLE_FOLLOWS: Final = frozenset(
@@ -49,7 +49,7 @@ class TableReference:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CompletionScope:
     """What can be named at a place.
 
     Attributes:
@@ -61,24 +61,24 @@ class Scope:
     queries: dict[str, tuple[str, Group]]
 
 
-def scope_at(text: str, place: int) -> Scope:
+def scope_at(text: str, place: int) -> CompletionScope:
     """What a statement's text lets one name at a place in it."""
     # A word that is being typed is no table's alias yet.
     tokens = [t for t in meaningful(scan(text)[0]) if t.kind is not Kind.WORD or not t.start < place <= t.end]
-    root = grouped(tokens, len(text))
-    around = _around(root, place)
+    root = group_by_brackets(tokens, len(text))
+    around = _enclosing_groups(root, place)
     queries = {name: query for group in around for name, query in _with_queries(group).items()}
     tables: list[TableReference] = []
     for group in reversed(around):
         for reference in references(_branch(group, place)):
-            known = queries.get(fold(reference.name))
+            known = queries.get(fold_case(reference.name))
             tables.append(
                 reference if known is None else TableReference(reference.name, reference.alias, known[1])
             )
-    return Scope(tuple(tables), queries)
+    return CompletionScope(tuple(tables), queries)
 
 
-def grouped(tokens: Sequence[Token], end: int) -> Group:
+def group_by_brackets(tokens: Sequence[Token], end: int) -> Group:
     """Tokens by the brackets that they are in; what is not closed goes on to the end."""
     root = Group(0, end)
     open_groups = [root]
@@ -104,7 +104,7 @@ def references(items: Sequence[Item]) -> list[TableReference]:
         position += 1
         if word in _FROM_ENDS:
             in_from = False
-        if word in _TABLE_FOLLOWS or (in_from and _is(items[position - 1], ",")):
+        if word in _TABLE_FOLLOWS or (in_from and _is_token(items[position - 1], ",")):
             in_from = in_from or word in ("FROM", "JOIN")
             position = _reference(items, position, found)
     return found
@@ -120,14 +120,14 @@ def output_columns(group: Group) -> list[str | TableReference]:
     piece: list[Item] = []
     select = words.index("SELECT") + 1
     for item, word in [*zip(branch[select:], words[select:], strict=True), (None, "FROM")]:
-        if item is None or word in _FROM_ENDS or word == "FROM" or _is(item, ","):
+        if item is None or word in _FROM_ENDS or word == "FROM" or _is_token(item, ","):
             last = piece[-1] if piece else None
             if isinstance(last, Token) and last.text == "*":
                 names += references(branch)
             elif isinstance(last, Token) and last.kind in (Kind.WORD, Kind.NAME):
                 names.append(plain_name(last))
             piece = []
-            if item is None or not _is(item, ","):
+            if item is None or not _is_token(item, ","):
                 break
             continue
         piece.append(item)
@@ -141,7 +141,7 @@ def plain_name(token: Token) -> str:
     return token.text
 
 
-def _around(root: Group, place: int) -> list[Group]:
+def _enclosing_groups(root: Group, place: int) -> list[Group]:
     """The groups that a place is in, the outermost first."""
     around = [root]
     while True:
@@ -181,7 +181,7 @@ def _with_queries(group: Group) -> dict[str, tuple[str, Group]]:
                 later = items[position + 4]
                 query = later if isinstance(later, Group) and "MATERIALIZED" in words else None
             if query is not None:
-                found[fold(plain_name(item))] = (plain_name(item), query)
+                found[fold_case(plain_name(item))] = (plain_name(item), query)
     return found
 
 
@@ -197,7 +197,7 @@ def _reference(items: Sequence[Item], position: int, found: list[TableReference]
         query = item
     elif item.kind is Kind.NAME or (item.kind is Kind.WORD and not _is_keyword(item)):
         name = plain_name(item)
-        while position + 2 < len(items) and _is(items[position + 1], "."):
+        while position + 2 < len(items) and _is_token(items[position + 1], "."):
             after = items[position + 2]
             if not isinstance(after, Token) or after.kind not in (Kind.WORD, Kind.NAME):
                 break
@@ -225,7 +225,7 @@ def _word(item: Item) -> str:
     return item.text.upper() if isinstance(item, Token) and item.kind is Kind.WORD else ""
 
 
-def _is(item: Item, text: str) -> bool:
+def _is_token(item: Item, text: str) -> bool:
     return isinstance(item, Token) and item.text == text
 
 

@@ -6,13 +6,19 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from bamquery.shell.completion.names import Catalogue, Column, Names
+from bamquery.shell.completion.names import CatalogSnapshot, Column, Names
 from bamquery.shell.completion.paths import paths
-from bamquery.shell.completion.ranking import Candidate, ranked
-from bamquery.shell.completion.scope import Scope, TableReference, output_columns, plain_name, scope_at
+from bamquery.shell.completion.ranking import Candidate, rank
+from bamquery.shell.completion.scope import (
+    CompletionScope,
+    TableReference,
+    output_columns,
+    plain_name,
+    scope_at,
+)
 from bamquery.shell.keywords import BEGINNINGS, COMMON, CONSTANTS, KEYWORDS, TYPES
 from bamquery.shell.scanner import Kind, Token, meaningful, scan
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _COLUMN, _ALIAS, _TABLE, _COMMON, _ELSEWHERE, _FUNCTION, _KEYWORD = range(7)
 """Kinds, in the order in which they are offered where they fit as well."""
@@ -35,7 +41,9 @@ class SqlCandidates:
         self._functions: list[Candidate] = []
         self._table_functions: list[Candidate] = []
 
-    def at(self, text: str, place: int, *, tables_first: bool = False) -> tuple[list[Candidate], str]:
+    def complete_at(
+        self, text: str, place: int, *, tables_first: bool = False
+    ) -> tuple[list[Candidate], str]:
         """What could stand at a place of a statement, and how much of it is typed already.
 
         `tables_first`: whether the text begins with a table, as behind `.describe`.
@@ -55,13 +63,13 @@ class SqlCandidates:
         found = self._candidates(before, text, place, tables_first)
         if typed is not None and typed.kind is Kind.NAME:
             found = [
-                Candidate(_quoted(c.name), c.name, c.meta, c.kind)
+                Candidate(_quote_name(c.name), c.name, c.meta, c.kind)
                 for c in found
                 if c.kind in (_COLUMN, _TABLE)
             ]
         elif word.islower():
             found = [_lower(c) if c.kind in (_COMMON, _KEYWORD) else c for c in found]
-        best = ranked(found, word)
+        best = rank(found, word)
         # What is typed in full needs no menu.
         if len(best) == 1 and best[0].text == shown:
             return [], shown
@@ -101,47 +109,47 @@ class SqlCandidates:
             beginnings = [Candidate(w, w, "", _KEYWORD) for w in BEGINNINGS]
             return [*_tables(catalogue), *beginnings] if tables_first else beginnings
         if words[-1] == ".":
-            return self._qualified(before, scope_at(text, place))
+            return self._columns_of_qualifier(before, scope_at(text, place))
         if words[0] in ("SET", "RESET") and len(words) <= 3:
             return _settings(words)
         scope = scope_at(text, place)
         if words[-1] in _TABLE_BEFORE or (words[-1] == "," and _in_from(words)):
-            queries = [Candidate(_written(n), n, "WITH", _TABLE) for n, _ in scope.queries.values()]
+            queries = [Candidate(_sql_name(n), n, "WITH", _TABLE) for n, _ in scope.queries.values()]
             self.functions()
             more = [] if words[-1] in ("INTO", "TABLE", "VIEW") else self._table_functions
             keywords = [
                 Candidate(w, w, "", _KEYWORD) for w in ("IF EXISTS", "IF NOT EXISTS", "SELECT", "LATERAL")
             ]
             return [*queries, *_tables(catalogue), *more, *keywords]
-        found = [c for reference in scope.tables for c in self._of(reference, qualify=False)]
+        found = [c for reference in scope.tables for c in self._columns_of(reference, qualify=False)]
         found += [
-            Candidate(_written(t.alias), t.alias, t.name if t.name != t.alias else "table", _ALIAS)
+            Candidate(_sql_name(t.alias), t.alias, t.name if t.name != t.alias else "table", _ALIAS)
             for t in scope.tables
             if t.alias
         ]
         if not scope.tables:
             found += [
-                Candidate(_written(n), n, where, _ELSEWHERE) for n, where in catalogue.all_columns.items()
+                Candidate(_sql_name(n), n, where, _ELSEWHERE) for n, where in catalogue.all_columns.items()
             ]
             found += _tables(catalogue, _ELSEWHERE)
         keywords = [
             Candidate(w, w, "", _COMMON if w in COMMON else _KEYWORD) for w in sorted(KEYWORDS | CONSTANTS)
         ]
         types = [Candidate(w, w, "type", _KEYWORD) for w in sorted(TYPES)]
-        return [*_once(found), *self.functions(), *keywords, *types]
+        return [*_drop_repeated(found), *self.functions(), *keywords, *types]
 
-    def _qualified(self, before: Sequence[Token], scope: Scope) -> list[Candidate]:
+    def _columns_of_qualifier(self, before: Sequence[Token], scope: CompletionScope) -> list[Candidate]:
         if len(before) < 2 or not _is_name(before[-2]):
             return []
-        qualifier = fold(plain_name(before[-2]))
+        qualifier = fold_case(plain_name(before[-2]))
         for reference in scope.tables:
-            if fold(reference.alias) == qualifier:
-                return _once(self._of(reference, qualify=True))
+            if fold_case(reference.alias) == qualifier:
+                return _drop_repeated(self._columns_of(reference, qualify=True))
         if qualifier == "main":
             return _tables(self._names.catalogue)
-        return [Candidate(_written(c.name), c.name, c.type, _COLUMN) for c in self._names.columns(qualifier)]
+        return [Candidate(_sql_name(c.name), c.name, c.type, _COLUMN) for c in self._names.columns(qualifier)]
 
-    def _of(self, reference: TableReference, *, qualify: bool, depth: int = 0) -> list[Candidate]:
+    def _columns_of(self, reference: TableReference, *, qualify: bool, depth: int = 0) -> list[Candidate]:
         """The columns of what stands in FROM."""
         listed: list[Column] = []
         if reference.query is not None:
@@ -150,11 +158,11 @@ class SqlCandidates:
                     if isinstance(one, str):
                         listed.append(Column(one, ""))
                     else:
-                        inner = self._of(one, qualify=qualify, depth=depth + 1)
+                        inner = self._columns_of(one, qualify=qualify, depth=depth + 1)
                         listed += [Column(c.name, c.meta) for c in inner]
         elif reference.name:
             listed += self._names.columns(reference.name)
-        return [Candidate(_written(c.name), c.name, c.type, _COLUMN) for c in listed]
+        return [Candidate(_sql_name(c.name), c.name, c.type, _COLUMN) for c in listed]
 
     def _read_functions(self) -> None:
         from bamquery.sql_frontend.functions.reference.function_reference import functions  # noqa: PLC0415 (data of 350 functions)
@@ -166,7 +174,7 @@ class SqlCandidates:
                 self._table_functions.append(candidate)
             else:
                 self._functions.append(candidate)
-        self._functions = _once(self._functions)
+        self._functions = _drop_repeated(self._functions)
 
 
 def _settings(words: Sequence[str]) -> list[Candidate]:
@@ -193,11 +201,11 @@ SETTING_VALUES: Final = {
 """What settings can be where that is not a number."""
 
 
-def _tables(catalogue: Catalogue, kind: int = _TABLE) -> list[Candidate]:
-    return [Candidate(_written(name), name, what, kind) for name, what in catalogue.tables.items()]
+def _tables(catalogue: CatalogSnapshot, kind: int = _TABLE) -> list[Candidate]:
+    return [Candidate(_sql_name(name), name, what, kind) for name, what in catalogue.tables.items()]
 
 
-def _once(candidates: Iterable[Candidate]) -> list[Candidate]:
+def _drop_repeated(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Without those that have been there."""
     return list({(c.text, c.kind): c for c in reversed(list(candidates))}.values())[::-1]
 
@@ -221,12 +229,12 @@ def _lower(candidate: Candidate) -> Candidate:
     return Candidate(text, text, candidate.meta, candidate.kind)
 
 
-def _written(name: str) -> str:
+def _sql_name(name: str) -> str:
     """A name as SQL takes it: in quotes where it must be."""
     if _PLAIN_NAME.fullmatch(name) and name.upper() not in KEYWORDS:
         return name
-    return _quoted(name)
+    return _quote_name(name)
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

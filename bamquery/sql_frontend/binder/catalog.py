@@ -33,7 +33,7 @@ class Catalog(Protocol):
         """
         ...
 
-    def stored(self) -> Catalog:
+    def stored_tables_only(self) -> Catalog:
         """The same without what only this connection knows, such as objects of Python."""
         ...
 

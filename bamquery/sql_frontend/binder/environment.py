@@ -12,7 +12,7 @@ from bamquery.errors import BamQueryError
 from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.sql_frontend.functions.coercion import decode
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 
 class OuterColumns(Protocol):
@@ -73,15 +73,15 @@ class Environment:
     correlation: Correlation | None = None
     beside: frozenset[str] = frozenset()
 
-    def in_from(self, names: Iterable[str]) -> Environment:
+    def for_from_subquery(self, names: Iterable[str]) -> Environment:
         """That of a subquery in FROM, with the names of all that stands there."""
-        return replace(self, beside=self.beside.union(map(fold, names)))
+        return replace(self, beside=self.beside.union(map(fold_case, names)))
 
-    def with_named(self, query: NamedQuery) -> Environment:
+    def with_query(self, query: NamedQuery) -> Environment:
         """One name more, which hides others."""
-        return replace(self, named={**self.named, fold(query.name): query})
+        return replace(self, named={**self.named, fold_case(query.name): query})
 
-    def within(self, around: OuterColumns) -> tuple[Environment, Correlation]:
+    def for_subquery(self, around: OuterColumns) -> tuple[Environment, Correlation]:
         """That of a subquery."""
         correlation = Correlation(around)
         return replace(self, correlation=correlation), correlation

@@ -18,17 +18,17 @@ from bamquery.sql_frontend.binder.option_values import (
     column_names,
     count,
     date_format,
-    null_texts,
-    one_of,
+    null_strings,
     sample_size,
-    text,
-    unwrapped,
+    string_value,
+    unwrap,
+    word_reader,
 )
-from bamquery.sql_frontend.fault_collection import Faults, placed
+from bamquery.sql_frontend.fault_collection import FaultCollector, errors_at
 from bamquery.sql_frontend.sql_types import from_syntax, unknown_type
 from bamquery.storage.ingest.sources.options import FILENAME, Compression, FileOptions
 from bamquery.storage.ingest.sources.paths import is_url
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def arguments(node: exp.Expr) -> tuple[list[exp.Expr], Named]:
 def copy_path(node: exp.Expr, sql: str) -> str:
     """The path of a COPY."""
     path = node.unnest()
-    with placed(sql, path):
+    with errors_at(sql, path):
         if not isinstance(path, exp.Literal) or not path.args["is_string"]:
             raise ValueError("a path is a string")
         if is_url(str(path.this)):
@@ -100,10 +100,10 @@ def file_request(file_format: str, named: Named, sql: str, what: str) -> FileReq
     """
     known = {**_EVERY_FORMAT, **_BY_FORMAT[file_format]}
     request = FileRequest()
-    faults = Faults(sql)
+    faults = FaultCollector(sql)
     seen: dict[object, str] = {}
     for name, node, value in named:
-        with faults.collected(), placed(sql, node):
+        with faults.collect(), errors_at(sql, node):
             option = known.get(name.lower())
             if option is None:
                 hint = suggestion(name, known)
@@ -134,9 +134,11 @@ def note_option(seen: dict[object, str], option: object, name: str) -> None:
 
 def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
     """`{'a': 'INTEGER', …}`, or a list of types for the first columns."""
-    value = unwrapped(value)
+    value = unwrap(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
-        return tuple((i, _type(text(one, "types as texts"))) for i, one in enumerate(value.expressions))
+        return tuple(
+            (i, _type(string_value(one, "types as texts"))) for i, one in enumerate(value.expressions)
+        )
     if isinstance(value, exp.Struct):
         if not all(isinstance(pair.this, exp.Expr) for pair in value.expressions):
             raise ValueError(f"it takes {_TYPES_BY_NAME}: a type has no name here")
@@ -145,7 +147,7 @@ def _types(value: exp.Expr | None) -> tuple[tuple[str | int, pa.DataType], ...]:
             if times > 1:
                 raise ValueError(f'"{name}" is given {times} types')
         return tuple(
-            (name, _type(text(pair.expression, _TYPES_BY_NAME)))
+            (name, _type(string_value(pair.expression, _TYPES_BY_NAME)))
             for name, pair in zip(names, value.expressions, strict=True)
         )
     raise ValueError(f"it takes {_TYPES_BY_NAME}")
@@ -168,7 +170,7 @@ def _type(words: str) -> pa.DataType:
     return kind
 
 
-def _only(*allowed: object) -> Callable[[Any], None]:
+def _allow_only(*allowed: object) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         if value not in allowed:
             raise ValueError(f"{value!r} is not supported")
@@ -176,15 +178,15 @@ def _only(*allowed: object) -> Callable[[Any], None]:
     return check
 
 
-def _ignored(*allowed: object) -> _Set:
+def _ignore_option(*allowed: object) -> _Set:
     """For what has one meaning here, which is said for DuckDB's sake."""
-    check = _only(*allowed)
+    check = _allow_only(*allowed)
 
-    def put(request: FileRequest, value: Any) -> FileRequest:
+    def check_value(request: FileRequest, value: Any) -> FileRequest:
         check(value)
         return request
 
-    return put
+    return check_value
 
 
 def _option(name: str) -> _Set:
@@ -233,19 +235,19 @@ def _json_format(request: FileRequest, value: str) -> FileRequest:
         "array": "array",
         "unstructured": "objects",
     }
-    if fold(value) not in layouts:
+    if fold_case(value) not in layouts:
         raise ValueError(f"it takes one of {', '.join(layouts)}")
-    return replace(request, options=replace(request.options, layout=layouts[fold(value)]))
+    return replace(request, options=replace(request.options, layout=layouts[fold_case(value)]))
 
 
 def _path_option(name: str) -> _Set:
-    def put(request: FileRequest, value: Any) -> FileRequest:
+    def set_option(request: FileRequest, value: Any) -> FileRequest:
         paths = replace(request.options.paths, **{name: value})
         if request.key_types and paths.partitioned is False:
             raise ValueError("hive_types are of partitions: leave out hive_partitioning = false")
         return replace(request, options=replace(request.options, paths=paths))
 
-    return put
+    return set_option
 
 
 def _hive_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType], ...]) -> FileRequest:
@@ -258,7 +260,7 @@ def _hive_types(request: FileRequest, types: tuple[tuple[str | int, pa.DataType]
 
 def _filename(value: exp.Expr | None) -> str:
     """TRUE or FALSE, or what the column is called."""
-    given = unwrapped(value)
+    given = unwrap(value)
     try:
         return FILENAME if boolean(given) else ""
     except ValueError:
@@ -290,30 +292,30 @@ _BY_FORMAT: Final[Mapping[str, _Options]] = MappingProxyType(
     {
         "parquet": {
             "file_row_number": _ROW_NUMBER,
-            "compression": (text, _ignored("auto")),
+            "compression": (string_value, _ignore_option("auto")),
         },
         "arrow": {"file_row_number": _ROW_NUMBER},
         "json": {
             "columns": (_types, _json_columns),
-            "format": (text, _json_format),
-            "auto_detect": (boolean, _ignored(True)),
+            "format": (string_value, _json_format),
+            "auto_detect": (boolean, _ignore_option(True)),
             **_DATE_OPTIONS,
-            "compression": (one_of(*get_args(Compression)), _option("compression")),
+            "compression": (word_reader(*get_args(Compression)), _option("compression")),
         },
         "csv": {
             **dict.fromkeys(("delim", "sep", "delimiter"), (character, _delimiter)),
             "header": (boolean, _option("header")),
             "skip": (count, _option("skip")),
             **_DATE_OPTIONS,
-            **dict.fromkeys(("nullstr", "null"), (null_texts, _option("nulls"))),
+            **dict.fromkeys(("nullstr", "null"), (null_strings, _option("nulls"))),
             **dict.fromkeys(("names", "column_names"), (column_names, _option("names"))),
             **dict.fromkeys(("types", "dtypes", "column_types"), (_types, _csv_types)),
             "columns": (_types, _csv_columns),
             "all_varchar": (boolean, _option("all_text")),
-            "auto_detect": (boolean, _ignored(True)),
-            "quote": (text, _ignored('"')),
-            "escape": (text, _ignored('"')),
-            "compression": (one_of(*get_args(Compression)), _option("compression")),
+            "auto_detect": (boolean, _ignore_option(True)),
+            "quote": (string_value, _ignore_option('"')),
+            "escape": (string_value, _ignore_option('"')),
+            "compression": (word_reader(*get_args(Compression)), _option("compression")),
         },
     }
 )

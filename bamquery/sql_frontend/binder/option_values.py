@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from sqlglot import exp
 
 from bamquery.sql_frontend.syntax.ast_nodes import Plus
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 if TYPE_CHECKING:
     from bamquery.storage.ingest.text.date_formats import DateFormat
@@ -21,7 +21,7 @@ _FEW_DIGITS: Final = 19
 
 def boolean(value: exp.Expr | None) -> bool:
     """TRUE, FALSE, their texts, 1 or 0; an option alone is TRUE."""
-    value = unwrapped(value)
+    value = unwrap(value)
     if value is None:
         return True
     if isinstance(value, exp.Boolean):
@@ -34,14 +34,14 @@ def boolean(value: exp.Expr | None) -> bool:
     raise ValueError("it takes TRUE or FALSE")
 
 
-def text(value: exp.Expr | None, takes: str = "a text") -> str:
+def string_value(value: exp.Expr | None, takes: str = "a text") -> str:
     """A string, or a word without quotes; `takes` says in the error what there has to be."""
-    return _word(unwrapped(value), takes)
+    return _word(unwrap(value), takes)
 
 
 def character(value: exp.Expr | None) -> str:
     """A single character that ends no line; a backslash and t are a tab."""
-    found = text(value, "one ASCII character").replace("\\t", "\t")
+    found = string_value(value, "one ASCII character").replace("\\t", "\t")
     if len(found) != 1 or not found.isascii():
         raise ValueError("it takes one ASCII character")
     if found in "\n\r\0":
@@ -58,8 +58,8 @@ def count(value: exp.Expr | None) -> int:
 
 
 def integer(value: exp.Expr | None, takes: str = "a whole number") -> int:
-    """A whole number of 64 bits; `takes` as in `text`."""
-    found = text(value, takes)
+    """A whole number of 64 bits; `takes` as in `string_value`."""
+    found = string_value(value, takes)
     digits = found.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()):
         raise ValueError(f"it takes {takes}")
@@ -68,25 +68,25 @@ def integer(value: exp.Expr | None, takes: str = "a whole number") -> int:
     return int(found)
 
 
-def texts(value: exp.Expr | None, takes: str = "a text or a list of texts") -> tuple[str, ...]:
-    """A string or a list of them; `takes` as in `text`."""
-    value = unwrapped(value)
+def string_values(value: exp.Expr | None, takes: str = "a text or a list of texts") -> tuple[str, ...]:
+    """A string or a list of them; `takes` as in `string_value`."""
+    value = unwrap(value)
     if isinstance(value, (exp.Array, exp.Tuple)):
-        return tuple(text(one, takes) for one in value.expressions)
-    return (text(value, takes),)
+        return tuple(string_value(one, takes) for one in value.expressions)
+    return (string_value(value, takes),)
 
 
-def one_of(*choices: str) -> Callable[[exp.Expr | None], str]:
+def word_reader(*choices: str) -> Callable[[exp.Expr | None], str]:
     """What reads one of these words, in any case."""
     takes = f"one of {', '.join(choices)}"
 
-    def read(value: exp.Expr | None) -> str:
-        word = text(value, takes).lower()
+    def read_word(value: exp.Expr | None) -> str:
+        word = string_value(value, takes).lower()
         if word not in choices:
             raise ValueError(f"it takes {takes}")
         return word
 
-    return read
+    return read_word
 
 
 def _word(value: exp.Expr | None, takes: str) -> str:
@@ -102,7 +102,7 @@ def _word(value: exp.Expr | None, takes: str) -> str:
     raise ValueError(f"it takes {takes}")
 
 
-def unwrapped(value: exp.Expr | None) -> exp.Expr | None:
+def unwrap(value: exp.Expr | None) -> exp.Expr | None:
     """A value without parentheses around it."""
     return value.unnest() if isinstance(value, exp.Paren) else value
 
@@ -110,14 +110,14 @@ def unwrapped(value: exp.Expr | None) -> exp.Expr | None:
 def date_format(kind: Literal["date", "timestamp"]) -> Callable[[exp.Expr | None], DateFormat | None]:
     """What reads a format of strptime; 'auto' is none."""
 
-    def read(value: exp.Expr | None) -> DateFormat | None:
+    def read_format(value: exp.Expr | None) -> DateFormat | None:
         # Few statements have such an option, and what formats need is slow to import.
         from bamquery.storage.ingest.text.date_formats import format_of  # noqa: PLC0415
 
         pattern = _string(value, "a format such as '%d/%m/%Y'")
-        return None if fold(pattern) == "auto" else format_of(pattern, kind)
+        return None if fold_case(pattern) == "auto" else format_of(pattern, kind)
 
-    return read
+    return read_format
 
 
 def sample_size(value: exp.Expr | None) -> int:
@@ -128,10 +128,10 @@ def sample_size(value: exp.Expr | None) -> int:
     return rows
 
 
-def null_texts(value: exp.Expr | None) -> tuple[str, ...]:
+def null_strings(value: exp.Expr | None) -> tuple[str, ...]:
     """One string or several."""
     takes = "a text or a list of texts"
-    value = unwrapped(value)
+    value = unwrap(value)
     if not isinstance(value, (exp.Array, exp.Tuple)):
         return (_string(value, takes),)
     if not value.expressions:
@@ -141,10 +141,10 @@ def null_texts(value: exp.Expr | None) -> tuple[str, ...]:
 
 def column_names(value: exp.Expr | None) -> tuple[str, ...]:
     """Names of columns, each other than the ones before."""
-    names = texts(value)
+    names = string_values(value)
     if not all(name.strip() for name in names):
         raise ValueError("a name cannot be empty, or nothing but blanks")
-    for name, times in Counter(map(fold, names)).items():
+    for name, times in Counter(map(fold_case, names)).items():
         if times > 1:
             raise ValueError(f'"{name}" is given {times} times')
     return names
@@ -152,7 +152,7 @@ def column_names(value: exp.Expr | None) -> tuple[str, ...]:
 
 def _string(value: exp.Expr | None, takes: str) -> str:
     """A string or a word: a number is none."""
-    value = unwrapped(value)
+    value = unwrap(value)
     if isinstance(value, exp.Literal) and not value.args["is_string"]:
         raise ValueError(f"it takes {takes}")
-    return text(value, takes)
+    return string_value(value, takes)

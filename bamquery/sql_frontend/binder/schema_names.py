@@ -7,10 +7,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, MAIN
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _SCHEMAS: Final = (MAIN, INFORMATION_SCHEMA)
 _CHANGING: Final = (exp.Create, exp.Insert, exp.Drop, syntax.AlterTable, syntax.CopyFrom, syntax.Optimize)
@@ -26,7 +26,9 @@ def settle_schemas(trees: Sequence[exp.Expr], sql: str, database: str) -> None:
     """
     if "." in sql:
         found = [node for tree in trees for node in tree.find_all(exp.Table, exp.Column)]
-        each(lambda node: _settle(node, sql, database), [node for node in found if node.args.get("db")], sql)
+        apply_to_each(
+            lambda node: _settle(node, sql, database), [node for node in found if node.args.get("db")], sql
+        )
 
 
 def settled_schema(schema: str, catalog: str, database: str) -> str:
@@ -35,22 +37,22 @@ def settled_schema(schema: str, catalog: str, database: str) -> str:
     Raises:
         ValueError: there is no such schema or database, in words.
     """
-    if not catalog and fold(schema) == fold(database) and fold(schema) not in _SCHEMAS:
+    if not catalog and fold_case(schema) == fold_case(database) and fold_case(schema) not in _SCHEMAS:
         return MAIN
-    if catalog and fold(catalog) != fold(database):
+    if catalog and fold_case(catalog) != fold_case(database):
         raise ValueError(
             f'there is no database "{catalog}" here: this one is called "{database}"'
             f"{suggestion(catalog, [database])}"
         )
-    if fold(schema) not in _SCHEMAS:
+    if fold_case(schema) not in _SCHEMAS:
         raise ValueError(
             f'there is no schema "{schema}": tables and views are in {MAIN}, whose name may be left out'
         )
-    return fold(schema)
+    return fold_case(schema)
 
 
 def _settle(node: exp.Expr, sql: str, database: str) -> None:
-    with placed(sql, node):
+    with errors_at(sql, node):
         schema = settled_schema(node.text("db"), node.text("catalog"), database)
         if isinstance(node, exp.Table) and schema == INFORMATION_SCHEMA and _is_changed(node):
             raise ValueError(f"what is in {INFORMATION_SCHEMA} cannot be made, changed or dropped")

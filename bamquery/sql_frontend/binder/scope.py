@@ -12,7 +12,7 @@ from bamquery.data_types.unreadable import unreadable
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field
 from bamquery.sql_frontend.system_names import MAIN
-from bamquery.text.identifiers import fold, suggestion, unique_names
+from bamquery.text.identifiers import fold_case, suggestion, unique_names
 
 ALIAS_TABLE: Final = "alias"
 """What may stand before an alias of the select list, as if it were a table."""
@@ -60,7 +60,9 @@ class Scope:
     coalesced: tuple[tuple[ColumnRef, tuple[ColumnRef, ...]], ...] = ()
 
     @classmethod
-    def of(cls, table: str, fields: Iterable[Field], hidden: int = 0, *, stored: bool = False) -> Scope:
+    def from_fields(
+        cls, table: str, fields: Iterable[Field], hidden: int = 0, *, stored: bool = False
+    ) -> Scope:
         """The scope over a plan's output; names that are taken already get a number.
 
         The last `hidden` columns are no part of `*`.
@@ -74,19 +76,19 @@ class Scope:
         own = ScopeTable(table, shown, columns[len(shown) :], stored)
         return cls((own,), columns, tuple((column, table) for column in shown))
 
-    def renamed(self, table: str, names: Sequence[str]) -> Scope:
+    def rename(self, table: str, names: Sequence[str]) -> Scope:
         """The same columns of one table under an alias and other names; hidden ones keep theirs."""
         hidden = self.tables[0].hidden if self.tables else ()
         names = [*names, *(column.name for column in hidden)]
         fields = [Field(name, column.type) for name, column in zip(names, self.columns, strict=True)]
-        return Scope.of(table, fields, len(hidden))
+        return Scope.from_fields(table, fields, len(hidden))
 
     @staticmethod
     def fields(columns: Sequence[ColumnRef]) -> list[Field]:
         """Fields as a plan has them that gives out those columns."""
         return [Field(column.name, column.type) for column in columns]
 
-    def beside(self, right: Scope) -> Scope:
+    def concatenate(self, right: Scope) -> Scope:
         """This one's columns, then those of another plan whose columns come after this one's."""
         width = len(self.columns)
 
@@ -112,28 +114,28 @@ class Scope:
         Raises:
             ValueError: it is one of several, or cannot be read.
         """
-        found = self._found(name, table)
+        found = self._find_column(name, table)
         reason = None if found is None else unreadable(found.type)
         if reason is not None:
             raise ValueError(reason)
         return found
 
-    def _found(self, name: str, table: str) -> ColumnRef | None:
+    def _find_column(self, name: str, table: str) -> ColumnRef | None:
         if table:
             if not self.has_table(table):
                 raise ValueError(self._no_table(table))
-            own = [known for known in self.tables if fold(known.name) == fold(table)]
+            own = [known for known in self.tables if fold_case(known.name) == fold_case(table)]
             found_in = [column for known in own if (column := self._column_in(known, name)) is not None]
             if len(found_in) > 1:
                 raise ValueError(_SEVERAL.format(table))
             return found_in[0] if found_in else None
-        found = [(column, of) for column, of in self.visible if fold(column.name) == fold(name)]
+        found = [(column, of) for column, of in self.visible if fold_case(column.name) == fold_case(name)]
         found = found or [(column, of) for column, of in self.visible if self._is_synonym(column, name)]
         found = found or [
             (column, own.name)
             for own in self.tables
             for column in own.hidden
-            if fold(column.name) == fold(name)
+            if fold_case(column.name) == fold_case(name)
         ]
         if len(found) > 1:
             found = [(column, of) for column, of in found if column in self.merged] or found
@@ -145,10 +147,12 @@ class Scope:
 
     def _column_in(self, own: ScopeTable, name: str) -> ColumnRef | None:
         synonym = next((c for c in own.columns if self._is_synonym(c, name)), None)
-        return _named(own.columns, name) or synonym or _named(own.hidden, name)
+        return _find_named(own.columns, name) or synonym or _find_named(own.hidden, name)
 
     def _is_synonym(self, column: ColumnRef, name: str) -> bool:
-        return any(column == known and fold(name) == fold(second) for known, second in self.synonyms)
+        return any(
+            column == known and fold_case(name) == fold_case(second) for known, second in self.synonyms
+        )
 
     def named(self, name: str, table: str = "") -> ColumnRef | None:
         """The column of that name, readable or not; None too where there is no such table.
@@ -156,7 +160,7 @@ class Scope:
         Raises:
             ValueError: it is one of several.
         """
-        return None if table and not self.has_table(table) else self._found(name, table)
+        return None if table and not self.has_table(table) else self._find_column(name, table)
 
     def table_of(self, column: ColumnRef) -> ScopeTable | None:
         """The table that has the column; None for one that FULL JOIN merges."""
@@ -169,19 +173,19 @@ class Scope:
 
     def has_table(self, table: str) -> bool:
         """Whether something in FROM has that name."""
-        return any(fold(table) == fold(known.name) for known in self.tables)
+        return any(fold_case(table) == fold_case(known.name) for known in self.tables)
 
     def check_names(self) -> None:
         """Raise `ValueError` where two tables have one name, and a column of one name."""
-        names = [fold(table.name) for table in self.tables if table.name]
+        names = [fold_case(table.name) for table in self.tables if table.name]
         for table in self.tables:
-            if names.count(fold(table.name)) > 1:
+            if names.count(fold_case(table.name)) > 1:
                 for column in table.columns:
-                    self._found(column.name, table.name)
+                    self._find_column(column.name, table.name)
 
     def columns_of(self, table: str) -> tuple[ColumnRef, ...]:
         """What `table.*` stands for; `ValueError` unless that is one table's name."""
-        found = [known for known in self.tables if fold(known.name) == fold(table)]
+        found = [known for known in self.tables if fold_case(known.name) == fold_case(table)]
         if len(found) > 1:
             raise ValueError(_SEVERAL.format(table))
         if not found:
@@ -192,9 +196,9 @@ class Scope:
         known = [table.name for table in self.tables if table.name]
         return f'there is no table "{name}" in FROM.{suggestion(name, known)}'
 
-    def missing(self, name: str, others: Sequence[str] = (), table: str = "") -> str:
+    def missing_message(self, name: str, others: Sequence[str] = (), table: str = "") -> str:
         """Words for a column that is not there; `others` are names that could have been meant too."""
-        if fold(table) == MAIN and self.has_table(name):
+        if fold_case(table) == MAIN and self.has_table(name):
             return _NO_ROW.format(f"{table}.{name}", name)
         if table and not self.has_table(table):
             return self._no_table(table)
@@ -202,14 +206,14 @@ class Scope:
             return _NO_ROW.format(name, name)
         if not self.columns and not others:
             return f'there is no column "{name}", for lack of a FROM'
-        here = [own for own in self.tables if not table or fold(own.name) == fold(table)]
+        here = [own for own in self.tables if not table or fold_case(own.name) == fold_case(table)]
         known = [column.name for own in here for column in own.columns]
         where = f' in table "{table}"' if table and len(self.tables) > 1 else ""
         return f'there is no column "{name}"{where}.{suggestion(name, [*known, *others])}'
 
 
-def _named(columns: Sequence[ColumnRef], name: str) -> ColumnRef | None:
-    return next((column for column in columns if fold(column.name) == fold(name)), None)
+def _find_named(columns: Sequence[ColumnRef], name: str) -> ColumnRef | None:
+    return next((column for column in columns if fold_case(column.name) == fold_case(name)), None)
 
 
 class SelectAliases:
@@ -231,7 +235,7 @@ class SelectAliases:
     def find(self, name: str) -> exp.Expr | None:
         """The last expression that has this alias, or None; `ValueError` for one that comes later."""
         for position, node in reversed(list(enumerate(self._nodes))):
-            if node is not None and fold(node.alias) == fold(name):
+            if node is not None and fold_case(node.alias) == fold_case(name):
                 if position >= self.visible:
                     raise ValueError(f'"{name}" cannot be used before it is defined')
                 expression: exp.Expr = node.this

@@ -15,7 +15,7 @@ from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import HUGEINT
 from bamquery.plan.expressions import Expression, Literal
-from bamquery.plan.literals.evaluation import fold
+from bamquery.plan.literals.evaluation import fold_expression
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
@@ -26,19 +26,19 @@ Argument: TypeAlias = Callable[[str, Expression], tuple[Expression, pa.DataType]
 _MAX_WIDTH: Final = 38
 
 
-def anything(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
+def any_value(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     """Of any type, as it is."""
     if is_null(value):
         return coerce(value, pa.int32()), pa.int32()
     return value, value.type
 
 
-def counted(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
+def value_to_count(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     """Of any type; the answer is a number of rows."""
-    return anything(name, value)[0], pa.int64()
+    return any_value(name, value)[0], pa.int64()
 
 
-def summed(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
+def number_to_sum(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     """A number or a truth value; the sum's type."""
     kind = value.type
     if is_null(value) or pa.types.is_boolean(kind):
@@ -50,23 +50,23 @@ def summed(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     return _number(name, value), pa.float64()
 
 
-def averaged(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
+def number_to_average(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     """A number; the answer is a double."""
     if is_null(value):
         return coerce(value, pa.float64()), pa.float64()
     return _number(name, value), pa.float64()
 
 
-def in_double(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
+def number_as_double(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     """A number, as a double."""
     if is_null(value):
         return coerce(value, pa.float64()), pa.float64()
     return coerce(_number(name, value), pa.float64()), pa.float64()
 
 
-def in_double_or_anything(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
+def any_value_to_double(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     """Of any type, as it is; the answer is a double."""
-    return anything(name, value)[0], pa.float64()
+    return any_value(name, value)[0], pa.float64()
 
 
 def truth(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
@@ -87,7 +87,7 @@ def bits(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     return value, value.type
 
 
-def text(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
+def string_value(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
     """Anything, as text."""
     return coerce(value, STRING), STRING
 
@@ -125,7 +125,7 @@ def distances(name: str, value: Expression) -> tuple[Expression, pa.DataType]:
 
 def quantile(name: str, value: Expression) -> Literal:
     """Which quantile: a number from -1 to 1, a decimal as it is written."""
-    constant = fold(value)
+    constant = fold_expression(value)
     if not isinstance(constant, Literal):
         raise ValueError(f"{name}() needs a constant for its second argument")
     if not constant.value.is_valid:
@@ -153,7 +153,7 @@ def percentile(name: str, value: Expression, *, descending: bool) -> Literal:
 
 def separator(name: str, value: Expression) -> Literal:
     """What stands between texts."""
-    constant = fold(value)
+    constant = fold_expression(value)
     if not isinstance(constant, Literal):
         raise ValueError(f"{name}() needs a constant for its separator")
     if not (is_null(constant) or types.is_string(constant.type)):

@@ -21,7 +21,7 @@ Build = Callable[[str, Sequence[Expression]], AggregateCall]
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class AggregateBinding:
     """How calls of a name are bound.
 
     Attributes:
@@ -74,7 +74,7 @@ def call(
     )
 
 
-def finished(name: str, value: Expression) -> Expression:
+def finish_aggregate(name: str, value: Expression) -> Expression:
     """The answer of the aggregate of that name from its call's value."""
     aggregate = AGGREGATES.get(name.lower())
     return value if aggregate is None or aggregate.finish is None else aggregate.finish(value)
@@ -86,7 +86,7 @@ def _conditional_count(name: str, arguments: Sequence[Expression]) -> AggregateC
     return AggregateCall("sum", (coerce(condition, pa.int32()),), HUGEINT)
 
 
-def _one(function: str, argument: take.Argument) -> Build:
+def _of_one_argument(function: str, argument: take.Argument) -> Build:
     """A function of one argument."""
 
     def build(name: str, arguments: Sequence[Expression]) -> AggregateCall:
@@ -100,18 +100,18 @@ def _pair(function: str, kind: pa.DataType) -> Build:
     """A function of two doubles."""
 
     def build(name: str, arguments: Sequence[Expression]) -> AggregateCall:
-        values = tuple(take.in_double(name, argument)[0] for argument in arguments)
+        values = tuple(take.number_as_double(name, argument)[0] for argument in arguments)
         return AggregateCall(function, values, kind)
 
     return build
 
 
-def _by(function: str) -> Build:
+def _extreme_by(function: str) -> Build:
     """A function of a value and what chooses it."""
 
     def build(name: str, arguments: Sequence[Expression]) -> AggregateCall:
-        value, kind = take.anything(name, arguments[0])
-        return AggregateCall(function, (value, take.anything(name, arguments[1])[0]), kind)
+        value, kind = take.any_value(name, arguments[0])
+        return AggregateCall(function, (value, take.any_value(name, arguments[1])[0]), kind)
 
     return build
 
@@ -130,25 +130,25 @@ def _median(name: str, arguments: Sequence[Expression]) -> AggregateCall:
     try:
         value, kind = take.median(name, arguments[0])
     except ValueError:  # what has no middle between two values
-        value, kind = take.anything(name, arguments[0])
+        value, kind = take.any_value(name, arguments[0])
         return AggregateCall("quantile_disc", (value,), kind, parameter=half)
     return AggregateCall("quantile_cont", (value,), kind, parameter=half)
 
 
-def _joined(name: str, arguments: Sequence[Expression]) -> AggregateCall:
-    text, kind = take.text(name, arguments[0])
+def _string_agg(name: str, arguments: Sequence[Expression]) -> AggregateCall:
+    text, kind = take.string_value(name, arguments[0])
     separator = take.separator(name, arguments[1]) if len(arguments) > 1 else literal(",", kind)
     return AggregateCall("string_agg", (text,), kind, parameter=separator)
 
 
 def _approximate_count(name: str, arguments: Sequence[Expression]) -> AggregateCall:
     """Exact, which is an approximation too."""
-    value, kind = take.counted(name, arguments[0])
+    value, kind = take.value_to_count(name, arguments[0])
     return AggregateCall("count", (value,), kind, distinct=True)
 
 
 def _geometric_mean(name: str, arguments: Sequence[Expression]) -> AggregateCall:
-    value, kind = take.in_double(name, arguments[0])
+    value, kind = take.number_as_double(name, arguments[0])
     return AggregateCall("avg", (Call("ln", (value,), kind),), kind)
 
 
@@ -156,78 +156,80 @@ def _exponential(value: Expression) -> Expression:
     return Call("exp", (value,), value.type)
 
 
-_COUNT_IF: Final = Aggregate(_conditional_count)
+_COUNT_IF: Final = AggregateBinding(_conditional_count)
 _CONDITIONAL_COUNTS: Final = frozenset({"count_if", "countif"})
 
 _PAIRS: Final = (
     *("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_intercept", "regr_r2"),
     *("regr_slope", "regr_sxx", "regr_sxy", "regr_syy"),
 )
-_SAMPLES: Final = Aggregate(_one("stddev_samp", take.in_double))
-_VARIANCES: Final = Aggregate(_one("var_samp", take.in_double))
-_FIRST: Final = Aggregate(_one("first", take.anything), distinct=False, ordered=True)
-_ARG_MIN: Final = Aggregate(_by("arg_min"), 2, 2, distinct=False, ordered=True)
-_ARG_MAX: Final = Aggregate(_by("arg_max"), 2, 2, distinct=False, ordered=True)
-_JOINED: Final = Aggregate(_joined, 1, 2, ordered=True)
-_COMPENSATED: Final = Aggregate(_one("fsum", take.in_double))
-_GEOMETRIC: Final = Aggregate(_geometric_mean, finish=_exponential)
-_DISCRETE: Final = Aggregate(_quantile("quantile_disc", take.anything), 2, 2)
+_SAMPLES: Final = AggregateBinding(_of_one_argument("stddev_samp", take.number_as_double))
+_VARIANCES: Final = AggregateBinding(_of_one_argument("var_samp", take.number_as_double))
+_FIRST: Final = AggregateBinding(_of_one_argument("first", take.any_value), distinct=False, ordered=True)
+_ARG_MIN: Final = AggregateBinding(_extreme_by("arg_min"), 2, 2, distinct=False, ordered=True)
+_ARG_MAX: Final = AggregateBinding(_extreme_by("arg_max"), 2, 2, distinct=False, ordered=True)
+_JOINED: Final = AggregateBinding(_string_agg, 1, 2, ordered=True)
+_COMPENSATED: Final = AggregateBinding(_of_one_argument("fsum", take.number_as_double))
+_GEOMETRIC: Final = AggregateBinding(_geometric_mean, finish=_exponential)
+_DISCRETE: Final = AggregateBinding(_quantile("quantile_disc", take.any_value), 2, 2)
 
-AGGREGATES: Final[Mapping[str, Aggregate]] = MappingProxyType(
+AGGREGATES: Final[Mapping[str, AggregateBinding]] = MappingProxyType(
     {
-        "count": Aggregate(_one("count", take.counted)),
-        "sum": Aggregate(_one("sum", take.summed)),
-        "avg": Aggregate(_one("avg", take.averaged)),
-        "mean": Aggregate(_one("avg", take.averaged)),
-        "min": Aggregate(_one("min", take.anything), distinct=False),
-        "max": Aggregate(_one("max", take.anything), distinct=False),
+        "count": AggregateBinding(_of_one_argument("count", take.value_to_count)),
+        "sum": AggregateBinding(_of_one_argument("sum", take.number_to_sum)),
+        "avg": AggregateBinding(_of_one_argument("avg", take.number_to_average)),
+        "mean": AggregateBinding(_of_one_argument("avg", take.number_to_average)),
+        "min": AggregateBinding(_of_one_argument("min", take.any_value), distinct=False),
+        "max": AggregateBinding(_of_one_argument("max", take.any_value), distinct=False),
         "stddev": _SAMPLES,
         "stddev_samp": _SAMPLES,
-        "stddev_pop": Aggregate(_one("stddev_pop", take.in_double)),
+        "stddev_pop": AggregateBinding(_of_one_argument("stddev_pop", take.number_as_double)),
         "variance": _VARIANCES,
         "var_samp": _VARIANCES,
-        "var_pop": Aggregate(_one("var_pop", take.in_double)),
-        "sem": Aggregate(_one("sem", take.in_double)),
-        "skewness": Aggregate(_one("skewness", take.in_double)),
-        "kurtosis": Aggregate(_one("kurtosis", take.in_double)),
-        "kurtosis_pop": Aggregate(_one("kurtosis_pop", take.in_double)),
-        "bool_and": Aggregate(_one("bool_and", take.truth), distinct=False),
-        "bool_or": Aggregate(_one("bool_or", take.truth), distinct=False),
-        "any_value": Aggregate(_one("any_value", take.anything), distinct=False, ordered=True),
+        "var_pop": AggregateBinding(_of_one_argument("var_pop", take.number_as_double)),
+        "sem": AggregateBinding(_of_one_argument("sem", take.number_as_double)),
+        "skewness": AggregateBinding(_of_one_argument("skewness", take.number_as_double)),
+        "kurtosis": AggregateBinding(_of_one_argument("kurtosis", take.number_as_double)),
+        "kurtosis_pop": AggregateBinding(_of_one_argument("kurtosis_pop", take.number_as_double)),
+        "bool_and": AggregateBinding(_of_one_argument("bool_and", take.truth), distinct=False),
+        "bool_or": AggregateBinding(_of_one_argument("bool_or", take.truth), distinct=False),
+        "any_value": AggregateBinding(
+            _of_one_argument("any_value", take.any_value), distinct=False, ordered=True
+        ),
         "first": _FIRST,
         "arbitrary": _FIRST,
-        "last": Aggregate(_one("last", take.anything), distinct=False, ordered=True),
+        "last": AggregateBinding(_of_one_argument("last", take.any_value), distinct=False, ordered=True),
         "arg_min": _ARG_MIN,
         "argmin": _ARG_MIN,
         "min_by": _ARG_MIN,
-        "arg_min_null": Aggregate(_by("arg_min_null"), 2, 2, distinct=False, ordered=True),
+        "arg_min_null": AggregateBinding(_extreme_by("arg_min_null"), 2, 2, distinct=False, ordered=True),
         "arg_max": _ARG_MAX,
         "argmax": _ARG_MAX,
         "max_by": _ARG_MAX,
-        "arg_max_null": Aggregate(_by("arg_max_null"), 2, 2, distinct=False, ordered=True),
-        "median": Aggregate(_median),
-        "quantile_cont": Aggregate(_quantile("quantile_cont", take.between_values), 2, 2),
+        "arg_max_null": AggregateBinding(_extreme_by("arg_max_null"), 2, 2, distinct=False, ordered=True),
+        "median": AggregateBinding(_median),
+        "quantile_cont": AggregateBinding(_quantile("quantile_cont", take.between_values), 2, 2),
         "quantile_disc": _DISCRETE,
         "quantile": _DISCRETE,
-        "mad": Aggregate(_one("mad", take.distances)),
-        "mode": Aggregate(_one("mode", take.anything), ordered=True),
-        "entropy": Aggregate(_one("entropy", take.in_double_or_anything)),
+        "mad": AggregateBinding(_of_one_argument("mad", take.distances)),
+        "mode": AggregateBinding(_of_one_argument("mode", take.any_value), ordered=True),
+        "entropy": AggregateBinding(_of_one_argument("entropy", take.any_value_to_double)),
         "string_agg": _JOINED,
         "group_concat": _JOINED,
         "listagg": _JOINED,
-        "product": Aggregate(_one("product", take.in_double)),
-        "bit_and": Aggregate(_one("bit_and", take.bits), distinct=False),
-        "bit_or": Aggregate(_one("bit_or", take.bits), distinct=False),
-        "bit_xor": Aggregate(_one("bit_xor", take.bits)),
+        "product": AggregateBinding(_of_one_argument("product", take.number_as_double)),
+        "bit_and": AggregateBinding(_of_one_argument("bit_and", take.bits), distinct=False),
+        "bit_or": AggregateBinding(_of_one_argument("bit_or", take.bits), distinct=False),
+        "bit_xor": AggregateBinding(_of_one_argument("bit_xor", take.bits)),
         "geomean": _GEOMETRIC,
         "geometric_mean": _GEOMETRIC,
         "fsum": _COMPENSATED,
         "sumkahan": _COMPENSATED,
         "kahan_sum": _COMPENSATED,
-        "favg": Aggregate(_one("favg", take.in_double)),
-        "approx_count_distinct": Aggregate(_approximate_count),
-        **{name: Aggregate(_pair(name, pa.float64()), 2, 2) for name in _PAIRS},
-        "regr_count": Aggregate(_pair("regr_count", pa.uint32()), 2, 2),
+        "favg": AggregateBinding(_of_one_argument("favg", take.number_as_double)),
+        "approx_count_distinct": AggregateBinding(_approximate_count),
+        **{name: AggregateBinding(_pair(name, pa.float64()), 2, 2) for name in _PAIRS},
+        "regr_count": AggregateBinding(_pair("regr_count", pa.uint32()), 2, 2),
     }
 )
 

@@ -18,7 +18,7 @@ from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import HUGEINT
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.plan.literals.conversion import NotConvertedError, convert
-from bamquery.plan.literals.evaluation import fold
+from bamquery.plan.literals.evaluation import fold_expression
 from bamquery.plan.literals.scalars import scalar
 
 SYMBOLS: Final[Mapping[str, str]] = MappingProxyType(
@@ -60,7 +60,7 @@ def coerce_beside(expression: Expression, kind: pa.DataType, others: Iterable[Ex
     """
     if not (pa.types.is_date(expression.type) and pa.types.is_timestamp(kind)):
         return coerce(expression, kind)
-    for other in map(fold, others):
+    for other in map(fold_expression, others):
         if isinstance(other, Literal):
             if not other.value.is_valid:
                 return Literal(scalar(None, kind))
@@ -73,7 +73,7 @@ def coerce_beside(expression: Expression, kind: pa.DataType, others: Iterable[Ex
 
 def constant_nulls(*expressions: Expression) -> list[Expression]:
     """Those that are NULL in every row, as is known before there are rows."""
-    constants = [constant for constant in map(fold, expressions) if isinstance(constant, Literal)]
+    constants = [constant for constant in map(fold_expression, expressions) if isinstance(constant, Literal)]
     return [constant for constant in constants if not constant.value.is_valid]
 
 
@@ -104,7 +104,7 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
     or one and NULL, are INTEGER (or what holds them), or VARCHAR, for whatever comes later. Where they are
     `compared`, texts wait for any type, and values may be equal that do not mix.
     """
-    pair = _compared_type if compared else combine
+    pair = _compared_type if compared else combined_type
     kind: pa.DataType | None = None
     loose: Expression | None = None  # an integer literal that has met nothing yet
     text = False
@@ -119,9 +119,9 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
             loose = expression if place == 0 and is_integer_literal(expression) else None
         else:
             if loose is not None and not is_integer_literal(expression):
-                kind = _meet(loose, expression.type, pair)
+                kind = _type_beside(loose, expression.type, pair)
             elif is_integer_literal(expression):
-                kind = _meet(expression, kind, pair)
+                kind = _type_beside(expression, kind, pair)
             else:
                 kind = _mixed(kind, expression.type, pair)
             loose = None
@@ -130,9 +130,9 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
     return kind
 
 
-def _meet(literal: Expression, kind: pa.DataType, pair: _Pair) -> pa.DataType:
+def _type_beside(literal: Expression, kind: pa.DataType, pair: _Pair) -> pa.DataType:
     """The type of an integer literal beside values of `kind`."""
-    return kind if _fits(literal, kind) else _mixed(kind, literal.type, pair)
+    return kind if _literal_fits(literal, kind) else _mixed(kind, literal.type, pair)
 
 
 def _mixed(left: pa.DataType, right: pa.DataType, pair: _Pair) -> pa.DataType:
@@ -162,7 +162,7 @@ def _compared_type(left: pa.DataType, right: pa.DataType, *, ordered: bool = Fal
     """The type in which values of two types are compared, or None."""
     if pa.types.is_decimal(left) and pa.types.is_decimal(right):
         return _exact_decimal(left, right)
-    common = combine(left, right)
+    common = combined_type(left, right)
     return _equality_type(left, right) if common is None and not ordered else common
 
 
@@ -180,7 +180,7 @@ def _equality_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return None
 
 
-def combine(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+def combined_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """The smallest type that holds the values of both, or None."""
     if left == right:
         return left
@@ -259,9 +259,9 @@ def _firm_types(left: Expression, right: Expression) -> tuple[pa.DataType, pa.Da
         return right.type, right.type
     if is_null(right):
         return left.type, left.type
-    if is_integer_literal(left) and not _is_literal(right) and _fits(left, right.type):
+    if is_integer_literal(left) and not _is_literal(right) and _literal_fits(left, right.type):
         return right.type, right.type
-    if is_integer_literal(right) and not _is_literal(left) and _fits(right, left.type):
+    if is_integer_literal(right) and not _is_literal(left) and _literal_fits(right, left.type):
         return left.type, left.type
     return left.type, right.type
 
@@ -270,7 +270,7 @@ def _no_operator(operator: str, left: Expression, right: Expression) -> str:
     return f"there is no {type_name(left.type)} {SYMBOLS[operator]} {type_name(right.type)}"
 
 
-def _fits(literal: Expression, kind: pa.DataType) -> bool:
+def _literal_fits(literal: Expression, kind: pa.DataType) -> bool:
     """Whether an integer literal can be taken for a value of the type."""
     assert isinstance(literal, Literal)
     if pa.types.is_floating(kind):
@@ -312,7 +312,7 @@ def _combine_numbers(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 def _combine_integers(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     smallest, largest = _joint_range(left, right)
     for kind in (left, right, pa.int16(), pa.int32(), pa.int64()):
-        if _holds(kind, smallest, largest):
+        if _covers_range(kind, smallest, largest):
             return kind
     return HUGEINT
 
@@ -321,7 +321,7 @@ def _arithmetic_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """As DuckDB picks its operator: one of the two types if it holds the other, else BIGINT or HUGEINT."""
     smallest, largest = _joint_range(left, right)
     for kind in (left, right, pa.int64()):
-        if _holds(kind, smallest, largest):
+        if _covers_range(kind, smallest, largest):
             return kind
     return HUGEINT
 
@@ -331,7 +331,7 @@ def _joint_range(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
     return min(left_min, right_min), max(left_max, right_max)
 
 
-def _holds(kind: pa.DataType, smallest: int, largest: int) -> bool:
+def _covers_range(kind: pa.DataType, smallest: int, largest: int) -> bool:
     kind_min, kind_max = types.integer_range(kind)
     return kind_min <= smallest and largest <= kind_max
 

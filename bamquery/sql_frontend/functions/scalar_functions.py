@@ -21,14 +21,14 @@ from bamquery.sql_frontend.functions.operators import STRING, literal
 from bamquery.sql_frontend.functions.scalar import dates, intervals, numbers
 from bamquery.sql_frontend.functions.scalar import strings as texts
 from bamquery.sql_frontend.functions.scalar.dates import at_time_zone, date_part
-from bamquery.sql_frontend.functions.scalar.intervals import of_unit
+from bamquery.sql_frontend.functions.scalar.intervals import interval_of_unit
 from bamquery.sql_frontend.functions.scalar.signature import (
     Arguments,
     Build,
-    Function,
+    FunctionBinding,
     check_count,
-    named,
-    number,
+    declare,
+    number_argument,
 )
 from bamquery.sql_frontend.functions.scalar.strings import match
 
@@ -40,8 +40,8 @@ __all__ = [
     "case",
     "check_count",
     "date_part",
+    "interval_of_unit",
     "like",
-    "of_unit",
 ]
 
 VOLATILE: Final = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"})
@@ -77,7 +77,7 @@ def _same_type(function: str) -> Build:
     """Of a number, with the argument's own type."""
 
     def build(name: str, arguments: Arguments) -> Expression:
-        value = number(name, arguments[0])
+        value = number_argument(name, arguments[0])
         if pa.types.is_unsigned_integer(value.type):
             return Cast(value, value.type)  # the same values, but in GROUP BY CUBE a key of its own
         return Call(function, (value,), value.type)
@@ -85,11 +85,11 @@ def _same_type(function: str) -> Build:
     return build
 
 
-def _toward(function: str) -> Build:
+def _round_toward(function: str) -> Build:
     """Of floor and ceil: DOUBLE of an integer, a decimal's scale becomes 0."""
 
     def build(name: str, arguments: Arguments) -> Expression:
-        value = number(name, arguments[0])
+        value = number_argument(name, arguments[0])
         if types.is_integral(value.type):
             return coerce(value, pa.float64())
         if isinstance(value.type, pa.Decimal128Type):
@@ -100,8 +100,8 @@ def _toward(function: str) -> Build:
 
 
 def _round(name: str, arguments: Arguments) -> Expression:
-    value = number(name, arguments[0])
-    count = numbers.digits_of(name, arguments[1]) if len(arguments) > 1 else 0
+    value = number_argument(name, arguments[0])
+    count = numbers.digit_count(name, arguments[1]) if len(arguments) > 1 else 0
     if pa.types.is_unsigned_integer(value.type):
         value = coerce(value, HUGEINT if value.type == pa.uint64() else pa.int64())
     return Call("round", (value, literal(count, pa.int32())), numbers.rounded_type(value.type, count))
@@ -191,7 +191,7 @@ def _is_constant_null(expression: Expression) -> bool:
 
 def _floor_quotient(name: str, arguments: Arguments) -> Expression:
     """fdiv(): floor(x / y)."""
-    return _toward("floor")(name, [operators.divide(*arguments)])
+    return _round_toward("floor")(name, [operators.divide(*arguments)])
 
 
 def _floor_modulo(name: str, arguments: Arguments) -> Expression:
@@ -200,30 +200,30 @@ def _floor_modulo(name: str, arguments: Arguments) -> Expression:
     return operators.subtract(arguments[0], operators.multiply(arguments[1], whole))
 
 
-FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
     {
         **numbers.FUNCTIONS,
         **texts.FUNCTIONS,
         **dates.FUNCTIONS,
         **intervals.FUNCTIONS,
-        **named("abs", _same_type("abs"), 1),
-        **named("floor", _toward("floor"), 1),
-        **named("ceil ceiling", _toward("ceil"), 1),
-        **named("round", _round, 1, 2),
-        **named("sqrt", _double("sqrt"), 1),
-        **named("ln", _double("ln"), 1),
-        **named("exp", _double("exp"), 1),
-        **named("power pow", _double("power"), 2),
-        **named("mod", _modulo, 2),
-        **named("fmod", _floor_modulo, 2),
-        **named("fdiv", _floor_quotient, 2),
-        **named("coalesce", _coalesce, 1, None),
-        **named("ifnull", _coalesce, 2),
-        **named("nullif", _nullif, 2),
-        **named("if", _if, 3),
-        **named("greatest", _extreme("greatest"), 1, None),
-        **named("least", _extreme("least"), 1, None),
-        **named("constant_or_null", _constant_or_null, 2, None),
-        **named("typeof pg_typeof", _typeof, 1),
+        **declare("abs", _same_type("abs"), 1),
+        **declare("floor", _round_toward("floor"), 1),
+        **declare("ceil ceiling", _round_toward("ceil"), 1),
+        **declare("round", _round, 1, 2),
+        **declare("sqrt", _double("sqrt"), 1),
+        **declare("ln", _double("ln"), 1),
+        **declare("exp", _double("exp"), 1),
+        **declare("power pow", _double("power"), 2),
+        **declare("mod", _modulo, 2),
+        **declare("fmod", _floor_modulo, 2),
+        **declare("fdiv", _floor_quotient, 2),
+        **declare("coalesce", _coalesce, 1, None),
+        **declare("ifnull", _coalesce, 2),
+        **declare("nullif", _nullif, 2),
+        **declare("if", _if, 3),
+        **declare("greatest", _extreme("greatest"), 1, None),
+        **declare("least", _extreme("least"), 1, None),
+        **declare("constant_or_null", _constant_or_null, 2, None),
+        **declare("typeof pg_typeof", _typeof, 1),
     }
 )

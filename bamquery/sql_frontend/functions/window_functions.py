@@ -55,7 +55,7 @@ def _tiles(name: str, arguments: Sequence[Expression]) -> AggregateCall:
 
 
 def _neighbour(name: str, arguments: Sequence[Expression]) -> AggregateCall:
-    value, kind = take.anything(name, arguments[0])
+    value, kind = take.any_value(name, arguments[0])
     offset = _count(name, arguments[1]) if len(arguments) > 1 else literal(1, _NUMBER)
     default = _default(arguments[2], kind) if len(arguments) > 2 else literal(None, kind)
     return AggregateCall(name, (value, offset, default), kind)
@@ -70,7 +70,7 @@ def _default(value: Expression, kind: pa.DataType) -> Expression:
 
 def _in_frame(function: str) -> Callable[[str, Sequence[Expression]], AggregateCall]:
     def build(name: str, arguments: Sequence[Expression]) -> AggregateCall:
-        value, kind = take.anything(name, arguments[0])
+        value, kind = take.any_value(name, arguments[0])
         return AggregateCall(function, (value, *(_count(name, a) for a in arguments[1:])), kind)
 
     return build

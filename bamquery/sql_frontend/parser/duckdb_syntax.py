@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.parsers.duckdb import DuckDBParser
 from sqlglot.tokenizer_core import TokenType
 
-from bamquery.sql_frontend.parser.positioned_parser import PlacingParser
+from bamquery.sql_frontend.parser.positioned_parser import PositionedParser
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 
 
@@ -18,7 +18,7 @@ def _matches_any_case(parser: Any, this: exp.Expr | None) -> exp.Expr:
     return exp.Anonymous(this="regexp_matches", expressions=[this, pattern, options])
 
 
-class ForeignSyntaxParser(PlacingParser):
+class ForeignSyntaxParser(PositionedParser):
     """Reads what would be a syntax error to sqlglot, or a name."""
 
     RANGE_PARSERS: ClassVar[dict[Any, Any]] = {
@@ -37,14 +37,14 @@ class ForeignSyntaxParser(PlacingParser):
         character = self._parse_string() or self._parse_null()
         if character is None:
             self._parse_bitwise()
-            return self._refused("ESCAPE with anything but a text in quotes", token)
+            return self._refuse("ESCAPE with anything but a text in quotes", token)
         return self.expression(exp.Escape(this=this, expression=character))
 
     def _parse_window(self, this: Any, alias: bool = False) -> Any:
         window = super()._parse_window(this, alias)
         token = self._curr
         if not alias and token.token_type == TokenType.VAR and self._match_text_seq("EXPORT_STATE"):
-            return super()._parse_window(self._refused("EXPORT_STATE", token))
+            return super()._parse_window(self._refuse("EXPORT_STATE", token))
         return window
 
     def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
@@ -90,7 +90,7 @@ class ForeignSyntaxParser(PlacingParser):
         token = self._curr
         if self._match_text_seq("USING", "COMPRESSION"):
             self._parse_id_var()
-            return self.expression(exp.ColumnConstraint(kind=self._refused("COMPRESSION of a column", token)))
+            return self.expression(exp.ColumnConstraint(kind=self._refuse("COMPRESSION of a column", token)))
         return super()._parse_column_constraint()
 
     def _parse_generated_as_identity(self) -> Any:
@@ -98,7 +98,7 @@ class ForeignSyntaxParser(PlacingParser):
         self._match_texts(("STORED", "VIRTUAL"))
         return constraint
 
-    def _refused(self, words: str, token: Any) -> syntax.Refused:
+    def _refuse(self, words: str, token: Any) -> syntax.Refused:
         node = syntax.Refused(this=words)
         node.update_positions(token)
         return node

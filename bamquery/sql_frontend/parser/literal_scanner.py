@@ -25,7 +25,7 @@ _DOLLAR_QUOTE: Final = re.compile(r"\$(?:[^\W\d]\w*)?\$")
 _OPTIONS: Final = tuple(inspect.signature(TokenizerCore).parameters)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """What stands between the quotes of an E'' string; escapes of bytes have to make UTF-8."""
     pieces = (_escaped_bytes(piece) for piece in _ESCAPE.finditer(text))
     data = b"".join(pieces)
@@ -90,7 +90,7 @@ class NumberScanner(TokenizerCore):
         if written is None:
             return bool(super()._scan_string(self.sql[self._start : self._start + 2]))  # it is not closed
         try:
-            text = _unescaped(written[1])
+            text = _unescape(written[1])
         except ValueError as error:
             raise LiteralError(f"{written[0]} is not a string: {error}", self._start) from None
         self._advance(written.end() - self._current)

@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from bamquery.errors import Reason, SqlError
 from bamquery.sql_frontend.syntax.positions import line_and_column
 from bamquery.statement_context.cancellation import check_cancelled
-from bamquery.statement_context.limits import deeper_than, statement_limits
+from bamquery.statement_context.limits import depth_message, statement_limits
 
 _CONSTANTS: Final = frozenset({TokenType.NUMBER, TokenType.STRING})
 _ENDS: Final = frozenset({TokenType.COMMA, TokenType.R_PAREN})
@@ -25,10 +25,10 @@ class PlacedError(ParseError):
     token: Token | None = None
 
 
-def _placed_clause(parse: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], tuple[str, Any]]:
+def _place_clause(parse: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], tuple[str, Any]]:
     """The clause parser, its result placed at the clause's keyword."""
 
-    def placed(parser: Any) -> tuple[str, Any]:
+    def parse_and_place(parser: Any) -> tuple[str, Any]:
         token = parser._curr
         key, clause = parse(parser)
         for node in clause if isinstance(clause, list) else [clause]:
@@ -36,21 +36,21 @@ def _placed_clause(parse: Callable[[Any], tuple[str, Any]]) -> Callable[[Any], t
                 node.update_positions(token)
         return key, clause
 
-    return placed
+    return parse_and_place
 
 
-def _placed(node: Any, token: Token) -> Any:
+def _place_at(node: Any, token: Token) -> Any:
     """The node, placed at the token unless it has a place."""
     if isinstance(node, exp.Expr) and "start" not in node.meta:
         node.update_positions(token)
     return node
 
 
-class PlacingParser(DuckDBParser):
+class PositionedParser(DuckDBParser):
     """Places what sqlglot does not: clauses, joins and other constructs at their first token."""
 
     QUERY_MODIFIER_PARSERS: ClassVar[dict[Any, Any]] = {
-        token_type: _placed_clause(parser)
+        token_type: _place_clause(parser)
         for token_type, parser in DuckDBParser.QUERY_MODIFIER_PARSERS.items()
     }
 
@@ -62,7 +62,7 @@ class PlacingParser(DuckDBParser):
         most = statement_limits().max_expression_depth
         if self._level > most:
             place = line_and_column(self.sql, token.start if token else len(self.sql.rstrip()))
-            raise SqlError(Reason(deeper_than(most), *place), self.sql)
+            raise SqlError(Reason(depth_message(most), *place), self.sql)
 
     def raise_error(self, message: str, token: Token | None = None) -> NoReturn:
         """Stop with the token in hand; the first error is the one that counts."""
@@ -78,40 +78,40 @@ class PlacingParser(DuckDBParser):
     def _parse_select(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
         if token.token_type != TokenType.L_PAREN:  # a query within one stands in parentheses
-            return _placed(super()._parse_select(*args, **kwargs), token)
+            return _place_at(super()._parse_select(*args, **kwargs), token)
         self._begin_level(token)
         try:
-            return _placed(super()._parse_select(*args, **kwargs), token)
+            return _place_at(super()._parse_select(*args, **kwargs), token)
         finally:
             self._level -= 1
 
     def _parse_join(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
-        return _placed(super()._parse_join(*args, **kwargs), token)
+        return _place_at(super()._parse_join(*args, **kwargs), token)
 
     def _parse_with(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
-        return _placed(super()._parse_with(*args, **kwargs), token)
+        return _place_at(super()._parse_with(*args, **kwargs), token)
 
     def _parse_lateral(self) -> Any:
         token = self._curr
-        return _placed(super()._parse_lateral(), token)
+        return _place_at(super()._parse_lateral(), token)
 
     def _parse_table_sample(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
-        return _placed(super()._parse_table_sample(*args, **kwargs), token)
+        return _place_at(super()._parse_table_sample(*args, **kwargs), token)
 
     def _parse_pivot(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
-        return _placed(super()._parse_pivot(*args, **kwargs), token)
+        return _place_at(super()._parse_pivot(*args, **kwargs), token)
 
     def _parse_placeholder(self) -> Any:
         token = self._curr
-        return _placed(super()._parse_placeholder(), token)
+        return _place_at(super()._parse_placeholder(), token)
 
     def _parse_primary(self) -> Any:
         token = self._curr
-        return _placed(super()._parse_primary(), token)
+        return _place_at(super()._parse_primary(), token)
 
     def _parse_select_or_expression(self, alias: bool = False) -> Any:
         constant = self._parse_constant()
@@ -129,31 +129,31 @@ class PlacingParser(DuckDBParser):
         check_cancelled()
         self._advance()
         parse: Callable[..., Any] = self.PRIMARY_PARSERS[token.token_type]
-        return _placed(parse(self, token), token)
+        return _place_at(parse(self, token), token)
 
     def _parse_unary(self) -> Any:
         token = self._curr
         self._begin_level(token)
         try:
-            operand = _placed(super()._parse_unary(), token)
+            operand = _place_at(super()._parse_unary(), token)
         finally:
             self._level -= 1
         while self._curr.text == "!" and self._curr.token_type == TokenType.NOT:
             if operand is None or (self._next and self._next.text.startswith("~")):  # !~
                 break
             self._advance()
-            operand = _placed(exp.Anonymous(this="factorial", expressions=[operand]), token)
+            operand = _place_at(exp.Anonymous(this="factorial", expressions=[operand]), token)
         return operand
 
     def _parse_types(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
-        return _placed(super()._parse_types(*args, **kwargs), token)
+        return _place_at(super()._parse_types(*args, **kwargs), token)
 
     def _parse_function_call(self, *args: Any, **kwargs: Any) -> Any:
         token = self._curr
-        return _placed(super()._parse_function_call(*args, **kwargs), token)
+        return _place_at(super()._parse_function_call(*args, **kwargs), token)
 
     def parse_set_operation(self, *args: Any, **kwargs: Any) -> Any:
         """UNION, INTERSECT or EXCEPT, placed at that word."""
         token = self._curr
-        return _placed(super().parse_set_operation(*args, **kwargs), token)
+        return _place_at(super().parse_set_operation(*args, **kwargs), token)

@@ -32,16 +32,16 @@ _ARRANGING = (TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, TokenType.F
 _CLAUSE_ORDER = ("where", "group", "having", "windows", "qualify", "sample", "order", "limit", "offset")
 
 
-def _closed(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _require_closing(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The function parser, with a closing parenthesis that sqlglot takes as optional."""
 
-    def closed(parser: Any) -> Any:
+    def parse_closed(parser: Any) -> Any:
         node = parse(parser)
         if not parser._match(TokenType.R_PAREN, advance=False):
             parser.raise_error("Expecting )")
         return node
 
-    return closed
+    return parse_closed
 
 
 def _position(parser: Any) -> Any:
@@ -73,14 +73,14 @@ def _date(parser: Any) -> Any:
     return parser.expression(exp.Cast(this=value, to=exp.DataType(this=exp.DType.DATE)))
 
 
-def _not(parser: Any) -> Any:
+def _parse_not(parser: Any) -> Any:
     """NOT; sqlglot reads `!` as the same."""
     if parser._prev.text == "!":
         parser.raise_error("", parser._prev)
     return parser.expression(exp.Not(this=parser._parse_equality()))
 
 
-def _without(parsers: Mapping[Any, Any], token_type: Any) -> dict[Any, Any]:
+def _remove_parser(parsers: Mapping[Any, Any], token_type: Any) -> dict[Any, Any]:
     return {kind: parser for kind, parser in parsers.items() if kind != token_type}
 
 
@@ -107,22 +107,22 @@ class StrictParser(ForeignSyntaxParser):
     }
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.UNARY_PARSERS,
-        TokenType.NOT: _not,
+        TokenType.NOT: _parse_not,
         # sqlglot drops it, as if +x were x whatever that is.
         TokenType.PLUS: lambda parser: parser.expression(syntax.Plus(this=parser._parse_unary())),
         # ~ is weaker than + in DuckDB, as is any operator that is no arithmetic.
         TokenType.TILDE: lambda parser: parser.expression(exp.BitwiseNot(this=parser._parse_term())),
     }
     # text[:i] has a column in it, no parameter.
-    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = _without(
+    PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = _remove_parser(
         DuckDBParser.PLACEHOLDER_PARSERS, TokenType.COLON
     )
-    EQUALITY: ClassVar[dict[Any, Any]] = _without(DuckDBParser.EQUALITY, TokenType.NULLSAFE_EQ)  # <=>
+    EQUALITY: ClassVar[dict[Any, Any]] = _remove_parser(DuckDBParser.EQUALITY, TokenType.NULLSAFE_EQ)  # <=>
     SIGNED_TO_UNSIGNED_TYPE_TOKEN: ClassVar[dict[Any, Any]] = {
         token_type: token_type for token_type in DuckDBParser.SIGNED_TO_UNSIGNED_TYPE_TOKEN
     }
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-        name: _closed(parser)
+        name: _require_closing(parser)
         for name, parser in {**DuckDBParser.FUNCTION_PARSERS, **_CALLS}.items()
         if name in _FUNCTIONS_WITH_SYNTAX
     }
@@ -172,7 +172,7 @@ class StrictParser(ForeignSyntaxParser):
                 condition = join.args.get("on") or next(iter(join.args.get("using") or ()), None)
                 if condition is not None or self._curr.token_type in (TokenType.ON, TokenType.USING):
                     word = "CROSS" if kind == "CROSS" else "NATURAL"
-                    place = None if condition is None else self._first(condition)
+                    place = None if condition is None else self._first_token(condition)
                     self.raise_error(f"Expecting no condition for {word} JOIN", place)
         return join
 
@@ -367,7 +367,7 @@ class StrictParser(ForeignSyntaxParser):
             self._take_fetch(this)
             offset = this.args.get("offset")
             if offset is not None and "start" not in offset.meta:
-                self.raise_error("Expecting OFFSET after LIMIT, not a comma", self._first(offset))
+                self.raise_error("Expecting OFFSET after LIMIT, not a comma", self._first_token(offset))
             written = [this.args.get(name) or () for name in _CLAUSE_ORDER]
             clauses = [next(iter(clause), None) if isinstance(clause, list) else clause for clause in written]
             found: list[exp.Expr] = [clause for clause in clauses if isinstance(clause, exp.Expr)]
@@ -443,7 +443,7 @@ class StrictParser(ForeignSyntaxParser):
             statement.update_positions(token)
         return statement
 
-    def _first(self, node: exp.Expr) -> Token | None:
+    def _first_token(self, node: exp.Expr) -> Token | None:
         offset = start(node)
         return None if offset is None else self._token_at(offset)
 

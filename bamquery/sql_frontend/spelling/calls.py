@@ -15,7 +15,7 @@ _OVER_WINDOW: Final = MappingProxyType({"count_star": "count", "first": "first_v
 """Functions that DuckDB calls otherwise where they have OVER."""
 
 
-def _function(node: exp.Expr, spell: Spell) -> str:
+def _spell_function(node: exp.Expr, spell: Spell) -> str:
     name = node.name.lower()
     arguments = node.expressions
     if name == "count" and (not arguments or isinstance(arguments[0], exp.Star)):
@@ -27,22 +27,22 @@ def _function(node: exp.Expr, spell: Spell) -> str:
     return f"{name}({spell_list(arguments, spell)})"
 
 
-def _distinct(node: exp.Expr, spell: Spell) -> str:
+def _spell_distinct(node: exp.Expr, spell: Spell) -> str:
     return f"DISTINCT {spell_list(node.expressions, spell)}"
 
 
-def _order(node: exp.Expr, spell: Spell) -> str:
+def _spell_order(node: exp.Expr, spell: Spell) -> str:
     terms = f"ORDER BY {spell_list(node.expressions, spell)}"
     return terms if node.this is None else f"{spell(node.this)} {terms}"
 
 
-def _ordered(node: exp.Expr, spell: Spell) -> str:
+def _spell_sort_key(node: exp.Expr, spell: Spell) -> str:
     text = node.this.name if isinstance(node.this, exp.Var) else spell(node.this)
     descending, nulls_first = node.args.get("desc"), node.args.get("nulls_first")
     return text + (" DESC" if descending else "") + (" NULLS FIRST" if nulls_first else "")
 
 
-def _window(node: exp.Expr, spell: Spell) -> str:
+def _spell_window(node: exp.Expr, spell: Spell) -> str:
     assert isinstance(node, exp.Window)
     call = spell(node.this)
     for name, over_window in _OVER_WINDOW.items():
@@ -62,20 +62,20 @@ def _window(node: exp.Expr, spell: Spell) -> str:
     return f"{call} OVER ({' '.join(parts)})"
 
 
-def _frame(node: exp.Expr, spell: Spell) -> str:
-    start = _bound(node.args.get("start"), node.args.get("start_side"), spell)
-    end = _bound(node.args.get("end") or "CURRENT ROW", node.args.get("end_side"), spell)
+def _spell_frame(node: exp.Expr, spell: Spell) -> str:
+    start = _spell_bound(node.args.get("start"), node.args.get("start_side"), spell)
+    end = _spell_bound(node.args.get("end") or "CURRENT ROW", node.args.get("end_side"), spell)
     exclude = node.args.get("exclude")
     words = "" if exclude is None or exclude.name == "NO OTHERS" else f" EXCLUDE {exclude.name}"
     return f"{node.args['kind'].upper()} BETWEEN {start} AND {end}{words}"
 
 
-def _bound(value: exp.Expr | str | None, side: str | None, spell: Spell) -> str:
+def _spell_bound(value: exp.Expr | str | None, side: str | None, spell: Spell) -> str:
     text = spell(value) if isinstance(value, exp.Expr) else str(value)
     return f"{text} {side.upper()}" if side else text
 
 
-def _within_group(node: exp.Expr, spell: Spell) -> str:
+def _spell_within_group(node: exp.Expr, spell: Spell) -> str:
     name = node.this.name.lower()
     if not name.startswith("percentile"):
         return f"{spell(node.this)} WITHIN GROUP ( {spell(node.expression)})"
@@ -83,20 +83,20 @@ def _within_group(node: exp.Expr, spell: Spell) -> str:
     return f"{name.replace('percentile', 'quantile')}({arguments} {spell(node.expression)})"
 
 
-def _filter(node: exp.Expr, spell: Spell) -> str:
+def _spell_filter(node: exp.Expr, spell: Spell) -> str:
     return f"{spell(node.this)} FILTER (WHERE {spell(node.expression.this)})"
 
 
 CALLS: Final[Mapping[type[exp.Expr], Speller]] = MappingProxyType(
     {
-        exp.Anonymous: _function,
-        exp.Filter: _filter,
-        exp.Distinct: _distinct,
-        exp.Order: _order,
-        exp.Ordered: _ordered,
-        exp.WithinGroup: _within_group,
-        exp.Window: _window,
-        exp.WindowSpec: _frame,
+        exp.Anonymous: _spell_function,
+        exp.Filter: _spell_filter,
+        exp.Distinct: _spell_distinct,
+        exp.Order: _spell_order,
+        exp.Ordered: _spell_sort_key,
+        exp.WithinGroup: _spell_within_group,
+        exp.Window: _spell_window,
+        exp.WindowSpec: _spell_frame,
         exp.IgnoreNulls: lambda node, spell: f"{spell(node.this)} IGNORE NULLS",
         exp.RespectNulls: lambda node, spell: spell(node.this),
     }

@@ -44,23 +44,23 @@ _INFIX: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
 )
 
 
-def _column(node: exp.Expr, spell: Spell) -> str:
+def _spell_column(node: exp.Expr, spell: Spell) -> str:
     return ".".join(spell_name(part.name) for part in node.parts)  # type: ignore[attr-defined]
 
 
-def _minus(node: exp.Expr, spell: Spell) -> str:
+def _spell_minus(node: exp.Expr, spell: Spell) -> str:
     operand = spell(node.this)
     return f"-{operand}" if isinstance(node.this, exp.Literal) else f"(-({operand}))"
 
 
-def _is(node: exp.Expr, spell: Spell) -> str:
+def _spell_is(node: exp.Expr, spell: Spell) -> str:
     operand, value = node.this, node.expression
     if isinstance(value, exp.Null):
         return f"({spell(operand)} IS NULL)"
     return f"(CAST({spell(operand)} AS BOOLEAN) IS NOT DISTINCT FROM {spell(value)})"
 
 
-def _not(node: exp.Expr, spell: Spell) -> str:
+def _spell_not(node: exp.Expr, spell: Spell) -> str:
     below = node.this
     if isinstance(below, exp.Is):
         if isinstance(below.expression, exp.Null):
@@ -70,19 +70,19 @@ def _not(node: exp.Expr, spell: Spell) -> str:
     return f"(NOT {spell(below)})"
 
 
-def _between(node: exp.Expr, spell: Spell) -> str:
+def _spell_between(node: exp.Expr, spell: Spell) -> str:
     low, high = spell(node.args["low"]), spell(node.args["high"])
     return f"({spell(node.this)} BETWEEN {low} AND {high})"
 
 
-def _in(node: exp.In, spell: Spell) -> str:
+def _spell_in(node: exp.In, spell: Spell) -> str:
     query = query_of_in(node)
     if query is not None:
-        return f"({spell(node.this)} = ANY({_query(query, spell)}))"
+        return f"({spell(node.this)} = ANY({_spell_query(query, spell)}))"
     return f"({spell(node.this)} IN ({spell_list(node.expressions, spell)}))"
 
 
-def _query(node: exp.Expr, spell: Spell) -> str:
+def _spell_query(node: exp.Expr, spell: Spell) -> str:
     """A query, shortened to what it selects."""
     while isinstance(node, exp.Subquery | exp.Paren):
         node = node.this
@@ -92,12 +92,12 @@ def _query(node: exp.Expr, spell: Spell) -> str:
     return f"SELECT {', '.join(items)}{' ...' if node.args.get('from_') else ''}"
 
 
-def _quantified(word: str) -> Speller:
-    return lambda node, spell: f"{word}({_query(node.this, spell)})"
+def _quantified_speller(word: str) -> Speller:
+    return lambda node, spell: f"{word}({_spell_query(node.this, spell)})"
 
 
-def _exists(node: exp.Expr, spell: Spell) -> str:
-    return f"EXISTS({_query(node.this, spell)})"
+def _spell_exists(node: exp.Expr, spell: Spell) -> str:
+    return f"EXISTS({_spell_query(node.this, spell)})"
 
 
 def _like(symbol: str) -> Speller:
@@ -108,7 +108,7 @@ def _like(symbol: str) -> Speller:
     return speller
 
 
-def _bracket(node: exp.Expr, spell: Spell) -> str:
+def _spell_bracket(node: exp.Expr, spell: Spell) -> str:
     (place,) = node.expressions
     if isinstance(place, exp.Slice):
         ends = [spell(part) if part is not None else "" for part in (place.this, place.expression)]
@@ -116,7 +116,7 @@ def _bracket(node: exp.Expr, spell: Spell) -> str:
     return f"{spell(node.this)}[{spell(place)}]"
 
 
-def _case(node: exp.Expr, spell: Spell) -> str:
+def _spell_case(node: exp.Expr, spell: Spell) -> str:
     subject = node.this
     branches = []
     for branch in node.args["ifs"]:
@@ -128,7 +128,7 @@ def _case(node: exp.Expr, spell: Spell) -> str:
     return f"CASE {''.join(branches)} ELSE {'NULL' if otherwise is None else spell(otherwise)} END"
 
 
-def _if(node: exp.Expr, spell: Spell) -> str:
+def _spell_if(node: exp.Expr, spell: Spell) -> str:
     parts = [node.this, node.args["true"], node.args.get("false")]
     return f"if({spell_list([part for part in parts if part is not None], spell)})"
 
@@ -145,13 +145,13 @@ def _cast(keyword: str) -> Speller:
     return speller
 
 
-def _extract(node: exp.Expr, spell: Spell) -> str:
+def _spell_extract(node: exp.Expr, spell: Spell) -> str:
     unit = node.name.upper()
     unit = f"{unit}S" if unit in ("MICROSECOND", "MILLISECOND") else node.name
     return f"date_part('{unit}', {spell(node.expression)})"
 
 
-def _substring(node: exp.Expr, spell: Spell) -> str:
+def _spell_substring(node: exp.Expr, spell: Spell) -> str:
     parts = [node.this, node.args.get("start"), node.args.get("length")]
     return f"substring({spell_list([part for part in parts if part is not None], spell)})"
 
@@ -166,18 +166,18 @@ def _call(name: str, *parts: str) -> Speller:
     return speller
 
 
-def _escape(node: exp.Expr, spell: Spell) -> str:
+def _spell_escape(node: exp.Expr, spell: Spell) -> str:
     match = node.this
     name = f"{'not_' if match.args.get('negate') else ''}{'i' * isinstance(match, exp.ILike)}like_escape"
     return f"{name}({spell_list([match.this, match.expression, node.expression], spell)})"
 
 
-def _trim(node: exp.Expr, spell: Spell) -> str:
+def _spell_trim(node: exp.Expr, spell: Spell) -> str:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "trim")
     return _call(name, "this", "expression")(node, spell)
 
 
-def _interval(node: exp.Expr, spell: Spell) -> str:
+def _spell_interval(node: exp.Expr, spell: Spell) -> str:
     amount, unit = spell(node.this), node.args.get("unit")
     if unit is None:
         return f"CAST({amount} AS INTERVAL)"
@@ -194,33 +194,33 @@ def _infix(symbol: str) -> Speller:
 FORMS: Final[Mapping[type[exp.Expr], Speller]] = MappingProxyType(
     {
         **{kind: _infix(symbol) for kind, symbol in _INFIX.items()},
-        exp.Column: _column,
-        exp.Bracket: _bracket,
+        exp.Column: _spell_column,
+        exp.Bracket: _spell_bracket,
         exp.HexString: lambda node, spell: f"X'{node.name}'",
         exp.Boolean: lambda node, spell: "true" if node.this else "false",
         exp.Null: lambda node, spell: "NULL",
         exp.Paren: lambda node, spell: spell(node.this),
-        exp.Neg: _minus,
+        exp.Neg: _spell_minus,
         syntax.Plus: lambda node, spell: f"(+({spell(node.this)}))",
-        exp.Is: _is,
-        exp.Not: _not,
-        exp.Between: _between,
-        exp.In: _in,
+        exp.Is: _spell_is,
+        exp.Not: _spell_not,
+        exp.Between: _spell_between,
+        exp.In: _spell_in,
         exp.Like: _like("~~"),
         exp.ILike: _like("~~*"),
-        exp.Case: _case,
-        exp.If: _if,
+        exp.Case: _spell_case,
+        exp.If: _spell_if,
         exp.Cast: _cast("CAST"),
         exp.TryCast: _cast("TRY_CAST"),
-        exp.Extract: _extract,
-        exp.Substring: _substring,
-        exp.Trim: _trim,
+        exp.Extract: _spell_extract,
+        exp.Substring: _spell_substring,
+        exp.Trim: _spell_trim,
         exp.Abs: lambda node, spell: f"(@({spell(node.this)}))",
         exp.BitwiseNot: lambda node, spell: f"(~({spell(node.this)}))",
-        exp.Escape: _escape,
+        exp.Escape: _spell_escape,
         exp.SimilarTo: _call("regexp_full_match", "this", "expression"),
         exp.RegexpLike: _call("regexp_matches", "this", "expression"),
-        exp.Interval: _interval,
+        exp.Interval: _spell_interval,
         exp.AtTimeZone: _call("timezone", "zone", "this"),
         exp.StrPosition: _call("position", "this", "substr"),
         exp.Overlay: _call("overlay", "this", "expression", "from_", "for_"),
@@ -228,11 +228,11 @@ FORMS: Final[Mapping[type[exp.Expr], Speller]] = MappingProxyType(
         exp.CurrentTimestamp: lambda node, spell: "current_timestamp",
         exp.Localtime: lambda node, spell: "localtime",
         exp.Localtimestamp: lambda node, spell: "localtimestamp",
-        exp.Subquery: lambda node, spell: f"({_query(node, spell)})",
-        exp.Exists: _exists,
+        exp.Subquery: lambda node, spell: f"({_spell_query(node, spell)})",
+        exp.Exists: _spell_exists,
         exp.Tuple: lambda node, spell: f"row({spell_list(node.expressions, spell)})",
-        exp.Any: _quantified("ANY"),
-        exp.All: _quantified("ALL"),
+        exp.Any: _quantified_speller("ANY"),
+        exp.All: _quantified_speller("ALL"),
         exp.Star: lambda node, spell: "*",
     }
 )

@@ -57,7 +57,7 @@ def _comparison(node: exp.Expr) -> str | None:
     return None
 
 
-def _quantified(node: exp.Expr) -> str | None:
+def _quantified_comparison(node: exp.Expr) -> str | None:
     """ANY and ALL go with a comparison, on its right side, and take a query."""
     words = type(node).__name__.upper()
     comparison = node.parent
@@ -117,7 +117,7 @@ def _struct(node: exp.Expr) -> str | None:
     return None if _is_option(node) else "a struct"
 
 
-def _named(node: exp.Expr) -> str | None:
+def _named_argument(node: exp.Expr) -> str | None:
     return None if _is_option(node) else "a named argument"
 
 
@@ -131,7 +131,7 @@ def _is_option(node: exp.Expr) -> bool:
     )
 
 
-def _is(node: exp.Expr) -> str | None:
+def _is_test(node: exp.Expr) -> str | None:
     return (
         None
         if isinstance(node.expression, (exp.Null, exp.Boolean))
@@ -199,14 +199,14 @@ PLACES: Final[Mapping[type[exp.Expr], Callable[[exp.Expr], str | None]]] = Mappi
         **dict.fromkeys(_COMPARISONS, _comparison),
         exp.Join: _join,
         exp.Select: _query,
-        exp.Any: _quantified,
-        exp.All: _quantified,
+        exp.Any: _quantified_comparison,
+        exp.All: _quantified_comparison,
         exp.Tuple: _tuple,
         exp.Anonymous: _call,
         exp.Array: _array,
         exp.Struct: _struct,
-        exp.PropertyEQ: _named,
-        exp.Is: _is,
+        exp.PropertyEQ: _named_argument,
+        exp.Is: _is_test,
         exp.Order: _order,
         exp.Window: _window,
         exp.IgnoreNulls: _nulls,

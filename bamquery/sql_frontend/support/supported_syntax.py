@@ -42,7 +42,7 @@ def _reasons(statement: exp.Expr, sql: str) -> Iterator[Reason]:
         check_cancelled()
         node, inside_refused = pending.pop()
         kind = type(node)
-        words = _refused(node)
+        words = _refusal(node)
         if words is not None and (not inside_refused or has_own_name(kind)):
             yield _not_supported(words, sql, node)
         inside_refused = inside_refused or words is not None
@@ -75,7 +75,7 @@ def _not_supported(words: str, sql: str, node: exp.Expr) -> Reason:
     return reason(f"{words} is not supported", sql, place)
 
 
-def _refused(node: exp.Expr) -> str | None:
+def _refusal(node: exp.Expr) -> str | None:
     """What the node is called if it cannot be there, or None."""
     kind = type(node)
     if kind not in READ:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def read_definitions(select: exp.Select) -> Mapping[str, WindowSyntax]:
     """
     known: dict[str, WindowSyntax] = {}
     for definition in select.args.get("windows") or ():
-        name = fold(definition.this.name)
+        name = fold_case(definition.this.name)
         if name in known:
             raise ValueError(f'the window "{definition.this.name}" is already defined')
         known[name] = read_window(definition, known)
@@ -49,7 +49,7 @@ def read_window(node: exp.Window, known: Mapping[str, WindowSyntax]) -> WindowSy
     )
     if base is None:
         return own
-    given = known.get(fold(base.name))
+    given = known.get(fold_case(base.name))
     if given is None:
         raise ValueError(f'there is no window "{base.name}".{suggestion(base.name, known)}')
     for words, mine, theirs in (

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.frame_memo import remembered
+from bamquery.engine.cpu.frame_memo import memoize
 from bamquery.engine.cpu.frames import concatenate_columns
-from bamquery.engine.cpu.kernels import Column, booleans_of, compute
+from bamquery.engine.cpu.kernels import Column, boolean_values, compute
 from bamquery.statement_context.cancellation import check_cancelled
 
 Codes: TypeAlias = NDArray[Any]
 """Group number of each row (or of each state)."""
 Part: TypeAlias = "NDArray[Any] | pa.Array[Any]"
-Parts: TypeAlias = tuple[Part, ...]
+StateColumns: TypeAlias = tuple[Part, ...]
 """An aggregate's state: a few arrays with one value a group."""
 
 
@@ -36,19 +36,19 @@ class Accumulator(ABC):
     state: str | None = None
 
     @abstractmethod
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """States of the groups after these rows; `column` is the argument, decoded, nulls included."""
 
-    def from_average(self, parts: Parts) -> Parts | None:
+    def from_average(self, parts: StateColumns) -> StateColumns | None:
         """The same states as `partial` gives, from those of `avg` over the same rows; None if not of such."""
         return None
 
     @abstractmethod
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """States of the groups, each from those of its number."""
 
     @abstractmethod
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The aggregate's value in each group.
 
         Raises:
@@ -63,14 +63,14 @@ def concatenate_parts(parts: Sequence[Part]) -> Part:
     return concatenate_columns([part for part in parts if isinstance(part, pa.Array)])
 
 
-def without_nulls(column: Column, codes: Codes) -> tuple[Column, Codes]:
+def drop_nulls(column: Column, codes: Codes) -> tuple[Column, Codes]:
     """The rows whose argument is not null."""
     if not column.null_count:
         return column, codes
-    return column.drop_null(), codes[booleans_of(compute("is_valid", column))]
+    return column.drop_null(), codes[boolean_values(compute("is_valid", column))]
 
 
-def add_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any]:
+def sum_by_group(codes: Codes, values: NDArray[Any], groups: int) -> NDArray[Any]:
     """Sum of each group's values."""
     check_cancelled()
     if groups == 1:
@@ -88,14 +88,14 @@ def count_by_group(codes: Codes, groups: int) -> NDArray[np.int64]:
     check_cancelled()
     if groups == 1:
         return np.array([len(codes)])
-    return remembered(
+    return memoize(
         ("rows", id(codes), groups),
         codes,
         lambda: np.bincount(codes, minlength=groups).astype(np.int64, copy=False),
     )
 
 
-def seen_by_group(codes: Codes, groups: int) -> NDArray[np.bool_]:
+def groups_with_rows(codes: Codes, groups: int) -> NDArray[np.bool_]:
     """Whether a group has a row."""
     if groups == 1:
         return np.array([len(codes) > 0])

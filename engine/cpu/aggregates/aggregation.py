@@ -14,16 +14,16 @@ from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
     Part,
-    Parts,
+    StateColumns,
     concatenate_parts,
 )
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
-from bamquery.engine.cpu.aggregates.value_lists import flat, lists_of, owners, struct_of
+from bamquery.engine.cpu.aggregates.value_lists import flatten_lists, make_lists, owning_lists, pack_struct
 from bamquery.engine.cpu.expressions.dictionary_encoded import evaluate_encoded
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
-from bamquery.engine.cpu.frame_memo import once
-from bamquery.engine.cpu.frames import as_type, concatenate_columns, decoded, make_batch, take_batch
-from bamquery.engine.cpu.kernels import Column, booleans_of, column_of, constant, nulls, take
+from bamquery.engine.cpu.frame_memo import memo_scope
+from bamquery.engine.cpu.frames import as_type, concatenate_columns, decode_dictionary, make_batch, take_batch
+from bamquery.engine.cpu.kernels import Column, as_column, boolean_values, constant, nulls, take
 from bamquery.engine.cpu.keys.grouping import Grouping, group_rows
 from bamquery.engine.cpu.keys.hashing import hash_rows
 from bamquery.plan.expressions import AggregateCall, Expression
@@ -41,7 +41,7 @@ class CpuGroups:
 
     keys: tuple[Column, ...]
     groups: int
-    parts: tuple[Parts, ...]
+    parts: tuple[StateColumns, ...]
 
     @property
     def nbytes(self) -> int:
@@ -79,12 +79,12 @@ class CpuAggregation:
 
     def partial(self, batch: pa.RecordBatch) -> CpuGroups:
         """The state of one frame's rows."""
-        with once():  # several aggregates of one column, and all of one grouping
+        with memo_scope():  # several aggregates of one column, and all of one grouping
             return self._partial(batch)
 
     def _partial(self, batch: pa.RecordBatch) -> CpuGroups:
         grouping = group_rows(evaluate_encoded(self._keys, batch), batch.num_rows)
-        parts: dict[int, Parts] = {}
+        parts: dict[int, StateColumns] = {}
         for i in self._order:
             call, accumulator = self._stated[i], self._accumulators[i]
             average = self._averages.get(i)
@@ -117,17 +117,17 @@ class CpuAggregation:
         if apart:
             return [_rows_of_state(state, order[start:end]) for start, end in bounds]
         keys = [take(key, order) for key in state.keys]
-        parts = [[_taken(part, order) for part in parts] for parts in state.parts]
+        parts = [[_take_part(part, order) for part in parts] for parts in state.parts]
         return [
             CpuGroups(
                 tuple(key.slice(start, end - start) for key in keys),
                 end - start,
-                tuple(tuple(_sliced(part, start, end) for part in own) for own in parts),
+                tuple(tuple(_slice_part(part, start, end) for part in own) for own in parts),
             )
             for start, end in bounds
         ]
 
-    def roll_up(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
+    def rollup(self, state: CpuGroups, keys: Sequence[int], number: int) -> CpuGroups:
         """The groups by some of the keys, and a number."""
         kept, groups, parts = state.keys, state.groups, state.parts
         if len(keys) < len(self._keys):
@@ -140,7 +140,7 @@ class CpuAggregation:
             )
             found = dict(zip(keys, grouping.keys, strict=True))
             kept = tuple(found.get(i, nulls(groups, key.type)) for i, key in enumerate(state.keys))
-        own_number = column_of(constant(number, pa.int64()), groups)
+        own_number = as_column(constant(number, pa.int64()), groups)
         return CpuGroups((*kept[: len(self._keys)], own_number), groups, parts)
 
     def to_arrow(self, state: CpuGroups) -> pa.RecordBatch:
@@ -149,7 +149,7 @@ class CpuAggregation:
         names = ["key"] * len(columns)
         for aggregate, parts in enumerate(state.parts):
             for part in parts:
-                columns.append(part if isinstance(part, pa.Array) else _of_numbers(part))
+                columns.append(part if isinstance(part, pa.Array) else _number_column(part))
                 names.append(f"{aggregate} {'arrow' if isinstance(part, pa.Array) else 'numpy'}")
         return pa.RecordBatch.from_arrays(columns, names=names)
 
@@ -168,23 +168,23 @@ class CpuAggregation:
 
     def value_count(self, state: CpuGroups, call: int) -> int:
         """Values in all lists of a call."""
-        return len(flat(self._lists(state, call)))
+        return len(flatten_lists(self._lists(state, call)))
 
     def values(self, state: CpuGroups, call: int, start: int, length: int) -> pa.RecordBatch:
         """Some of a call's values, each beside the keys of its group."""
         lists = self._lists(state, call)
-        found = flat(lists).slice(start, length)
-        groups = owners(lists, start, len(found))
+        found = flatten_lists(lists).slice(start, length)
+        groups = owning_lists(lists, start, len(found))
         inputs = len(self._calls[call].arguments) + len(self._calls[call].order)
         columns = cast("pa.StructArray", found).flatten() if inputs > 1 else [found]
         return make_batch([*(take(key, groups) for key in state.keys), *columns], len(found))
 
-    def without_values(self, state: CpuGroups, calls: Sequence[int]) -> CpuGroups:
+    def drop_values(self, state: CpuGroups, calls: Sequence[int]) -> CpuGroups:
         """The state with empty lists for those calls."""
         parts = list(state.parts)
         for call in calls:
-            nothing = nulls(0, flat(self._lists(state, call)).type)
-            parts[self._places[call]] = (lists_of(nothing, np.zeros(state.groups, np.int64)),)
+            nothing = nulls(0, flatten_lists(self._lists(state, call)).type)
+            parts[self._places[call]] = (make_lists(nothing, np.zeros(state.groups, np.int64)),)
         return CpuGroups(state.keys, state.groups, tuple(parts))
 
     def final(self, state: CpuGroups) -> pa.RecordBatch:
@@ -232,7 +232,7 @@ def _averages(calls: Sequence[AggregateCall]) -> dict[int, int]:
     }
 
 
-def _of_numbers(numbers: NDArray[Any]) -> Column:
+def _number_column(numbers: NDArray[Any]) -> Column:
     column: Column = pa.array(numbers)
     return column
 
@@ -242,13 +242,13 @@ def _inputs(call: AggregateCall, batch: pa.RecordBatch) -> tuple[Column, Codes |
     kept = None
     if call.filter is not None:
         (mask,) = evaluate_columns([call.filter], batch)
-        kept = np.flatnonzero(booleans_of(mask))
+        kept = np.flatnonzero(boolean_values(mask))
         # Before the argument is computed: it must not fail for rows that the filter drops.
         batch = take_batch(batch, kept)
-    return rows_of(call, batch), kept
+    return call_inputs(call, batch), kept
 
 
-def rows_of(call: AggregateCall, batch: pa.RecordBatch) -> Column:
+def call_inputs(call: AggregateCall, batch: pa.RecordBatch) -> Column:
     """What the call's accumulator takes: arguments and sort keys, or nulls where it has none.
 
     Raises:
@@ -257,7 +257,7 @@ def rows_of(call: AggregateCall, batch: pa.RecordBatch) -> Column:
     inputs = [*call.arguments, *(key.expression for key in call.order)]
     if not inputs:
         return nulls(batch.num_rows, pa.null())
-    return struct_of([decoded(column) for column in evaluate_columns(inputs, batch)])
+    return pack_struct([decode_dictionary(column) for column in evaluate_columns(inputs, batch)])
 
 
 def _group_states(states: Sequence[CpuGroups]) -> Grouping:
@@ -265,20 +265,20 @@ def _group_states(states: Sequence[CpuGroups]) -> Grouping:
     return group_rows(keys, sum(state.groups for state in states))
 
 
-def _parts_of(states: Sequence[CpuGroups], aggregate: int) -> Parts:
+def _parts_of(states: Sequence[CpuGroups], aggregate: int) -> StateColumns:
     count = len(states[0].parts[aggregate])
     return tuple(concatenate_parts([state.parts[aggregate][i] for state in states]) for i in range(count))
 
 
 def _rows_of_state(state: CpuGroups, rows: NDArray[np.int64]) -> CpuGroups:
     keys = tuple(take(key, rows) for key in state.keys)
-    parts = tuple(tuple(_taken(part, rows) for part in parts) for parts in state.parts)
+    parts = tuple(tuple(_take_part(part, rows) for part in parts) for parts in state.parts)
     return CpuGroups(keys, len(rows), parts)
 
 
-def _taken(part: Part, order: NDArray[np.int64]) -> Part:
+def _take_part(part: Part, order: NDArray[np.int64]) -> Part:
     return take(part, order) if isinstance(part, pa.Array) else part[order]
 
 
-def _sliced(part: Part, start: int, end: int) -> Part:
+def _slice_part(part: Part, start: int, end: int) -> Part:
     return part.slice(start, end - start) if isinstance(part, pa.Array) else part[start:end]

@@ -8,23 +8,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Codes, Parts, seen_by_group
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Codes, StateColumns, groups_with_rows
 from bamquery.engine.cpu.aggregates.extremes import extremes
 from bamquery.engine.cpu.frames import make_batch
 from bamquery.engine.cpu.kernels import (
     Column,
-    booleans_of,
+    boolean_column,
+    boolean_values,
     compute,
-    flags_of,
     from_values,
+    stored_values,
     take,
-    values_of,
 )
 from bamquery.engine.cpu.keys.sorting import sorted_positions
 from bamquery.plan.expressions import ColumnRef, SortKey
 
 
-class ByExtreme(Accumulator):
+class ArgExtreme(Accumulator):
     """Over rows of (value, by): the value of the first row whose `by` is the extreme.
 
     Args:
@@ -36,35 +36,37 @@ class ByExtreme(Accumulator):
         self._greatest = greatest
         self._skip_nulls = skip_nulls
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Value and `by` of the row, and whether there was one."""
         value, by = cast("pa.StructArray", column).flatten()
         counted = compute("is_valid", by)
         if self._skip_nulls:
             counted = compute("and", counted, compute("is_valid", value))
-        return self._chosen(value, by, codes, groups, np.flatnonzero(booleans_of(counted)))
+        return self._choose_rows(value, by, codes, groups, np.flatnonzero(boolean_values(counted)))
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme, of the first state where several have it."""
         value, by, seen = parts
         assert isinstance(value, pa.Array)
         assert isinstance(by, pa.Array)
-        return self._chosen(value, by, codes, groups, np.flatnonzero(np.asarray(seen)))
+        return self._choose_rows(value, by, codes, groups, np.flatnonzero(np.asarray(seen)))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where no row counted."""
         assert isinstance(parts[0], pa.Array)
         return parts[0]
 
-    def _chosen(self, value: Column, by: Column, codes: Codes, groups: int, rows: NDArray[np.int64]) -> Parts:
+    def _choose_rows(
+        self, value: Column, by: Column, codes: Codes, groups: int, rows: NDArray[np.int64]
+    ) -> StateColumns:
         if isinstance(by, pa.FloatingPointArray | pa.IntegerArray) or pa.types.is_temporal(by.type):
-            chosen, seen = self._by_value(values_of(by), codes, groups, rows)
+            chosen, seen = self._choose_by_value(stored_values(by), codes, groups, rows)
         else:
-            chosen, seen = self._by_rank(by, codes, groups, rows)
-        places = from_values(chosen, pa.int64(), flags_of(seen))
+            chosen, seen = self._choose_by_rank(by, codes, groups, rows)
+        places = from_values(chosen, pa.int64(), boolean_column(seen))
         return (take(value, places), take(by, places), seen)
 
-    def _by_value(
+    def _choose_by_value(
         self, by: NDArray[Any], codes: Codes, groups: int, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Rows by the extreme itself, of types whose stored values are numbers."""
@@ -73,21 +75,21 @@ class ByExtreme(Accumulator):
         best = np.flatnonzero((keys == wanted) | _both_nan(keys, wanted))
         first = np.full(groups, len(by), np.int64)
         np.minimum.at(first, owners[best], rows[best])
-        seen = seen_by_group(owners, groups)
+        seen = groups_with_rows(owners, groups)
         return np.where(seen, first, 0), seen
 
-    def _by_rank(
+    def _choose_by_rank(
         self, by: Column, codes: Codes, groups: int, rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Rows in the order of `by`, of which each group takes its first."""
         keys = take(by, rows)
         greatest = SortKey(ColumnRef(0, "by", by.type), descending=self._greatest)
         positions = sorted_positions(make_batch([keys], len(rows)), [greatest], None)
-        order = rows[values_of(positions).astype(np.int64)]
+        order = rows[stored_values(positions).astype(np.int64)]
         owners = np.asarray(codes[order])
         first = np.full(groups, len(order), np.int64)
         np.minimum.at(first, owners, np.arange(len(order)))
-        seen = seen_by_group(owners, groups)
+        seen = groups_with_rows(owners, groups)
         return order[np.where(seen, first, 0)] if len(order) else np.zeros(groups, np.int64), seen
 
 

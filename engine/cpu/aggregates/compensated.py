@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    add_by_group,
+    StateColumns,
     count_by_group,
-    without_nulls,
+    drop_nulls,
+    sum_by_group,
 )
-from bamquery.engine.cpu.kernels import Column, flags_of, from_values, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, stored_values
 from bamquery.engine.cpu.keys.stable_order import stable_order
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -41,28 +41,28 @@ class CompensatedSum(Accumulator):
     def __init__(self, *, mean: bool) -> None:
         self._mean = mean
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Sum, its rest, and the count."""
-        column, codes = without_nulls(column, codes)
-        values = values_of(column)
-        sums = _by_group((values, np.zeros_like(values)), codes, groups)
+        column, codes = drop_nulls(column, codes)
+        values = stored_values(column)
+        sums = _sum_groups((values, np.zeros_like(values)), codes, groups)
         return (*sums, count_by_group(codes, groups))
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
         high, low, counts = (np.asarray(part) for part in parts)
-        return (*_by_group((high, low), codes, groups), add_by_group(codes, counts, groups))
+        return (*_sum_groups((high, low), codes, groups), sum_by_group(codes, counts, groups))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where the count is 0."""
         high, low, counts = (np.asarray(part) for part in parts)
         with np.errstate(all="ignore"):
             sums: NDArray[Any] = high + low
             answers = sums / counts if self._mean else sums
-        return from_values(answers, pa.float64(), flags_of(counts > 0))
+        return from_values(answers, pa.float64(), boolean_column(counts > 0))
 
 
-def _by_group(sums: Sums, codes: Codes, groups: int) -> Sums:
+def _sum_groups(sums: Sums, codes: Codes, groups: int) -> Sums:
     """The sum of each group's, 0 of nothing."""
     high, low = sums
     owners = np.asarray(codes)
@@ -81,7 +81,7 @@ def _by_group(sums: Sums, codes: Codes, groups: int) -> Sums:
             right = np.minimum(left + 1, len(owners) - 1)
             paired = (right > left) & (owners[right] == owners[left])
             others = np.where(paired, high[right], 0.0), np.where(paired, low[right], 0.0)
-            high, low = _added((high[left], low[left]), others)
+            high, low = _add_compensated((high[left], low[left]), others)
             owners = owners[left]
     totals = np.zeros(groups), np.zeros(groups)
     for total, part in zip(totals, (high, low), strict=True):
@@ -89,7 +89,7 @@ def _by_group(sums: Sums, codes: Codes, groups: int) -> Sums:
     return totals
 
 
-def _added(one: Sums, other: Sums) -> Sums:
+def _add_compensated(one: Sums, other: Sums) -> Sums:
     (a, a_rest), (b, b_rest) = one, other
     rounded = a + b
     back = rounded - a

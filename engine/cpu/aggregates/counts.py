@@ -8,10 +8,10 @@ import pyarrow as pa
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    add_by_group,
+    StateColumns,
     count_by_group,
-    without_nulls,
+    drop_nulls,
+    sum_by_group,
 )
 from bamquery.engine.cpu.kernels import Column, from_values
 
@@ -21,15 +21,15 @@ class CountRows(Accumulator):
 
     exact = True
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """One number a group."""
         return (count_by_group(codes, groups),)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
-        return (add_by_group(codes, np.asarray(parts[0]), groups),)
+        return (sum_by_group(codes, np.asarray(parts[0]), groups),)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The numbers."""
         return from_values(np.asarray(parts[0]), pa.int64())
 
@@ -37,10 +37,10 @@ class CountRows(Accumulator):
 class Count(CountRows):
     """Rows whose argument is not null."""
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """One number a group."""
-        return (count_by_group(without_nulls(column, codes)[1], groups),)
+        return (count_by_group(drop_nulls(column, codes)[1], groups),)
 
-    def from_average(self, parts: Parts) -> Parts | None:
+    def from_average(self, parts: StateColumns) -> StateColumns | None:
         """It is one of them."""
         return (parts[-1],)

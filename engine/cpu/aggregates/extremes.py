@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    seen_by_group,
-    without_nulls,
+    StateColumns,
+    drop_nulls,
+    groups_with_rows,
 )
 from bamquery.engine.cpu.kernels import (
     Column,
-    booleans_of,
+    boolean_column,
+    boolean_values,
     compute,
-    flags_of,
     from_values,
     numpy_type,
+    stored_values,
     take,
-    values_of,
 )
 
 
@@ -40,7 +40,7 @@ def extremes(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool)
     """Least or greatest of each group's values; anything for a group without any."""
     function: Any
     if values.dtype.kind == "f":
-        values = quiet(values)
+        values = quiet_nans(values)
         # maximum propagates NaN, fmin avoids it: NaN comes out greatest both ways.
         function, start = (np.maximum, -np.inf) if greatest else (np.fmin, np.nan)
     else:
@@ -55,7 +55,7 @@ def extremes(codes: Codes, values: NDArray[Any], groups: int, *, greatest: bool)
     return found
 
 
-def quiet(values: NDArray[Any]) -> NDArray[Any]:
+def quiet_nans(values: NDArray[Any]) -> NDArray[Any]:
     """The same floats, each NaN of the quiet kind: beside others fmin loses numbers on some processors."""
     missing = np.isnan(values)
     return np.where(missing, values.dtype.type(np.nan), values) if missing.any() else values
@@ -70,25 +70,25 @@ class StoredExtreme(Accumulator):
         least = np.fmin if pa.types.is_floating(kind) else np.minimum
         self.scans = (np.maximum if greatest else least, np.logical_or)
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The extreme, and whether there was a value."""
-        column, codes = without_nulls(column, codes)
-        values = values_of(column)
+        column, codes = drop_nulls(column, codes)
+        values = stored_values(column)
         assert values.dtype == numpy_type(self._kind)
         return self._extremes(values, codes, groups)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
         values, seen = (np.asarray(part) for part in parts)
         return self._extremes(values[seen], codes[seen], groups)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where there was no value."""
         values, seen = (np.asarray(part) for part in parts)
-        return from_values(values, self._kind, flags_of(seen))
+        return from_values(values, self._kind, boolean_column(seen))
 
-    def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
-        return (extremes(codes, values, groups, greatest=self._greatest), seen_by_group(codes, groups))
+    def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> StateColumns:
+        return (extremes(codes, values, groups, greatest=self._greatest), groups_with_rows(codes, groups))
 
 
 class BooleanExtreme(Accumulator):
@@ -98,28 +98,28 @@ class BooleanExtreme(Accumulator):
         self._greatest = greatest
         self.scans = (np.maximum if greatest else np.minimum, np.logical_or)
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The extreme as a number, and whether there was a value."""
-        column, codes = without_nulls(column, codes)
-        return self._extremes(booleans_of(column).view(np.uint8), codes, groups)
+        column, codes = drop_nulls(column, codes)
+        return self._extremes(boolean_values(column).view(np.uint8), codes, groups)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
         values, seen = (np.asarray(part) for part in parts)
         return self._extremes(values[seen], codes[seen], groups)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where there was no value."""
         values, seen = (np.asarray(part) for part in parts)
         return compute(
             "if_else",
-            flags_of(seen),
-            flags_of(values == 1),
+            boolean_column(seen),
+            boolean_column(values == 1),
             pa.scalar(None, pa.bool_()),
         )
 
-    def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
-        return (extremes(codes, values, groups, greatest=self._greatest), seen_by_group(codes, groups))
+    def _extremes(self, values: NDArray[Any], codes: Codes, groups: int) -> StateColumns:
+        return (extremes(codes, values, groups, greatest=self._greatest), groups_with_rows(codes, groups))
 
 
 class RankedExtreme(Accumulator):
@@ -128,26 +128,26 @@ class RankedExtreme(Accumulator):
     def __init__(self, *, greatest: bool) -> None:
         self._greatest = greatest
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The extreme value, null where there was none."""
-        column, codes = without_nulls(column, codes)
+        column, codes = drop_nulls(column, codes)
         encoded = compute("dictionary_encode", column)
         assert isinstance(encoded, pa.DictionaryArray)
         order = compute("array_sort_indices", encoded.dictionary)
         ranks = np.empty(len(order), np.int64)
-        ranks[values_of(order)] = np.arange(len(order))
-        rank = extremes(codes, ranks[values_of(encoded.indices)], groups, greatest=self._greatest)
-        seen = seen_by_group(codes, groups)
-        positions = from_values(np.where(seen, rank, 0), pa.int64(), flags_of(seen))
+        ranks[stored_values(order)] = np.arange(len(order))
+        rank = extremes(codes, ranks[stored_values(encoded.indices)], groups, greatest=self._greatest)
+        seen = groups_with_rows(codes, groups)
+        positions = from_values(np.where(seen, rank, 0), pa.int64(), boolean_column(seen))
         return (take(encoded.dictionary, take(order, positions)),)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The extremes' extreme."""
         (values,) = parts
         assert isinstance(values, pa.Array)
         return self.partial(values, codes, groups)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The extremes."""
         (values,) = parts
         assert isinstance(values, pa.Array)

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import add_by_group
-from bamquery.engine.cpu.aggregates.value_lists import Gathered, codes_of
-from bamquery.engine.cpu.kernels import Column, flags_of, from_values, take, values_of
+from bamquery.engine.cpu.aggregates.accumulator import sum_by_group
+from bamquery.engine.cpu.aggregates.value_lists import HolisticAggregate, group_codes
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, stored_values, take
 from bamquery.engine.cpu.keys.grouping import group_rows
 
 
-class Mode(Gathered):
+class Mode(HolisticAggregate):
     """The most frequent value; among equals the one that came first."""
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
@@ -22,17 +22,17 @@ class Mode(Gathered):
         order = np.lexsort((-np.arange(len(times)), times))
         places = np.zeros(len(counts), np.int64)
         places[owners[order]] = order
-        return take(kinds, from_values(places, pa.int64(), flags_of(counts > 0)))
+        return take(kinds, from_values(places, pa.int64(), boolean_column(counts > 0)))
 
 
-class Entropy(Gathered):
+class Entropy(HolisticAggregate):
     """Entropy of the values' frequencies, in bits."""
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """0 where there is no value."""
         owners, times, _ = _frequencies(values, counts)
         shares = times / counts[owners]
-        return from_values(add_by_group(owners, -shares * np.log2(shares), len(counts)) + 0.0, pa.float64())
+        return from_values(sum_by_group(owners, -shares * np.log2(shares), len(counts)) + 0.0, pa.float64())
 
 
 def _frequencies(
@@ -43,6 +43,6 @@ def _frequencies(
         found = group_rows([values], len(values))
         times = np.bincount(found.codes, minlength=found.groups)
         return np.zeros(found.groups, np.int64), times, found.keys[0]
-    pairs = group_rows([from_values(codes_of(counts), pa.int64()), values], len(values))
+    pairs = group_rows([from_values(group_codes(counts), pa.int64()), values], len(values))
     owners, kinds = pairs.keys
-    return values_of(owners), np.bincount(pairs.codes, minlength=pairs.groups), kinds
+    return stored_values(owners), np.bincount(pairs.codes, minlength=pairs.groups), kinds

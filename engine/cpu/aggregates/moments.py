@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    add_by_group,
+    StateColumns,
     count_by_group,
-    without_nulls,
+    drop_nulls,
+    sum_by_group,
 )
 from bamquery.engine.cpu.casts.cast import cast
-from bamquery.engine.cpu.kernels import Column, flags_of, from_values, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, stored_values
 
 
 class Variance(Accumulator):
@@ -41,32 +41,32 @@ class Variance(Accumulator):
         self._root = root
         self._of_mean = of_mean
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Count, mean and sum of squared distances."""
-        column, codes = without_nulls(column, codes)
-        values = values_of(cast(column, pa.float64(), try_=False))
+        column, codes = drop_nulls(column, codes)
+        values = stored_values(cast(column, pa.float64(), try_=False))
         counts = count_by_group(codes, groups)
         with np.errstate(all="ignore"):
-            means = add_by_group(codes, values, groups) / counts
-            squares = add_by_group(codes, (values - means[codes]) ** 2, groups)
+            means = sum_by_group(codes, values, groups) / counts
+            squares = sum_by_group(codes, (values - means[codes]) ** 2, groups)
         return (counts, means, squares)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """Squared distances of the states' means from the common mean join the states' own."""
         counts, means, squares = (np.asarray(part) for part in parts)
         filled = counts > 0
         codes, counts, means, squares = codes[filled], counts[filled], means[filled], squares[filled]
-        totals = add_by_group(codes, counts, groups)
+        totals = sum_by_group(codes, counts, groups)
         with np.errstate(all="ignore"):
             # Means of one value far from zero must come back exactly: weigh differences, not values.
             base = np.zeros(groups)
             base[codes] = means
-            shift: NDArray[Any] = add_by_group(codes, counts * (means - base[codes]), groups) / totals
+            shift: NDArray[Any] = sum_by_group(codes, counts * (means - base[codes]), groups) / totals
             common = base + shift
             distances = squares + counts * (means - common[codes]) ** 2
-            return (totals, common, add_by_group(codes, distances, groups))
+            return (totals, common, sum_by_group(codes, distances, groups))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where there are too few values."""
         counts, _, squares = (np.asarray(part) for part in parts)
         with np.errstate(all="ignore"):
@@ -74,4 +74,4 @@ class Variance(Accumulator):
             result = np.where(counts == 1, 0.0, squares / (counts - self._spare))
             result = np.sqrt(result) if self._root else result
             result = result / np.sqrt(counts) if self._of_mean else result
-        return from_values(result, pa.float64(), flags_of(counts > self._spare))
+        return from_values(result, pa.float64(), boolean_column(counts > self._spare))

@@ -9,16 +9,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Codes, Parts, seen_by_group
-from bamquery.engine.cpu.aggregates.value_lists import sorted_within
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Codes, StateColumns, groups_with_rows
+from bamquery.engine.cpu.aggregates.value_lists import sort_within_groups
 from bamquery.engine.cpu.kernels import (
     Column,
-    booleans_of,
+    boolean_column,
+    boolean_values,
     compute,
-    flags_of,
     from_values,
+    stored_values,
     take,
-    values_of,
 )
 from bamquery.plan.expressions import ColumnRef, SortKey
 
@@ -39,26 +39,28 @@ class OrderedRow(Accumulator):
         self._last = last
         self._skip_nulls = skip_nulls
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The row, and whether there was one."""
         rows = np.arange(len(column))
         if self._skip_nulls:
             value = cast("pa.StructArray", column).field(0)
-            rows = np.flatnonzero(booleans_of(compute("is_valid", value)))
-        return self._chosen(column, codes, groups, rows)
+            rows = np.flatnonzero(boolean_values(compute("is_valid", value)))
+        return self._choose_rows(column, codes, groups, rows)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The states' first or last row."""
         rows, seen = parts
         assert isinstance(rows, pa.Array)
-        return self._chosen(rows, codes, groups, np.flatnonzero(np.asarray(seen)))
+        return self._choose_rows(rows, codes, groups, np.flatnonzero(np.asarray(seen)))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where there was no row."""
         rows, _ = parts
         return cast("pa.StructArray", rows).flatten()[0]
 
-    def _chosen(self, column: Column, codes: Codes, groups: int, rows: NDArray[np.int64]) -> Parts:
+    def _choose_rows(
+        self, column: Column, codes: Codes, groups: int, rows: NDArray[np.int64]
+    ) -> StateColumns:
         counted = take(column, rows)
         owners = np.asarray(codes[rows])
         fields = cast("pa.StructArray", counted).flatten()[1:]
@@ -66,10 +68,10 @@ class OrderedRow(Accumulator):
             SortKey(ColumnRef(1 + i, "", field.type), key.descending, key.nulls_first)
             for i, (field, key) in enumerate(zip(fields, self._keys, strict=True))
         ]
-        order = values_of(sorted_within(owners, fields, keys)).astype(np.int64)
+        order = stored_values(sort_within_groups(owners, fields, keys)).astype(np.int64)
         places = np.zeros(groups, np.int64)
         # Of several writes to a group the last one stays.
         written = order if self._last else order[::-1]
         places[owners[written]] = rows[written]
-        seen = seen_by_group(owners, groups)
-        return (take(column, from_values(places, pa.int64(), flags_of(seen))), seen)
+        seen = groups_with_rows(owners, groups)
+        return (take(column, from_values(places, pa.int64(), boolean_column(seen))), seen)

@@ -18,11 +18,18 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    add_by_group,
+    StateColumns,
     count_by_group,
+    sum_by_group,
 )
-from bamquery.engine.cpu.kernels import Column, booleans_of, compute, flags_of, from_values, values_of
+from bamquery.engine.cpu.kernels import (
+    Column,
+    boolean_column,
+    boolean_values,
+    compute,
+    from_values,
+    stored_values,
+)
 
 Numbers = NDArray[Any]
 
@@ -39,7 +46,7 @@ class PairMoments:
     xy: Numbers
 
 
-class OfPairs(Accumulator):
+class PairAggregate(Accumulator):
     """One of the functions of `ANSWERS`; rows with a null do not count."""
 
     state = "moments of pairs"
@@ -47,47 +54,47 @@ class OfPairs(Accumulator):
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The states."""
         y, x = cast("pa.StructArray", column).flatten()
         if y.null_count or x.null_count:
-            both = booleans_of(compute("and", compute("is_valid", y), compute("is_valid", x)))
-            ys, xs, codes = values_of(y)[both], values_of(x)[both], codes[both]
+            both = boolean_values(compute("and", compute("is_valid", y), compute("is_valid", x)))
+            ys, xs, codes = stored_values(y)[both], stored_values(x)[both], codes[both]
         else:
-            ys, xs = values_of(y), values_of(x)
+            ys, xs = stored_values(y), stored_values(x)
         counts = count_by_group(codes, groups)
         with np.errstate(all="ignore"):
             mean_y, mean_x = (_means(side, codes, counts) for side in (ys, xs))
             from_y, from_x = ys - mean_y[codes], xs - mean_x[codes]
             products = ((from_y, from_y), (from_x, from_x), (from_y, from_x))
-            sums = [add_by_group(codes, one * other, groups) for one, other in products]
+            sums = [sum_by_group(codes, one * other, groups) for one, other in products]
         return (counts, mean_y, mean_x, *sums)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The states' own sums, and those of their means' distances from the common mean."""
         arrays = [np.asarray(part) for part in parts]
         filled = arrays[0] > 0
         codes = codes[filled]
         counts, mean_y, mean_x, yy, xx, xy = (array[filled] for array in arrays)
-        totals = add_by_group(codes, counts, groups)
+        totals = sum_by_group(codes, counts, groups)
         with np.errstate(all="ignore"):
             common_y = common_mean(counts, mean_y, codes, totals)
             common_x = common_mean(counts, mean_x, codes, totals)
             from_y, from_x = mean_y - common_y[codes], mean_x - common_x[codes]
             sums = [
-                add_by_group(codes, own + counts * moved, groups)
+                sum_by_group(codes, own + counts * moved, groups)
                 for own, moved in ((yy, from_y**2), (xx, from_x**2), (xy, from_y * from_x))
             ]
         return (totals, common_y, common_x, *sums)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The function of the states."""
         moments = PairMoments(*(np.asarray(part) for part in parts))
         if self._function == "regr_count":
             return from_values(moments.count.astype(np.uint32), pa.uint32())
         with np.errstate(all="ignore"):
             values, known = ANSWERS[self._function](moments)
-        return from_values(values, pa.float64(), flags_of(known))
+        return from_values(values, pa.float64(), boolean_column(known))
 
 
 def _means(values: Numbers, codes: Codes, counts: Numbers) -> Numbers:
@@ -95,7 +102,7 @@ def _means(values: Numbers, codes: Codes, counts: Numbers) -> Numbers:
     base = np.zeros(len(counts))
     base[codes] = values
     base[~np.isfinite(base)] = 0
-    moved: Numbers = add_by_group(codes, values - base[codes], len(counts)) / counts
+    moved: Numbers = sum_by_group(codes, values - base[codes], len(counts)) / counts
     return base + moved
 
 
@@ -104,7 +111,7 @@ def common_mean(counts: Numbers, means: Numbers, codes: Codes, totals: Numbers) 
     # Means of one value far from zero must come back exactly: weigh differences, not values.
     base = np.zeros(len(totals))
     base[codes] = means
-    shift: Numbers = add_by_group(codes, counts * (means - base[codes]), len(totals)) / totals
+    shift: Numbers = sum_by_group(codes, counts * (means - base[codes]), len(totals)) / totals
     return base + shift
 
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    seen_by_group,
-    without_nulls,
+    StateColumns,
+    drop_nulls,
+    groups_with_rows,
 )
-from bamquery.engine.cpu.kernels import Column, flags_of, from_values, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, stored_values
 
 
-class Folded(Accumulator):
+class PairwiseReduction(Accumulator):
     """Values joined two by two; null where there are none.
 
     Args:
@@ -32,43 +32,45 @@ class Folded(Accumulator):
         self._start = start
         self._kind = kind
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The joined values, and whether there was one."""
-        column, codes = without_nulls(column, codes)
-        return self._fold(values_of(column), codes, groups)
+        column, codes = drop_nulls(column, codes)
+        return self._fold(stored_values(column), codes, groups)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The same of the states that have a value."""
         values, seen = (np.asarray(part) for part in parts)
         return self._fold(values[seen], codes[seen], groups)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where there was no value."""
         values, seen = (np.asarray(part) for part in parts)
-        return from_values(values, self._kind, flags_of(seen))
+        return from_values(values, self._kind, boolean_column(seen))
 
-    def _fold(self, values: NDArray[Any], codes: Codes, groups: int) -> Parts:
+    def _fold(self, values: NDArray[Any], codes: Codes, groups: int) -> StateColumns:
         folded = np.full(groups, self._start, values.dtype)
         with np.errstate(all="ignore"):
             self._function.at(folded, codes, values)
-        return (folded, seen_by_group(codes, groups))
+        return (folded, groups_with_rows(codes, groups))
 
 
 def bit_and(kind: pa.DataType) -> Accumulator:
     """The bits that all have."""
-    return Folded(np.bitwise_and, -1 if pa.types.is_signed_integer(kind) else (1 << kind.bit_width) - 1, kind)
+    return PairwiseReduction(
+        np.bitwise_and, -1 if pa.types.is_signed_integer(kind) else (1 << kind.bit_width) - 1, kind
+    )
 
 
 def bit_or(kind: pa.DataType) -> Accumulator:
     """The bits that any has."""
-    return Folded(np.bitwise_or, 0, kind)
+    return PairwiseReduction(np.bitwise_or, 0, kind)
 
 
 def bit_xor(kind: pa.DataType) -> Accumulator:
     """The bits that an odd number of values has."""
-    return Folded(np.bitwise_xor, 0, kind)
+    return PairwiseReduction(np.bitwise_xor, 0, kind)
 
 
 def product() -> Accumulator:
     """Of doubles."""
-    return Folded(np.multiply, 1.0, pa.float64())
+    return PairwiseReduction(np.multiply, 1.0, pa.float64())

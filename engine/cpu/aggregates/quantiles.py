@@ -11,17 +11,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.aggregates.ranks import values_at
-from bamquery.engine.cpu.aggregates.value_lists import Gathered, codes_of
-from bamquery.engine.cpu.expressions.interpolation import between
+from bamquery.engine.cpu.aggregates.value_lists import HolisticAggregate, group_codes
+from bamquery.engine.cpu.expressions.interpolation import interpolate
 from bamquery.engine.cpu.kernels import (
     Column,
-    array_of,
+    boolean_column,
     constant,
-    flags_of,
     from_values,
+    make_array,
     nulls,
+    stored_values,
     take,
-    values_of,
     where,
 )
 from bamquery.engine.cpu.numeric import decimals
@@ -31,7 +31,7 @@ _WORD_DIGITS: Final = 18
 _MOST_DIGITS: Final = 38
 
 
-class DiscreteQuantile(Gathered):
+class DiscreteQuantile(HolisticAggregate):
     """The least value that the share `q` of all values does not exceed."""
 
     def __init__(self, quantile: float | Decimal) -> None:
@@ -43,10 +43,10 @@ class DiscreteQuantile(Gathered):
         """Null where there is no value."""
         ranks = discrete_ranks(self._quantile, counts)
         (found,) = values_at(values, counts, [ranks], descending=self._descending)
-        return where(flags_of(counts > 0), found, constant(None, values.type))
+        return where(boolean_column(counts > 0), found, constant(None, values.type))
 
 
-class ContinuousQuantile(Gathered):
+class ContinuousQuantile(HolisticAggregate):
     """Between the two values nearest to the share `q`, in proportion; computed in doubles, as DuckDB does.
 
     Args:
@@ -65,10 +65,10 @@ class ContinuousQuantile(Gathered):
             return nulls(len(counts), self._kind)
         lower, upper, share = continuous_ranks(self._quantile, counts)
         low, high = values_at(values, counts, [lower, upper], descending=self._descending)
-        return between(low, high, share, flags_of(counts > 0), self._kind)
+        return interpolate(low, high, share, boolean_column(counts > 0), self._kind)
 
 
-class MedianDistance(Gathered):
+class MedianDistance(HolisticAggregate):
     """The median of the values' distances from their median: `mad`."""
 
     def __init__(self, kind: pa.DataType) -> None:
@@ -77,23 +77,23 @@ class MedianDistance(Gathered):
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """Null where there is no value."""
-        medians = take(self._median.answer(values, counts), codes_of(counts))
+        medians = take(self._median.answer(values, counts), group_codes(counts))
         if isinstance(self._kind, pa.Decimal128Type):
             distances = _decimal_distances(values, medians, self._kind)
         else:
             with np.errstate(all="ignore"):
-                distances = from_values(np.abs(values_of(values) - values_of(medians)), self._kind)
+                distances = from_values(np.abs(stored_values(values) - stored_values(medians)), self._kind)
         return self._median.answer(distances, counts)
 
 
 def _decimal_distances(values: Column, others: Column, kind: pa.Decimal128Type) -> Column:
     """With room for what is further apart than the type's greatest value: a median of them is not."""
     if kind.precision <= _WORD_DIGITS:
-        words, other_words = (decimals.words(side)[:, 0] for side in (values, others))
+        words, other_words = (decimals.decimal_words(side)[:, 0] for side in (values, others))
         wide = pa.decimal128(kind.precision + 1, kind.scale)
         return decimals.from_unscaled(np.abs(words - other_words), wide, None)
     pairs: Any = zip(values.to_pylist(), others.to_pylist(), strict=True)
     with localcontext(decimals.EXACT):
         greatest = Decimal(10**_MOST_DIGITS - 1).scaleb(-kind.scale)
         distances = [min(abs(value - other), greatest) for value, other in pairs]
-    return array_of(distances, pa.decimal128(_MOST_DIGITS, kind.scale))
+    return make_array(distances, pa.decimal128(_MOST_DIGITS, kind.scale))

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.value_lists import codes_of, sorted_within
-from bamquery.engine.cpu.kernels import Column, from_values, nulls, take, values_of
+from bamquery.engine.cpu.aggregates.value_lists import group_codes, sort_within_groups
+from bamquery.engine.cpu.kernels import Column, from_values, nulls, stored_values, take
 from bamquery.engine.cpu.numeric.small_decimals import from_small, small_values
 from bamquery.plan.expressions import ColumnRef, SortKey
 
@@ -35,15 +35,15 @@ def values_at(
     if descending:
         ranks = [counts - 1 - rank for rank in ranks]
     if len(values) >= _LARGE * int(filled.sum()):
-        stored = _stored(values)
+        stored = _as_numbers(values)
         if stored is not None:
-            return [_column(found, values.type) for found in _selected(stored, counts, ranks)]
-    ordered = _ordered(values, counts)
+            return [_column(found, values.type) for found in _select_ranks(stored, counts, ranks)]
+    ordered = _sort_groups(values, counts)
     starts = np.cumsum(counts) - counts
     return [take(ordered, np.where(filled, starts + rank, 0)) for rank in ranks]
 
 
-def _selected(
+def _select_ranks(
     stored: NDArray[Any], counts: NDArray[np.int64], ranks: Sequence[NDArray[np.int64]]
 ) -> list[NDArray[Any]]:
     found = [np.zeros(len(counts), stored.dtype) for _ in ranks]
@@ -61,10 +61,10 @@ def _is_stored(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
 
 
-def _stored(values: Column) -> NDArray[Any] | None:
+def _as_numbers(values: Column) -> NDArray[Any] | None:
     """Numbers in the values' order, from which `_column` makes values again."""
     if _is_stored(values.type):
-        return values_of(values)
+        return stored_values(values)
     if pa.types.is_decimal128(values.type):
         found = small_values(values)
         return None if found is None else found[0]
@@ -75,10 +75,10 @@ def _column(stored: NDArray[Any], kind: pa.DataType) -> Column:
     return from_small(stored, kind) if pa.types.is_decimal(kind) else from_values(stored, kind)
 
 
-def _ordered(values: Column, counts: NDArray[np.int64]) -> Column:
+def _sort_groups(values: Column, counts: NDArray[np.int64]) -> Column:
     """Each group's values in order."""
-    codes = codes_of(counts)
-    stored = _stored(values)
+    codes = group_codes(counts)
+    stored = _as_numbers(values)
     if stored is not None:
         return take(values, np.lexsort((stored, codes)))
-    return take(values, sorted_within(codes, [values], [SortKey(ColumnRef(1, "", values.type))]))
+    return take(values, sort_within_groups(codes, [values], [SortKey(ColumnRef(1, "", values.type))]))

@@ -11,21 +11,21 @@ import pyarrow as pa
 
 from bamquery.data_types.type_groups import value_type
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
-from bamquery.engine.cpu.aggregates.by_extreme import ByExtreme
+from bamquery.engine.cpu.aggregates.by_extreme import ArgExtreme
 from bamquery.engine.cpu.aggregates.compensated import CompensatedSum
 from bamquery.engine.cpu.aggregates.counts import Count, CountRows
 from bamquery.engine.cpu.aggregates.extremes import BooleanExtreme, extreme
 from bamquery.engine.cpu.aggregates.frequencies import Entropy, Mode
 from bamquery.engine.cpu.aggregates.moments import Variance
 from bamquery.engine.cpu.aggregates.ordered_rows import OrderedRow
-from bamquery.engine.cpu.aggregates.pairs import ANSWERS, OfPairs
+from bamquery.engine.cpu.aggregates.pairs import ANSWERS, PairAggregate
 from bamquery.engine.cpu.aggregates.products import bit_and, bit_or, bit_xor, product
 from bamquery.engine.cpu.aggregates.quantiles import ContinuousQuantile, DiscreteQuantile, MedianDistance
 from bamquery.engine.cpu.aggregates.row_values import RowValue
 from bamquery.engine.cpu.aggregates.shapes import Shape
-from bamquery.engine.cpu.aggregates.string_agg import JoinedTexts
+from bamquery.engine.cpu.aggregates.string_agg import StringAgg
 from bamquery.engine.cpu.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum
-from bamquery.engine.cpu.aggregates.value_lists import Ordered
+from bamquery.engine.cpu.aggregates.value_lists import OrderedAggregate
 from bamquery.engine.cpu.kernels import Constant
 from bamquery.plan.expressions import AggregateCall
 from bamquery.plan.functions import adds_in_order
@@ -42,7 +42,7 @@ def _average(argument: pa.DataType, result: pa.DataType) -> Accumulator:
 
 
 def _of_pairs(function: str, argument: pa.DataType, result: pa.DataType) -> Accumulator:
-    return OfPairs(function)
+    return PairAggregate(function)
 
 
 ACCUMULATORS: Final[Mapping[str, Callable[[pa.DataType, pa.DataType], Accumulator]]] = MappingProxyType(
@@ -70,10 +70,10 @@ ACCUMULATORS: Final[Mapping[str, Callable[[pa.DataType, pa.DataType], Accumulato
         "bit_and": lambda argument, result: bit_and(result),
         "bit_or": lambda argument, result: bit_or(result),
         "bit_xor": lambda argument, result: bit_xor(result),
-        "arg_min": lambda argument, result: ByExtreme(greatest=False, skip_nulls=True),
-        "arg_max": lambda argument, result: ByExtreme(greatest=True, skip_nulls=True),
-        "arg_min_null": lambda argument, result: ByExtreme(greatest=False, skip_nulls=False),
-        "arg_max_null": lambda argument, result: ByExtreme(greatest=True, skip_nulls=False),
+        "arg_min": lambda argument, result: ArgExtreme(greatest=False, skip_nulls=True),
+        "arg_max": lambda argument, result: ArgExtreme(greatest=True, skip_nulls=True),
+        "arg_min_null": lambda argument, result: ArgExtreme(greatest=False, skip_nulls=False),
+        "arg_max_null": lambda argument, result: ArgExtreme(greatest=True, skip_nulls=False),
         "fsum": lambda argument, result: CompensatedSum(mean=False),
         "favg": lambda argument, result: CompensatedSum(mean=True),
         "mode": lambda argument, result: Mode(),
@@ -88,7 +88,7 @@ WITH_PARAMETER: Final[Mapping[str, Callable[[Constant, pa.DataType], Accumulator
     {
         "quantile_cont": lambda parameter, result: ContinuousQuantile(float(parameter.as_py()), result),
         "quantile_disc": lambda parameter, result: DiscreteQuantile(parameter.as_py()),
-        "string_agg": lambda parameter, result: JoinedTexts(parameter),
+        "string_agg": lambda parameter, result: StringAgg(parameter),
     }
 )
 """Accumulators by function, from the call's parameter and the result's type."""
@@ -123,4 +123,4 @@ def accumulator_of(call: AggregateCall) -> Accumulator:
         argument = value_type(call.arguments[0].type) if call.arguments else pa.null()
         one_by_one = _ONE_BY_ONE.get(call.function) if adds_in_order(call) else None
         accumulator = one_by_one() if one_by_one else ACCUMULATORS[call.function](argument, result)
-    return Ordered(accumulator, len(call.arguments), call.order) if call.order else accumulator
+    return OrderedAggregate(accumulator, len(call.arguments), call.order) if call.order else accumulator

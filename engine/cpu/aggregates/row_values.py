@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    seen_by_group,
-    without_nulls,
+    StateColumns,
+    drop_nulls,
+    groups_with_rows,
 )
-from bamquery.engine.cpu.kernels import Column, flags_of, from_values, take
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, take
 
 
 class RowValue(Accumulator):
@@ -28,29 +28,31 @@ class RowValue(Accumulator):
         self._last = last
         self._skip_nulls = skip_nulls
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The value, and whether there was a row."""
         if self._skip_nulls:
-            column, codes = without_nulls(column, codes)
-        return self._chosen(column, np.arange(len(codes)), codes, groups)
+            column, codes = drop_nulls(column, codes)
+        return self._choose_rows(column, np.arange(len(codes)), codes, groups)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The first or last state's that has a row."""
         values, seen = parts
         assert isinstance(values, pa.Array)
         present = np.flatnonzero(np.asarray(seen))
-        return self._chosen(values, present, codes[present], groups)
+        return self._choose_rows(values, present, codes[present], groups)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The values."""
         values, _ = parts
         assert isinstance(values, pa.Array)
         return values
 
-    def _chosen(self, column: Column, rows: NDArray[np.int64], codes: Codes, groups: int) -> Parts:
+    def _choose_rows(
+        self, column: Column, rows: NDArray[np.int64], codes: Codes, groups: int
+    ) -> StateColumns:
         """`rows` are ascending positions in the column, `codes` their groups."""
         chosen = np.full(groups, -1 if self._last else np.iinfo(np.int64).max, np.int64)
         (np.maximum if self._last else np.minimum).at(chosen, codes, rows)
-        seen = seen_by_group(codes, groups)
-        positions = from_values(np.where(seen, chosen, 0), pa.int64(), flags_of(seen))
+        seen = groups_with_rows(codes, groups)
+        positions = from_values(np.where(seen, chosen, 0), pa.int64(), boolean_column(seen))
         return (take(column, positions), seen)

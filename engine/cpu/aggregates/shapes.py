@@ -13,13 +13,13 @@ import pyarrow as pa
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    add_by_group,
+    StateColumns,
     count_by_group,
-    without_nulls,
+    drop_nulls,
+    sum_by_group,
 )
 from bamquery.engine.cpu.aggregates.pairs import Numbers, common_mean
-from bamquery.engine.cpu.kernels import Column, flags_of, from_values, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, stored_values
 from bamquery.errors import ExecutionError
 
 
@@ -29,24 +29,24 @@ class Shape(Accumulator):
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """The states."""
-        column, codes = without_nulls(column, codes)
-        values = values_of(column)
+        column, codes = drop_nulls(column, codes)
+        values = stored_values(column)
         counts = count_by_group(codes, groups)
         with np.errstate(all="ignore"):
-            means = add_by_group(codes, values, groups) / counts
+            means = sum_by_group(codes, values, groups) / counts
             away = values - means[codes]
-            powers = [add_by_group(codes, away**power, groups) for power in (2, 3, 4)]
+            powers = [sum_by_group(codes, away**power, groups) for power in (2, 3, 4)]
         return (counts, means, *powers)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The powers about the common mean."""
         arrays = [np.asarray(part) for part in parts]
         filled = arrays[0] > 0
         codes = codes[filled]
         counts, means, second, third, fourth = (array[filled] for array in arrays)
-        totals = add_by_group(codes, counts, groups)
+        totals = sum_by_group(codes, counts, groups)
         with np.errstate(all="ignore"):
             common = common_mean(counts, means, codes, totals)
             d = means - common[codes]
@@ -55,9 +55,9 @@ class Shape(Accumulator):
                 third + 3 * d * second + counts * d**3,
                 fourth + 4 * d * third + 6 * d**2 * second + counts * d**4,
             )
-            return (totals, common, *(add_by_group(codes, power, groups) for power in moved))
+            return (totals, common, *(sum_by_group(codes, power, groups) for power in moved))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where there are too few values, or all are one.
 
         Raises:
@@ -75,7 +75,7 @@ class Shape(Accumulator):
         known = (counts >= least) & (second != 0)
         if not np.isfinite(result[known]).all():
             raise ExecutionError(f"{self._function} is out of range: a value is infinite, NaN or too large")
-        return from_values(result, pa.float64(), flags_of(known))
+        return from_values(result, pa.float64(), boolean_column(known))
 
 
 def _skewness(n: Numbers, second: Numbers, third: Numbers) -> Numbers:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.value_lists import Gathered, lists_of
-from bamquery.engine.cpu.kernels import Column, Constant, compute, constant_bytes, flags_of, null_where, nulls
+from bamquery.engine.cpu.aggregates.value_lists import HolisticAggregate, make_lists
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Constant,
+    boolean_column,
+    compute,
+    constant_bytes,
+    null_where,
+    nulls,
+)
 
 
-class JoinedTexts(Gathered):
+class StringAgg(HolisticAggregate):
     """Texts with a separator between each two; nulls are left out."""
 
     def __init__(self, separator: Constant) -> None:
@@ -22,5 +30,5 @@ class JoinedTexts(Gathered):
         if not self._separator.is_valid:
             return nulls(len(counts), values.type)
         return null_where(
-            flags_of(counts == 0), compute("binary_join", lists_of(values, counts), self._separator)
+            boolean_column(counts == 0), compute("binary_join", make_lists(values, counts), self._separator)
         )

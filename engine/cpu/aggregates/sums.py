@@ -16,18 +16,18 @@ from bamquery.data_types.names import type_name
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
-    add_by_group,
+    StateColumns,
     count_by_group,
-    seen_by_group,
-    without_nulls,
+    drop_nulls,
+    groups_with_rows,
+    sum_by_group,
 )
 from bamquery.engine.cpu.kernels import (
     Column,
-    flags_of,
+    boolean_column,
     from_buffer,
     from_values,
-    values_of,
+    stored_values,
 )
 from bamquery.engine.cpu.numeric import decimals
 from bamquery.engine.cpu.numeric.small_decimals import small_values
@@ -52,27 +52,27 @@ class FloatSum(Accumulator):
     def __init__(self, *, one_by_one: bool = False) -> None:
         self._one_by_one = one_by_one
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Sum, and whether there was a value."""
-        column, codes = without_nulls(column, codes)
-        sums = _added(values_of(column), codes, groups, one_by_one=self._one_by_one)
-        return (sums, seen_by_group(codes, groups))
+        column, codes = drop_nulls(column, codes)
+        sums = _sum_groups(stored_values(column), codes, groups, one_by_one=self._one_by_one)
+        return (sums, groups_with_rows(codes, groups))
 
-    def from_average(self, parts: Parts) -> Parts | None:
+    def from_average(self, parts: StateColumns) -> StateColumns | None:
         """The count tells whether there was a value."""
         *sums, counts = (np.asarray(part) for part in parts)
         return (*sums, counts > 0)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
         sums, seen = (np.asarray(part) for part in parts)
         with np.errstate(all="ignore"):
-            return (add_by_group(codes, sums, groups), seen_by_group(codes[seen], groups))
+            return (sum_by_group(codes, sums, groups), groups_with_rows(codes[seen], groups))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The sums."""
         sums, seen = (np.asarray(part) for part in parts)
-        return from_values(sums, pa.float64(), flags_of(seen))
+        return from_values(sums, pa.float64(), boolean_column(seen))
 
 
 class FloatAverage(Accumulator):
@@ -87,18 +87,18 @@ class FloatAverage(Accumulator):
     def __init__(self, *, one_by_one: bool = False) -> None:
         self._one_by_one = one_by_one
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Sum and count."""
-        column, codes = without_nulls(column, codes)
-        sums = _added(values_of(column), codes, groups, one_by_one=self._one_by_one)
+        column, codes = drop_nulls(column, codes)
+        sums = _sum_groups(stored_values(column), codes, groups, one_by_one=self._one_by_one)
         return (sums, count_by_group(codes, groups))
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
         with np.errstate(all="ignore"):
-            return tuple(add_by_group(codes, np.asarray(part), groups) for part in parts)
+            return tuple(sum_by_group(codes, np.asarray(part), groups) for part in parts)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where the count is 0."""
         sums, counts = (np.asarray(part) for part in parts)
         return _quotient(sums, counts)
@@ -112,29 +112,29 @@ class ExactSum(Accumulator):
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Limbs, and whether there was a value."""
-        column, codes = without_nulls(column, codes)
-        return (*_sum_limbs(column, codes, groups), seen_by_group(codes, groups))
+        column, codes = drop_nulls(column, codes)
+        return (*_sum_limbs(column, codes, groups), groups_with_rows(codes, groups))
 
-    def from_average(self, parts: Parts) -> Parts | None:
+    def from_average(self, parts: StateColumns) -> StateColumns | None:
         """The count tells whether there was a value."""
         *sums, counts = (np.asarray(part) for part in parts)
         return (*sums, counts > 0)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums."""
         *limbs, seen = (np.asarray(part) for part in parts)
-        return (*_merge_limbs(limbs, codes, groups), seen_by_group(codes[seen], groups))
+        return (*_merge_limbs(limbs, codes, groups), groups_with_rows(codes[seen], groups))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The sums.
 
         Raises:
             ExecutionError: one has more than 38 digits.
         """
         *limbs, seen = (np.asarray(part) for part in parts)
-        return _assemble(limbs, self._kind, flags_of(seen))
+        return _assemble(limbs, self._kind, boolean_column(seen))
 
 
 class ExactAverage(Accumulator):
@@ -145,17 +145,17 @@ class ExactAverage(Accumulator):
     def __init__(self, scale: int) -> None:
         self._scale = scale
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """Limbs and count."""
-        column, codes = without_nulls(column, codes)
+        column, codes = drop_nulls(column, codes)
         return (*_sum_limbs(column, codes, groups), count_by_group(codes, groups))
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The sums of both."""
         *limbs, counts = (np.asarray(part) for part in parts)
-        return (*_merge_limbs(limbs, codes, groups), add_by_group(codes, counts, groups))
+        return (*_merge_limbs(limbs, codes, groups), sum_by_group(codes, counts, groups))
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """Null where the count is 0."""
         *limbs, counts = (np.asarray(part) for part in parts)
         total: NDArray[Any] = np.zeros(len(counts), np.longdouble)
@@ -164,37 +164,37 @@ class ExactAverage(Accumulator):
         return _quotient(total / np.longdouble(10) ** self._scale, counts)
 
 
-def _added(values: NDArray[Any], codes: Codes, groups: int, *, one_by_one: bool) -> NDArray[Any]:
+def _sum_groups(values: NDArray[Any], codes: Codes, groups: int, *, one_by_one: bool) -> NDArray[Any]:
     doubles = values.astype(np.float64, copy=False)
     with np.errstate(all="ignore"):
         if one_by_one:
             return np.bincount(codes, doubles, groups).astype(np.float64, copy=False)
-        return add_by_group(codes, doubles, groups)
+        return sum_by_group(codes, doubles, groups)
 
 
 def _quotient(sums: NDArray[Any], counts: NDArray[np.int64]) -> Column:
     with np.errstate(all="ignore"):
         means = (sums / counts).astype(np.float64)
-    return from_values(means, pa.float64(), flags_of(counts > 0))
+    return from_values(means, pa.float64(), boolean_column(counts > 0))
 
 
-def _small(column: Column) -> NDArray[np.int64] | None:
+def _as_int64(column: Column) -> NDArray[np.int64] | None:
     """Values that add up in 64 bits, whichever of them do; None if they may not."""
     if pa.types.is_decimal(column.type):
         found = small_values(column)
         return found[0] if found is not None and found[1] * max(len(column), 1) < 2**63 else None
-    values = values_of(column)
+    values = stored_values(column)
     if len(values) and max(int(values.max()), -int(values.min())) * len(values) >= 2**63:
         return None
     return values.astype(np.int64, copy=False)
 
 
-def _split(column: Column) -> list[NDArray[np.int64]]:
+def _split_limbs(column: Column) -> list[NDArray[np.int64]]:
     """Values as limbs, the lowest first, the highest with the sign."""
     if pa.types.is_decimal(column.type):
-        words = decimals.words(column)
+        words = decimals.decimal_words(column)
         return [*_halves(words[:, 0].view(np.uint64)), *_halves(words[:, 1])]
-    values = values_of(column)
+    values = stored_values(column)
     if values.dtype.itemsize < 8:
         return [values.astype(np.int64)]
     return _halves(values)
@@ -206,24 +206,24 @@ def _halves(words: NDArray[Any]) -> list[NDArray[np.int64]]:
 
 
 def _sum_limbs(column: Column, codes: Codes, groups: int) -> Limbs:
-    values = _small(column)
+    values = _as_int64(column)
     if values is None:
-        sums = [add_by_group(codes, limb, groups) for limb in _split(column)]
+        sums = [sum_by_group(codes, limb, groups) for limb in _split_limbs(column)]
     else:
-        total = add_by_group(codes, values, groups)
-        # As many limbs as `_split` makes: states of one aggregate are alike.
+        total = sum_by_group(codes, values, groups)
+        # As many limbs as `_split_limbs` makes: states of one aggregate are alike.
         sums = [total & _LIMB, total >> 32, *(np.zeros(groups, np.int64) for _ in range(2))]
         width = column.type.bit_width
         if width < 128:
             sums = sums[:2] if width == 64 else [total]
-    return _carried([*sums, np.zeros(groups, np.int64)])
+    return _carry_limbs([*sums, np.zeros(groups, np.int64)])
 
 
 def _merge_limbs(limbs: list[NDArray[np.int64]], codes: Codes, groups: int) -> Limbs:
-    return _carried([add_by_group(codes, limb, groups) for limb in limbs])
+    return _carry_limbs([sum_by_group(codes, limb, groups) for limb in limbs])
 
 
-def _carried(limbs: list[NDArray[np.int64]]) -> Limbs:
+def _carry_limbs(limbs: list[NDArray[np.int64]]) -> Limbs:
     """The same numbers with all limbs but the highest within 32 bits."""
     for low in range(len(limbs) - 1):
         limbs[low + 1] = limbs[low + 1] + (limbs[low] >> 32)
@@ -234,7 +234,7 @@ def _carried(limbs: list[NDArray[np.int64]]) -> Limbs:
 def _assemble(limbs: list[NDArray[np.int64]], kind: pa.DataType, validity: Column) -> Column:
     groups = len(limbs[0])
     padding = [np.zeros(groups, np.int64) for _ in range(5 - len(limbs))]
-    low0, low1, high0, high1, sign = _carried([*limbs, *padding])
+    low0, low1, high0, high1, sign = _carry_limbs([*limbs, *padding])
     words = np.empty((groups, 2), np.int64)
     words[:, 0] = low0 | (low1 << 32)
     words[:, 1] = high0 | (high1 << 32)

@@ -13,31 +13,31 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.aggregates.accumulator import (
     Accumulator,
     Codes,
-    Parts,
+    StateColumns,
     count_by_group,
-    without_nulls,
+    drop_nulls,
 )
 from bamquery.engine.cpu.frames import make_batch
-from bamquery.engine.cpu.kernels import Column, compute, from_values, take, values_of
+from bamquery.engine.cpu.kernels import Column, compute, from_values, stored_values, take
 from bamquery.engine.cpu.keys.sorting import sorted_positions
 from bamquery.engine.cpu.keys.stable_order import stable_order
 from bamquery.plan.expressions import ColumnRef, SortKey
 
 
-class Gathered(Accumulator):
+class HolisticAggregate(Accumulator):
     """Lists of values that are not null, in the rows' order; memory follows the rows."""
 
     state: str | None = "lists"
 
-    def partial(self, column: Column, codes: Codes, groups: int) -> Parts:
+    def partial(self, column: Column, codes: Codes, groups: int) -> StateColumns:
         """One list a group."""
-        column, codes = self._wanted(column, codes)
+        column, codes = self._select_rows(column, codes)
         counts = count_by_group(codes, groups)
         if groups == 1:
-            return (lists_of(column, counts),)
-        return (lists_of(take(column, stable_order(codes, groups)), counts),)
+            return (make_lists(column, counts),)
+        return (make_lists(take(column, stable_order(codes, groups)), counts),)
 
-    def merge(self, parts: Parts, codes: Codes, groups: int) -> Parts:
+    def merge(self, parts: StateColumns, codes: Codes, groups: int) -> StateColumns:
         """The lists, joined in the states' order."""
         (lists,) = parts
         assert isinstance(lists, pa.Array)
@@ -45,26 +45,26 @@ class Gathered(Accumulator):
         apart = bool((codes[1:] >= codes[:-1]).all())
         joined = lists if apart else take(lists, stable_order(codes, groups))
         lengths = np.zeros(groups, np.int64)
-        np.add.at(lengths, codes, values_of(compute("list_value_length", lists)))
-        return (lists_of(flat(joined), lengths),)
+        np.add.at(lengths, codes, stored_values(compute("list_value_length", lists)))
+        return (make_lists(flatten_lists(joined), lengths),)
 
-    def final(self, parts: Parts) -> Column:
+    def final(self, parts: StateColumns) -> Column:
         """The answer from each group's values."""
         (lists,) = parts
         assert isinstance(lists, pa.Array)
-        counts = values_of(compute("list_value_length", lists))
-        return self.answer(flat(lists), counts)
+        counts = stored_values(compute("list_value_length", lists))
+        return self.answer(flatten_lists(lists), counts)
 
     @abstractmethod
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """The aggregate of each group: of the first `counts[0]` values, of the next `counts[1]`, ..."""
 
-    def _wanted(self, column: Column, codes: Codes) -> tuple[Column, Codes]:
+    def _select_rows(self, column: Column, codes: Codes) -> tuple[Column, Codes]:
         """The rows that are kept."""
-        return without_nulls(column, codes)
+        return drop_nulls(column, codes)
 
 
-class Ordered(Gathered):
+class OrderedAggregate(HolisticAggregate):
     """Another aggregate over the rows in an order of their own.
 
     Args:
@@ -82,21 +82,21 @@ class Ordered(Gathered):
 
     def answer(self, values: Column, counts: NDArray[np.int64]) -> Column:
         """The inner aggregate of the sorted rows."""
-        codes = codes_of(counts)
+        codes = group_codes(counts)
         fields = cast("pa.StructArray", values).flatten()
         keys = [
             SortKey(ColumnRef(1 + i, "", fields[self._arguments + i].type), key.descending, key.nulls_first)
             for i, key in enumerate(self._keys)
         ]
-        positions = sorted_within(codes, fields[self._arguments :], keys)
-        rows = struct_of([take(field, positions) for field in fields[: self._arguments]])
+        positions = sort_within_groups(codes, fields[self._arguments :], keys)
+        rows = pack_struct([take(field, positions) for field in fields[: self._arguments]])
         return self._inner.final(self._inner.partial(rows, codes, len(counts)))
 
-    def _wanted(self, column: Column, codes: Codes) -> tuple[Column, Codes]:
+    def _select_rows(self, column: Column, codes: Codes) -> tuple[Column, Codes]:
         return column, codes
 
 
-def struct_of(columns: Sequence[Column]) -> Column:
+def pack_struct(columns: Sequence[Column]) -> Column:
     """Several columns as one; a single one stays itself."""
     if len(columns) == 1:
         return columns[0]
@@ -104,31 +104,31 @@ def struct_of(columns: Sequence[Column]) -> Column:
     return pa.StructArray.from_arrays(list(columns), names=names)
 
 
-def codes_of(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def group_codes(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Group numbers of rows that lie group by group."""
     return np.repeat(np.arange(len(counts)), counts)
 
 
-def sorted_within(codes: Codes, columns: Sequence[Column], keys: Sequence[SortKey]) -> Column:
+def sort_within_groups(codes: Codes, columns: Sequence[Column], keys: Sequence[SortKey]) -> Column:
     """Positions of the rows by group, then by keys; these refer to `columns` from 1 on."""
     batch = make_batch([from_values(np.asarray(codes, np.int64), pa.int64()), *columns], len(codes))
     first = SortKey(ColumnRef(0, "group", pa.int64()))
     return sorted_positions(batch, [first, *keys], None)
 
 
-def lists_of(values: Column, counts: NDArray[np.int64]) -> Column:
+def make_lists(values: Column, counts: NDArray[np.int64]) -> Column:
     """Values that lie group by group as a list for each group."""
     ends = np.concatenate([[0], np.cumsum(counts)])
     offsets: Any = from_values(ends, pa.int64())
     return pa.LargeListArray.from_arrays(offsets, values)
 
 
-def flat(lists: Column) -> Column:
+def flatten_lists(lists: Column) -> Column:
     """The values of all lists, one after the other."""
     return cast("pa.LargeListArray[Any]", lists).flatten()
 
 
-def owners(lists: Column, start: int, length: int) -> NDArray[np.int64]:
+def owning_lists(lists: Column, start: int, length: int) -> NDArray[np.int64]:
     """Which list each of some values is in, from number `start` on."""
-    ends = np.cumsum(values_of(compute("list_value_length", lists)))
+    ends = np.cumsum(stored_values(compute("list_value_length", lists)))
     return np.searchsorted(ends, np.arange(start, start + length), side="right").astype(np.int64)

@@ -14,7 +14,16 @@ from bamquery.engine.cpu.casts import numeric, temporal
 from bamquery.engine.cpu.casts import to_string as to_text
 from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cpu.casts.outcome import Conversion, Outcome
-from bamquery.engine.cpu.kernels import Column, Kind, compute, convert, first_true, nulls, spread, text
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Kind,
+    compute,
+    convert,
+    first_true,
+    format_constant,
+    nulls,
+    take_shared,
+)
 from bamquery.errors import ExecutionError
 
 _CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
@@ -22,12 +31,12 @@ _CONVERSIONS: Final[Mapping[tuple[str, str], Conversion]] = MappingProxyType(
         ("boolean", "integer"): numeric.from_boolean,
         ("boolean", "float"): numeric.from_boolean,
         ("boolean", "decimal"): numeric.from_boolean,
-        ("boolean", "text"): to_text.plain,
+        ("boolean", "text"): to_text.from_boolean_or_integer,
         ("integer", "boolean"): numeric.to_boolean,
         ("integer", "integer"): numeric.integer_to_integer,
         ("integer", "float"): numeric.integer_to_float,
         ("integer", "decimal"): numeric.integer_to_decimal,
-        ("integer", "text"): to_text.plain,
+        ("integer", "text"): to_text.from_boolean_or_integer,
         ("float", "boolean"): numeric.to_boolean,
         ("float", "integer"): numeric.float_to_integer,
         ("float", "float"): numeric.float_to_float,
@@ -93,7 +102,7 @@ def cast(column: Column, target: pa.DataType, *, try_: bool) -> Column:
     if outcome.failed is not None and not try_:
         value = column[first_true(outcome.failed)]
         raise ExecutionError(
-            f"{text(value)} ({type_name(column.type)}) cannot be cast to {type_name(target)}; "
+            f"{format_constant(value)} ({type_name(column.type)}) cannot be cast to {type_name(target)}; "
             "TRY_CAST gives NULL instead"
         )
     assert outcome.values.type == target
@@ -104,9 +113,9 @@ def _from_dictionary(column: Column, target: pa.DataType, *, try_: bool) -> Colu
     """Each dictionary value once; rows decide only where a value fails, since no row may use it."""
     assert isinstance(column, pa.DictionaryArray)
     try:
-        return spread(cast(column.dictionary, target, try_=try_), column.indices)
+        return take_shared(cast(column.dictionary, target, try_=try_), column.indices)
     except ExecutionError:
-        return cast(spread(column.dictionary, column.indices), target, try_=try_)
+        return cast(take_shared(column.dictionary, column.indices), target, try_=try_)
 
 
 def to_dictionary(column: Column, target: Kind) -> Column:

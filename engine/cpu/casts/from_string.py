@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bamquery.engine.cpu.casts.outcome import Outcome, failing
+from bamquery.engine.cpu.casts.outcome import Outcome, failed_where_valid
 from bamquery.engine.cpu.kernels import (
     Column,
     Kind,
-    booleans_of,
+    boolean_column,
+    boolean_values,
     compute,
     convert,
-    flags_of,
     null_where,
     take,
 )
@@ -38,29 +38,31 @@ _DECIMAL_DIGITS: Final = 38
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
-def _by_text(column: Column, plain: str, parse: Callable[[str], Any], kind: Kind) -> Outcome:
+def _parse_column(column: Column, plain: str, parse: Callable[[str], Any], kind: Kind) -> Outcome:
     """Arrow's parser for texts that match `plain`, one call of `parse` for each other distinct one."""
-    matched = booleans_of(compute("match_substring_regex", column, options=pc.MatchSubstringOptions(plain)))
+    matched = boolean_values(
+        compute("match_substring_regex", column, options=pc.MatchSubstringOptions(plain))
+    )
     others = ~matched
     if column.null_count:
-        others &= booleans_of(compute("is_valid", column))
+        others &= boolean_values(compute("is_valid", column))
         matched = ~others
     if not matched.any():
-        return _parsed(column, parse, kind)
-    easy = null_where(flags_of(others), column)
+        return _parse_distinct(column, parse, kind)
+    easy = null_where(boolean_column(others), column)
     try:
         values = convert(easy, kind)
     except pa.ArrowInvalid:  # a day that there is not
-        return _parsed(column, parse, kind)
+        return _parse_distinct(column, parse, kind)
     if not others.any():
         return Outcome(values)
-    rest = _parsed(take(column, np.flatnonzero(others)), parse, kind)
+    rest = _parse_distinct(take(column, np.flatnonzero(others)), parse, kind)
     failed = None
     if rest.failed is not None:
         mask = np.zeros(len(column), np.bool_)
-        mask[others] = booleans_of(rest.failed)
-        failed = flags_of(mask)
-    return Outcome(compute("replace_with_mask", values, flags_of(others), rest.values), failed)
+        mask[others] = boolean_values(rest.failed)
+        failed = boolean_column(mask)
+    return Outcome(compute("replace_with_mask", values, boolean_column(others), rest.values), failed)
 
 
 def _holds(column: Column, *characters: str) -> bool:
@@ -73,19 +75,19 @@ def _holds(column: Column, *characters: str) -> bool:
     return any(bool((found == ord(character)).any()) for character in characters)
 
 
-def _parsed(column: Column, parse: Callable[[str], Any], kind: Kind) -> Outcome:
+def _parse_distinct(column: Column, parse: Callable[[str], Any], kind: Kind) -> Outcome:
     """One call of `parse` for each distinct text; None is a failure, as is a value that `kind` has not."""
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
     texts: list[Any] = encoded.dictionary.to_pylist()
     values = [parse(text) for text in texts]
     bad: Column = pa.array([value is None for value in values], pa.bool_())
-    found = take(pa.array(values, _stored(kind)).view(kind), encoded.indices)
-    failed = booleans_of(take(bad, encoded.indices))
-    return Outcome(found, failing(failed, column))
+    found = take(pa.array(values, _storage_type(kind)).view(kind), encoded.indices)
+    failed = boolean_values(take(bad, encoded.indices))
+    return Outcome(found, failed_where_valid(failed, column))
 
 
-def _stored(kind: Kind) -> Kind:
+def _storage_type(kind: Kind) -> Kind:
     """The type that values are counted in: integers for dates, times and timestamps."""
     if pa.types.is_date32(kind):
         return pa.int32()
@@ -94,7 +96,7 @@ def _stored(kind: Kind) -> Kind:
 
 def to_boolean(column: Column, kind: Kind) -> Outcome:
     """true, t, yes, y, 1 and their opposites."""
-    return _parsed(column, parsing.boolean, kind)
+    return _parse_distinct(column, parsing.boolean, kind)
 
 
 def to_integer(column: Column, kind: Kind) -> Outcome:
@@ -111,11 +113,11 @@ def to_integer(column: Column, kind: Kind) -> Outcome:
         number = read(text)
         if number is None:
             return None
-        whole = int(parsing.rounded(number, 0))
+        whole = int(parsing.round_number(number, 0))
         return whole if low <= whole <= high else None
 
     sign = "-?" if low < 0 else ""
-    return _by_text(column, rf"^{sign}\d{{1,{len(str(high)) - 1}}}$", parse, kind)
+    return _parse_column(column, rf"^{sign}\d{{1,{len(str(high)) - 1}}}$", parse, kind)
 
 
 def to_float(column: Column, kind: Kind) -> Outcome:
@@ -123,7 +125,7 @@ def to_float(column: Column, kind: Kind) -> Outcome:
     try:
         return Outcome(convert(column, kind))
     except pa.ArrowInvalid:
-        return _by_text(column, _PLAIN_FLOAT, parsing.floating, kind)
+        return _parse_column(column, _PLAIN_FLOAT, parsing.parse_float, kind)
 
 
 def to_decimal(column: Column, kind: Kind) -> Outcome:
@@ -144,14 +146,14 @@ def to_decimal(column: Column, kind: Kind) -> Outcome:
         number = read(text)
         if number is None:
             return None
-        number = parsing.rounded(number, kind.scale)
+        number = parsing.round_number(number, kind.scale)
         return number if number.copy_abs() < bound else None
 
     whole = kind.precision - kind.scale
     if not whole:
-        return _parsed(column, parse, kind)
+        return _parse_distinct(column, parse, kind)
     fraction = rf"(\.\d{{1,{kind.scale}}})?" if kind.scale else ""
-    return _by_text(column, rf"^-?\d{{1,{whole}}}{fraction}$", parse, kind)
+    return _parse_column(column, rf"^-?\d{{1,{whole}}}{fraction}$", parse, kind)
 
 
 def to_date(column: Column, kind: Kind) -> Outcome:
@@ -162,17 +164,18 @@ def to_date(column: Column, kind: Kind) -> Outcome:
         pass
     encoded = compute("dictionary_encode", column)  # days come again and again
     assert isinstance(encoded, pa.DictionaryArray)
-    days = _by_text(encoded.dictionary, _DATE, moment_text.date, kind)
+    days = _parse_column(encoded.dictionary, _DATE, moment_text.date, kind)
     failed = None if days.failed is None else take(days.failed, encoded.indices)
     return Outcome(
-        take(days.values, encoded.indices), None if failed is None else failing(booleans_of(failed), column)
+        take(days.values, encoded.indices),
+        None if failed is None else failed_where_valid(boolean_values(failed), column),
     )
 
 
 def to_time(column: Column, kind: Kind) -> Outcome:
     """A date before the time is dropped."""
     digits = _DIGITS[kind.unit]
-    return _parsed(column, lambda text: moment_text.time(text, digits), kind)
+    return _parse_distinct(column, lambda text: moment_text.time(text, digits), kind)
 
 
 def to_timestamp(column: Column, kind: Kind) -> Outcome:
@@ -184,19 +187,19 @@ def to_timestamp(column: Column, kind: Kind) -> Outcome:
 
     year = _YEAR_OF_NANOSECONDS if kind.unit == "ns" else _YEAR
     fraction = rf"(\.\d{{1,{digits}}})?" if digits else ""
-    return _by_text(column, year + _MOMENT.replace("FRACTION", fraction), parse, kind)
+    return _parse_column(column, year + _MOMENT.replace("FRACTION", fraction), parse, kind)
 
 
 def to_blob(column: Column, kind: Kind) -> Outcome:
     r"""ASCII characters as they are, `\xAA` for any other byte."""
-    return _parsed(column, parsing.blob, kind)
+    return _parse_distinct(column, parsing.blob, kind)
 
 
 def to_interval(column: Column, kind: Kind) -> Outcome:
     """Amounts with their units, and a time of day."""
 
     def parse(text: str) -> Any:
-        parts = interval_text.read(text)
+        parts = interval_text.parse_interval(text)
         return None if parts is None else (*parts[:2], parts[2] * 1000)
 
-    return _parsed(column, parse, kind)
+    return _parse_distinct(column, parse, kind)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.data_types.type_groups import HUGEINT
-from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
+from bamquery.engine.cpu.casts.outcome import Outcome, failed_where_valid, null_where_failed
 from bamquery.engine.cpu.kernels import (
     Column,
     Kind,
@@ -25,8 +25,8 @@ from bamquery.engine.cpu.kernels import (
     from_buffer,
     from_values,
     numpy_type,
-    valid,
-    values_of,
+    stored_values,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric import decimals, small_decimals
 from bamquery.engine.cpu.numeric.arithmetic import integer_range
@@ -55,14 +55,14 @@ def integer_to_integer(column: Column, kind: Kind) -> Outcome:
     except pa.ArrowInvalid:
         low, high = integer_range(kind)
         own_low, own_high = integer_range(column.type)
-        values = values_of(column)
+        values = stored_values(column)
         outside = np.zeros(len(values), np.bool_)
         if low > own_low:
             outside |= values < low
         if high < own_high:
             outside |= values > high
-        failed = failing(outside, column)
-        return Outcome(convert(without(failed, column), kind), failed)
+        failed = failed_where_valid(outside, column)
+        return Outcome(convert(null_where_failed(failed, column), kind), failed)
 
 
 def integer_to_float(column: Column, kind: Kind) -> Outcome:
@@ -72,7 +72,7 @@ def integer_to_float(column: Column, kind: Kind) -> Outcome:
 
 def decimal_to_float(column: Column, kind: Kind) -> Outcome:
     """The nearest double, or the float nearest to that; Arrow's own cast makes 5.1000000000000005 of 5.1."""
-    words = decimals.words(column)
+    words = decimals.decimal_words(column)
     if not column.type.scale:
         narrow = column.type.precision <= _NARROW_DIGITS
         doubles = words[:, 0].astype(np.float64) if narrow else _whole_doubles(words)
@@ -82,7 +82,7 @@ def decimal_to_float(column: Column, kind: Kind) -> Outcome:
         exact = wide.astype(np.float64) / 10.0**column.type.scale
         small = (np.abs(wide) <= 2.0**53) & (column.type.scale <= 22)
         doubles = np.where(small, exact, (wide / np.longdouble(10) ** column.type.scale).astype(np.float64))
-    return Outcome(from_values(doubles.astype(numpy_type(kind)), kind, valid(column)))
+    return Outcome(from_values(doubles.astype(numpy_type(kind)), kind, valid_rows(column)))
 
 
 def _whole_doubles(words: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -98,21 +98,21 @@ def float_to_float(column: Column, kind: Kind) -> Outcome:
     narrowed = convert_unchecked(column, kind)
     if column.type.bit_width <= kind.bit_width:
         return Outcome(narrowed)
-    lost = np.isinf(values_of(narrowed)) & np.isfinite(values_of(column))
-    failed = failing(lost, column)
-    return Outcome(without(failed, narrowed), failed)
+    lost = np.isinf(stored_values(narrowed)) & np.isfinite(stored_values(column))
+    failed = failed_where_valid(lost, column)
+    return Outcome(null_where_failed(failed, narrowed), failed)
 
 
 def float_to_integer(column: Column, kind: Kind) -> Outcome:
     """Nearest integer, half to even; fails out of range and for NaN."""
     low, high = integer_range(kind)
     with np.errstate(invalid="ignore"):
-        rounded = np.rint(values_of(column).astype(np.float64, copy=False))
+        rounded = np.rint(stored_values(column).astype(np.float64, copy=False))
         # The bounds below are exact as floats: `high` itself is not, with 64 bits.
         fits = (rounded >= float(low)) & (rounded < float(high + 1))
-        failed = failing(~fits, column)
+        failed = failed_where_valid(~fits, column)
         stored = np.where(fits, rounded, 0.0).astype(numpy_type(kind))
-    return Outcome(without(failed, from_values(stored, kind, valid(column))), failed)
+    return Outcome(null_where_failed(failed, from_values(stored, kind, valid_rows(column))), failed)
 
 
 def _outside(wide: Column, low: int, high: int) -> Column | None:
@@ -129,7 +129,7 @@ def integer_to_decimal(column: Column, kind: Kind) -> Outcome:
     if small is not None:
         return Outcome(small)
     whole = convert(column, pa.decimal256(20, 0))
-    return _fit(whole, kind)
+    return _fit_precision(whole, kind)
 
 
 def decimal_to_integer(column: Column, kind: Kind) -> Outcome:
@@ -139,22 +139,22 @@ def decimal_to_integer(column: Column, kind: Kind) -> Outcome:
         return Outcome(convert(whole, kind))
     except pa.ArrowInvalid:
         failed = _outside(whole, *integer_range(kind))
-        return Outcome(convert(without(failed, whole), kind), failed)
+        return Outcome(convert(null_where_failed(failed, whole), kind), failed)
 
 
 def decimal_to_decimal(column: Column, kind: Kind) -> Outcome:
     """Rounded half away from zero to the new scale; fails where it has too many digits."""
     own = column.type
-    small = small_decimals.rescaled(column, kind) if kind.scale >= own.scale else None
+    small = small_decimals.rescale(column, kind) if kind.scale >= own.scale else None
     if small is not None:
         return Outcome(small)
     if kind.scale >= own.scale and kind.precision - kind.scale >= own.precision - own.scale:
         return Outcome(convert(column, kind))
     rounded = round_decimals(column, kind.scale)
-    return _fit(convert(rounded, pa.decimal256(76, min(own.scale, kind.scale))), kind)
+    return _fit_precision(convert(rounded, pa.decimal256(76, min(own.scale, kind.scale))), kind)
 
 
-def _fit(column: Column, kind: Kind) -> Outcome:
+def _fit_precision(column: Column, kind: Kind) -> Outcome:
     """Decimals of no larger scale than the type's, in it; fails where they have too many digits."""
     try:
         return Outcome(convert(convert(column, pa.decimal256(76, kind.scale)), kind))
@@ -163,7 +163,9 @@ def _fit(column: Column, kind: Kind) -> Outcome:
         limit = constant(Decimal(10**whole_digits), pa.decimal256(whole_digits + 1, 0))
         too_large = compute("greater_equal", compute("abs", column), limit)
         failed = compute("coalesce", too_large, constant(False, pa.bool_()))
-        return Outcome(convert(convert(without(failed, column), pa.decimal256(76, kind.scale)), kind), failed)
+        return Outcome(
+            convert(convert(null_where_failed(failed, column), pa.decimal256(76, kind.scale)), kind), failed
+        )
 
 
 def float_to_decimal(column: Column, kind: Kind) -> Outcome:
@@ -173,12 +175,12 @@ def float_to_decimal(column: Column, kind: Kind) -> Outcome:
     """
     rounded = np.rint if kind == HUGEINT else half_away_from_zero
     with np.errstate(invalid="ignore", over="ignore"):
-        scaled = rounded(values_of(column).astype(np.float64) * 10.0**kind.scale)
+        scaled = rounded(stored_values(column).astype(np.float64) * 10.0**kind.scale)
         fits = np.abs(scaled) < 10.0**kind.precision
-    failed = failing(~fits, column)
+    failed = failed_where_valid(~fits, column)
     scaled = np.where(fits, scaled, 0.0)
-    values = from_buffer(pa.py_buffer(_wide_words(scaled).data), len(scaled), kind, valid(column))
-    return Outcome(without(failed, values), failed)
+    values = from_buffer(pa.py_buffer(_wide_words(scaled).data), len(scaled), kind, valid_rows(column))
+    return Outcome(null_where_failed(failed, values), failed)
 
 
 def _wide_words(values: NDArray[np.float64]) -> NDArray[np.int64]:

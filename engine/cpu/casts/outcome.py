@@ -29,7 +29,7 @@ class Outcome:
 Conversion: TypeAlias = Callable[[Column, Any], Outcome]
 
 
-def failing(failed: NDArray[np.bool_], column: Column) -> Column | None:
+def failed_where_valid(failed: NDArray[np.bool_], column: Column) -> Column | None:
     """`failed` where the column is not null, or None where that is nowhere."""
     if not failed.any():
         return None
@@ -39,6 +39,6 @@ def failing(failed: NDArray[np.bool_], column: Column) -> Column | None:
     return mask if any_true(mask) else None
 
 
-def without(failed: Column | None, column: Column) -> Column:
+def null_where_failed(failed: Column | None, column: Column) -> Column:
     """The column, null where conversion fails."""
     return column if failed is None else null_where(failed, column)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from bamquery.data_types.limits import stored_limits
 from bamquery.engine.cpu.calendar import days_of
-from bamquery.engine.cpu.casts.outcome import Outcome, failing, without
-from bamquery.engine.cpu.kernels import Column, Kind, from_values, valid, values_of
+from bamquery.engine.cpu.casts.outcome import Outcome, failed_where_valid, null_where_failed
+from bamquery.engine.cpu.kernels import Column, Kind, from_values, stored_values, valid_rows
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 
 
@@ -21,12 +21,12 @@ def rounded_quotient(values: NDArray[np.int64], divisor: int) -> NDArray[np.int6
     return adjusted
 
 
-def _scaled(values: NDArray[np.int64], factor: int, column: Column, kind: Kind) -> Outcome:
+def _scale_units(values: NDArray[np.int64], factor: int, column: Column, kind: Kind) -> Outcome:
     limit = _largest(kind) // factor
-    failed = failing((values > limit) | (values < -limit), column)
+    failed = failed_where_valid((values > limit) | (values < -limit), column)
     with np.errstate(over="ignore"):
-        stored = from_values(values * np.int64(factor), kind, valid(column))
-    return Outcome(without(failed, stored), failed)
+        stored = from_values(values * np.int64(factor), kind, valid_rows(column))
+    return Outcome(null_where_failed(failed, stored), failed)
 
 
 def _largest(kind: Kind) -> int:
@@ -38,45 +38,49 @@ def _largest(kind: Kind) -> int:
 
 def timestamp_to_timestamp(column: Column, kind: Kind) -> Outcome:
     """To a coarser unit half away from zero; it fails where the type does not reach."""
-    values = values_of(column)
+    values = stored_values(column)
     own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
     if own == wanted:
-        return Outcome(from_values(values, kind, valid(column)))
+        return Outcome(from_values(values, kind, valid_rows(column)))
     if own < wanted:
-        return _scaled(values, wanted // own, column, kind)
+        return _scale_units(values, wanted // own, column, kind)
     stored = rounded_quotient(values, own // wanted)
     most = _largest(kind)
-    failed = failing((stored > most) | (stored < -most), column)
-    return Outcome(without(failed, from_values(stored, kind, valid(column))), failed)
+    failed = failed_where_valid((stored > most) | (stored < -most), column)
+    return Outcome(null_where_failed(failed, from_values(stored, kind, valid_rows(column))), failed)
 
 
 def timestamp_to_date(column: Column, kind: Kind) -> Outcome:
     """The day it is in, of nanoseconds that of the nearest microsecond."""
     if column.type.unit == "ns":
         microseconds = pa.timestamp("us")
-        column = from_values(rounded_quotient(values_of(column), 1000), microseconds, valid(column))
-    return Outcome(from_values(days_of(column).astype(np.int32), kind, valid(column)))
+        column = from_values(rounded_quotient(stored_values(column), 1000), microseconds, valid_rows(column))
+    return Outcome(from_values(days_of(column).astype(np.int32), kind, valid_rows(column)))
 
 
 def timestamp_to_time(column: Column, kind: Kind) -> Outcome:
     """The time of day of the timestamp nearest in the type's unit."""
     own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
-    values = values_of(column)
+    values = stored_values(column)
     if own > wanted:
         return Outcome(
-            from_values(rounded_quotient(values, own // wanted) % units_per_day(kind), kind, valid(column))
+            from_values(
+                rounded_quotient(values, own // wanted) % units_per_day(kind), kind, valid_rows(column)
+            )
         )
-    return Outcome(from_values(values % units_per_day(column.type) * (wanted // own), kind, valid(column)))
+    return Outcome(
+        from_values(values % units_per_day(column.type) * (wanted // own), kind, valid_rows(column))
+    )
 
 
 def time_to_time(column: Column, kind: Kind) -> Outcome:
     """Between units, half away from zero: 24:00:00 is a time."""
     own, wanted = UNITS_PER_SECOND[column.type.unit], UNITS_PER_SECOND[kind.unit]
-    values = values_of(column)
+    values = stored_values(column)
     stored = rounded_quotient(values, own // wanted) if own > wanted else values * (wanted // own)
-    return Outcome(from_values(stored, kind, valid(column)))
+    return Outcome(from_values(stored, kind, valid_rows(column)))
 
 
 def date_to_timestamp(column: Column, kind: Kind) -> Outcome:
     """Midnight; fails where the type does not reach."""
-    return _scaled(values_of(column).astype(np.int64), units_per_day(kind), column, kind)
+    return _scale_units(stored_values(column).astype(np.int64), units_per_day(kind), column, kind)

@@ -16,13 +16,13 @@ from bamquery.engine.cpu.casts.outcome import Outcome
 from bamquery.engine.cpu.kernels import (
     Column,
     Kind,
-    array_of,
+    boolean_column,
     compute,
     constant,
     convert,
-    flags_of,
-    spread,
-    values_of,
+    make_array,
+    stored_values,
+    take_shared,
 )
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 from bamquery.plan.literals import interval_strings as interval_text
@@ -39,17 +39,17 @@ def _per_value(column: Column, write: Callable[[Any], str], kind: Kind) -> Colum
     encoded = compute("dictionary_encode", column)
     assert isinstance(encoded, pa.DictionaryArray)
     texts: Column = pa.array([write(value) for value in encoded.dictionary.to_pylist()], kind)
-    return spread(texts, encoded.indices)
+    return take_shared(texts, encoded.indices)
 
 
-def plain(column: Column, kind: Kind) -> Outcome:
+def from_boolean_or_integer(column: Column, kind: Kind) -> Outcome:
     """Booleans and integers."""
     return Outcome(convert(column, kind))
 
 
 def from_float(column: Column, kind: Kind) -> Outcome:
     """The shortest text that reads back as the same float, with a point or an exponent."""
-    values = values_of(column)
+    values = stored_values(column)
     magnitudes = np.abs(values)
     texts = compute("replace_substring_regex", convert(column, kind), options=_POINT)
     # From 1e10 on, and below 1e-4, Arrow has an exponent where DuckDB has none, or the other way round.
@@ -58,8 +58,8 @@ def from_float(column: Column, kind: Kind) -> Outcome:
         apart &= ~_null_mask(column)
     if apart.any():
         write = repr if column.type == pa.float64() else _float32_text
-        written = array_of([write(value) for value in values[apart].tolist()], kind)
-        texts = compute("replace_with_mask", texts, flags_of(apart), written)
+        written = make_array([write(value) for value in values[apart].tolist()], kind)
+        texts = compute("replace_with_mask", texts, boolean_column(apart), written)
     return Outcome(texts)
 
 

@@ -15,18 +15,18 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cpu.frames import as_type, decoded_in_room
+from bamquery.engine.cpu.frames import as_type, decode_dictionary_in_room
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
-    booleans_of,
-    column_of,
+    as_column,
+    boolean_values,
     compute,
     constant,
-    filled,
-    kept,
+    fill_null,
+    filter_batch,
     nulls,
-    spread,
+    take_shared,
     where,
 )
 from bamquery.errors import ExecutionError
@@ -44,25 +44,25 @@ def _compute_where(
 ) -> Datum:
     """The expression's value on rows where `needed()` is true; anything on the others."""
     try:
-        return _plain(evaluate(expression, batch))
+        return _decode_datum(evaluate(expression, batch))
     except ExecutionError:
         mask = needed()
-        wanted = booleans_of(mask)
+        wanted = boolean_values(mask)
         if wanted.all():
             raise
         if not wanted.any():
             return nulls(batch.num_rows, expression.type)
-        subset = kept(batch, mask)
-        values = decoded_in_room(column_of(evaluate(expression, subset), subset.num_rows))
-        return spread(values, pa.array(np.cumsum(wanted) - 1, mask=~wanted))
+        subset = filter_batch(batch, mask)
+        values = decode_dictionary_in_room(as_column(evaluate(expression, subset), subset.num_rows))
+        return take_shared(values, pa.array(np.cumsum(wanted) - 1, mask=~wanted))
 
 
-def _plain(datum: Datum) -> Datum:
-    return decoded_in_room(datum) if isinstance(datum, pa.Array) else datum
+def _decode_datum(datum: Datum) -> Datum:
+    return decode_dictionary_in_room(datum) if isinstance(datum, pa.Array) else datum
 
 
 def _is_true(condition: Datum, rows: int) -> Column:
-    return compute("coalesce", column_of(condition, rows), constant(False, pa.bool_()))
+    return compute("coalesce", as_column(condition, rows), constant(False, pa.bool_()))
 
 
 def _case(
@@ -70,9 +70,9 @@ def _case(
 ) -> Datum:
     texts = chosen_literals(arguments, kind, batch, evaluate)
     if texts is not None:
-        return decoded_in_room(texts)
+        return decode_dictionary_in_room(texts)
     rows = batch.num_rows
-    undecided = column_of(constant(True, pa.bool_()), rows)
+    undecided = as_column(constant(True, pa.bool_()), rows)
     branches: list[tuple[Column, Datum]] = []
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
         met = _is_true(_compute_where(condition, batch, evaluate, partial(_same, undecided)), rows)
@@ -82,7 +82,7 @@ def _case(
     result = _compute_where(arguments[-1], batch, evaluate, partial(_same, undecided))
     for taken, chosen in reversed(branches):
         result = where(taken, chosen, result)
-    return as_type(column_of(result, rows), kind)
+    return as_type(as_column(result, rows), kind)
 
 
 def chosen_literals(
@@ -100,7 +100,7 @@ def chosen_literals(
     if len(texts) < len(results):
         return None
     rows = batch.num_rows
-    undecided = column_of(constant(True, pa.bool_()), rows)
+    undecided = as_column(constant(True, pa.bool_()), rows)
     places: Datum = constant(len(results) - 1, pa.int8())
     taken: list[Column] = []
     for condition in arguments[:-1:2]:
@@ -109,18 +109,18 @@ def chosen_literals(
         undecided = compute("and_not", undecided, met)
     for place in reversed(range(len(taken))):
         places = where(taken[place], constant(place, pa.int8()), places)
-    return pa.DictionaryArray.from_arrays(column_of(places, rows), pa.array(texts, kind))
+    return pa.DictionaryArray.from_arrays(as_column(places, rows), pa.array(texts, kind))
 
 
 def _coalesce(
     arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
 ) -> Datum:
-    result = column_of(_plain(evaluate(arguments[0], batch)), batch.num_rows)
+    result = as_column(_decode_datum(evaluate(arguments[0], batch)), batch.num_rows)
     for argument in arguments[1:]:
         if not result.null_count:
             break
         value = _compute_where(argument, batch, evaluate, partial(compute, "is_null", result))
-        result = filled(result, value)
+        result = fill_null(result, value)
     return as_type(result, kind)
 
 
@@ -139,10 +139,10 @@ def _junction(kernel: str, settled: bool) -> Form:
         arguments: Sequence[Expression], kind: pa.DataType, batch: pa.RecordBatch, evaluate: Evaluate
     ) -> Datum:
         rows = batch.num_rows
-        result = column_of(evaluate(arguments[0], batch), rows)
+        result = as_column(evaluate(arguments[0], batch), rows)
         for argument in arguments[1:]:
             value = _compute_where(argument, batch, evaluate, partial(open_rows, result))
-            result = compute(kernel, result, column_of(value, rows))
+            result = compute(kernel, result, as_column(value, rows))
         return result
 
     return apply

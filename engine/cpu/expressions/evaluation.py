@@ -10,11 +10,11 @@ from typing import cast as typed
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.frame_memo import once
-from bamquery.engine.cpu.frames import concatenate_columns, decoded_in_room
-from bamquery.engine.cpu.kernels import Column, Constant, Datum, column_of, nulls, spread
-from bamquery.engine.execution.string_limits import LargeTextError, text_bounds
-from bamquery.errors import ExecutionError, placed_at
+from bamquery.engine.cpu.frame_memo import memo_scope
+from bamquery.engine.cpu.frames import concatenate_columns, decode_dictionary_in_room
+from bamquery.engine.cpu.kernels import Column, Constant, Datum, as_column, nulls, take_shared
+from bamquery.engine.execution.string_limits import LargeStringError, current_string_limits
+from bamquery.errors import ExecutionError, attach_place
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -29,29 +29,29 @@ def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -
     if not batch.num_rows:
         return [nulls(0, expression.type) for expression in expressions]
     try:
-        return _at_once(expressions, batch)
-    except LargeTextError:
+        return _evaluate_at_once(expressions, batch)
+    except LargeStringError:
         if batch.num_rows == 1:
             raise
-    return _in_pieces(expressions, batch)
+    return _evaluate_in_pieces(expressions, batch)
 
 
-def _at_once(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
-    with once():
-        return [column_of(evaluate(expression, batch), batch.num_rows) for expression in expressions]
+def _evaluate_at_once(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
+    with memo_scope():
+        return [as_column(evaluate(expression, batch), batch.num_rows) for expression in expressions]
 
 
-def _in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
+def _evaluate_in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list[Column]:
     """The columns where texts on the way to them are too large to be there for all rows at once."""
-    bounds = text_bounds()
+    bounds = current_string_limits()
     found: list[list[Column]] = []
     start, count, size = 0, batch.num_rows // 2, 0
     while start < batch.num_rows:
         check_cancelled()
         piece = batch.slice(start, count)
         try:
-            columns = _at_once(expressions, piece)
-        except LargeTextError:
+            columns = _evaluate_at_once(expressions, piece)
+        except LargeStringError:
             if piece.num_rows == 1:
                 raise
             count = piece.num_rows // 2
@@ -60,7 +60,7 @@ def _in_pieces(expressions: Sequence[Expression], batch: pa.RecordBatch) -> list
         start += piece.num_rows
         size += sum(column.nbytes for column in columns)
         if size > bounds.answer and start < batch.num_rows:
-            raise LargeTextError(
+            raise LargeStringError(
                 f"texts of {batch.num_rows:,} rows take more than {bounds.answer:,} bytes, the part of "
                 "memory_limit for those of one thread. Raise it with SET memory_limit = '...'"
             )
@@ -80,42 +80,42 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Datum:
             return value
         case Cast(argument=argument, type=kind, try_=try_, place=place):
             values = evaluate(argument, batch)
-            with placed_at(place):
+            with attach_place(place):
                 return _cast(values, kind, try_=try_)
         case Call():
-            return _evaluated(expression, batch)
+            return _evaluate_call(expression, batch)
         case Members():
             raise AssertionError("members are looked among, not computed")
 
 
-def _evaluated(call: Call, batch: pa.RecordBatch) -> Datum:
+def _evaluate_call(call: Call, batch: pa.RecordBatch) -> Datum:
     from bamquery.engine.cpu.expressions.conditions import FORMS
     from bamquery.engine.cpu.expressions.literal_sets import LONG
-    from bamquery.engine.cpu.expressions.nested_decimals import is_nested, nested
+    from bamquery.engine.cpu.expressions.nested_decimals import evaluate_nested, is_nested
 
     match call:
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](arguments, kind, batch, evaluate)
         case Call(function="in", arguments=(argument, Members() as members)):
-            from bamquery.engine.cpu.expressions.member_sets import among
+            from bamquery.engine.cpu.expressions.member_sets import is_member
 
-            return among(column_of(evaluate(argument, batch), batch.num_rows), members)
+            return is_member(as_column(evaluate(argument, batch), batch.num_rows), members)
         case Call(function="in", arguments=arguments) if len(arguments) > LONG:
-            return _in(call, batch)
-    small = nested(call, batch) if is_nested(call) else None
+            return _evaluate_in(call, batch)
+    small = evaluate_nested(call, batch) if is_nested(call) else None
     if small is not None:
         return small
     return _call(call.function, [evaluate(argument, batch) for argument in call.arguments], call.type)
 
 
-def _in(call: Call, batch: pa.RecordBatch) -> Datum:
+def _evaluate_in(call: Call, batch: pa.RecordBatch) -> Datum:
     from bamquery.engine.cpu.expressions.literal_sets import literal_set
-    from bamquery.engine.cpu.expressions.member_sets import among
+    from bamquery.engine.cpu.expressions.member_sets import is_member
 
     value = evaluate(call.arguments[0], batch)
     members = literal_set(call)
     if members is not None and isinstance(value, pa.Array) and value.type == members.type:
-        return among(value, members)
+        return is_member(value, members)
     return _call("in", [value, *(evaluate(member, batch) for member in call.arguments[1:])], call.type)
 
 
@@ -124,7 +124,7 @@ def _cast(datum: Datum, kind: pa.DataType, *, try_: bool) -> Datum:
 
     if isinstance(datum, pa.Array):
         return cast(datum, kind, try_=try_)
-    return typed(Constant, cast(column_of(datum, 1), kind, try_=try_)[0])
+    return typed(Constant, cast(as_column(datum, 1), kind, try_=try_)[0])
 
 
 def _call(name: str, arguments: list[Datum], kind: pa.DataType) -> Datum:
@@ -134,19 +134,19 @@ def _call(name: str, arguments: list[Datum], kind: pa.DataType) -> Datum:
     if not arrays:
         # Kernels want one array; the others stay constants, since some functions take literals only.
         place = 1 if name in ("date_part", "date_trunc") else 0
-        arguments[place] = column_of(arguments[place], 1)
+        arguments[place] = as_column(arguments[place], 1)
         return typed(Constant, _apply(name, arguments, kind)[0])
     if len(arrays) == 1 and name not in NULLS_MATTER:
         column = arguments[arrays[0]]
         if isinstance(column, pa.DictionaryArray):
-            return _over_dictionary(name, arguments, arrays[0], column, kind)
+            return _apply_to_dictionary(name, arguments, arrays[0], column, kind)
     return _apply(name, arguments, kind)
 
 
 def _apply(name: str, arguments: list[Datum], kind: pa.DataType) -> Column:
     from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
 
-    plain = [decoded_in_room(one) if isinstance(one, pa.Array) else one for one in arguments]
+    plain = [decode_dictionary_in_room(one) if isinstance(one, pa.Array) else one for one in arguments]
     try:
         result = FUNCTIONS[name](plain, kind)
     except pa.ArrowInvalid as error:  # a pattern too long for a regular expression, say
@@ -155,12 +155,12 @@ def _apply(name: str, arguments: list[Datum], kind: pa.DataType) -> Column:
     return result
 
 
-def _over_dictionary(
+def _apply_to_dictionary(
     name: str, arguments: list[Datum], place: int, column: pa.DictionaryArray[Any, Any], kind: pa.DataType
 ) -> Column:
     """Each dictionary value once; rows decide only where a value fails, since no row may use it."""
     try:
         values: list[Datum] = [*arguments[:place], column.dictionary, *arguments[place + 1 :]]
-        return spread(_apply(name, values, kind), column.indices)
+        return take_shared(_apply(name, values, kind), column.indices)
     except ExecutionError:
         return _apply(name, arguments, kind)

@@ -16,13 +16,13 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    array_of,
-    column_of,
+    as_column,
+    boolean_column,
     constant,
-    flags_of,
     from_values,
+    make_array,
     numpy_type,
-    values_of,
+    stored_values,
     where,
 )
 from bamquery.engine.cpu.numeric import decimals
@@ -34,15 +34,15 @@ _PAST_WORDS: Final = float(1 << 63)
 """What doubles make of the last 512 integers of 64 bits."""
 
 
-def between(
+def interpolate(
     low: Column, high: Column, share: NDArray[np.float64], validity: Column, kind: pa.DataType
 ) -> Column:
     """Values of a type between two others, `share` (from 0 to 1) of the way; null where not `validity`."""
     if isinstance(kind, pa.Decimal128Type):
-        return _between_decimals(low, high, share, validity, kind)
+        return _interpolate_decimals(low, high, share, validity, kind)
     if pa.types.is_temporal(kind):
         return _between_moments(low, high, share, validity, kind)
-    below, above = (values_of(side).astype(np.float64) for side in (low, high))
+    below, above = (stored_values(side).astype(np.float64) for side in (low, high))
     with np.errstate(all="ignore"):
         # Weights rather than a distance: that between infinities, or from one, would be NaN.
         result = np.where(share == 0, below, below * (1 - share) + above * share)
@@ -53,7 +53,7 @@ def _between_moments(
     low: Column, high: Column, share: NDArray[np.float64], validity: Column, kind: pa.DataType
 ) -> Column:
     """Halves away from zero."""
-    least, most = (values_of(side).astype(np.int64) for side in (low, high))
+    least, most = (stored_values(side).astype(np.int64) for side in (low, high))
     below, above = (side.astype(np.float64) for side in (least, most))
     result = _multiply_add(below, 1 - share, above * share)
     size = np.abs(result)
@@ -67,12 +67,12 @@ def _between_moments(
     return from_values(whole.astype(numpy_type(kind)), kind, validity)
 
 
-def _between_decimals(
+def _interpolate_decimals(
     low: Column, high: Column, share: NDArray[np.float64], validity: Column, kind: pa.Decimal128Type
 ) -> Column:
     """Cut off at the scale: DuckDB does so after adding, or before where it has 128-bit integers."""
     if kind.precision <= _WORD_DIGITS:
-        whole, other = (decimals.words(side)[:, 0] for side in (low, high))
+        whole, other = (decimals.decimal_words(side)[:, 0] for side in (low, high))
         below, above = whole.astype(np.float64), other.astype(np.float64)
         between = _multiply_add(share, above - below, below).astype(np.int64)
         # A value itself stays as it is: doubles do not hold all of them.
@@ -84,7 +84,7 @@ def _between_decimals(
         for least, most, part in rows:
             distance = int((most - least) / unit)
             result.append(least + int(float(distance) * part) * unit)
-    return where(validity, array_of(result, kind), constant(None, kind))
+    return where(validity, make_array(result, kind), constant(None, kind))
 
 
 def _multiply_add(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> Any:
@@ -109,8 +109,8 @@ def _multiply_add(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.
 
 def _interpolate(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = next(len(argument) for argument in arguments if isinstance(argument, pa.Array))
-    low, high, share = (column_of(argument, rows) for argument in arguments)
-    return between(low, high, values_of(share), flags_of(np.ones(rows, np.bool_)), kind)
+    low, high, share = (as_column(argument, rows) for argument in arguments)
+    return interpolate(low, high, stored_values(share), boolean_column(np.ones(rows, np.bool_)), kind)
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType({"interpolate": _interpolate})

@@ -6,7 +6,7 @@ from typing import Final, cast
 
 import pyarrow as pa
 
-from bamquery.engine.cpu.kernels import column_of
+from bamquery.engine.cpu.kernels import as_column
 from bamquery.plan.expressions import Call, Literal, Members
 
 LONG: Final = 8
@@ -39,4 +39,4 @@ def _members(call: Call) -> Members | None:
         isinstance(one, Literal) and one.value.is_valid and one.value.type == kind for one in literals
     ):
         return None
-    return Members(pa.concat_arrays([column_of(cast(Literal, one).value, 1) for one in literals]))
+    return Members(pa.concat_arrays([as_column(cast(Literal, one).value, 1) for one in literals]))

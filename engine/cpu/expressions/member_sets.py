@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.comparisons import in_set
-from bamquery.engine.cpu.kernels import Column, booleans, valid
+from bamquery.engine.cpu.comparisons import is_in_set
+from bamquery.engine.cpu.kernels import Column, booleans, valid_rows
 from bamquery.plan.expressions import Members
 
 _MOST_FLAGS: Final = 1 << 24
@@ -30,25 +30,25 @@ class _Flags:
         self._table = np.zeros(span + 2, np.bool_)
         self._table[members - self._below] = True
 
-    def of(self, column: Column) -> Column:
+    def contains(self, column: Column) -> Column:
         """Whether each value is a member; null where it is null."""
         # Places that are clipped, those of differences that wrap around too, end up beside the members'.
         places = _numbers(column) - self._below
-        return booleans(self._table.take(places, mode="clip"), valid(column))
+        return booleans(self._table.take(places, mode="clip"), valid_rows(column))
 
 
 _flags: WeakKeyDictionary[Members, _Flags | None] = WeakKeyDictionary()
 
 
-def among(column: Column, members: Members) -> Column:
+def is_member(column: Column, members: Members) -> Column:
     """Whether each value of a column of the members' type is one of them; null where it is null."""
     if members not in _flags:
-        _flags[members] = _made(members)
+        _flags[members] = _make_set(members)
     flags = _flags[members]
-    return in_set(column, members.values) if flags is None else flags.of(column)
+    return is_in_set(column, members.values) if flags is None else flags.contains(column)
 
 
-def _made(members: Members) -> _Flags | None:
+def _make_set(members: Members) -> _Flags | None:
     if not _is_counted(members.type) or not len(members.values):
         return None
     numbers = _numbers(members.values)

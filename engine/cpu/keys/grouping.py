@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from bamquery.engine.cpu.kernels import (
     Column,
     any_true,
-    booleans_of,
+    boolean_values,
     compute,
     constant,
     from_values,
-    spread,
+    stored_values,
     take,
-    valid,
-    values_of,
+    take_shared,
+    valid_rows,
     where,
 )
 
@@ -72,7 +72,7 @@ def group_rows(keys: Sequence[Column], rows: int) -> Grouping:
         key_values.append(next_values)
     groups = len(key_codes[0])
     taken = tuple(
-        (spread if isinstance(key, pa.DictionaryArray) else take)(values, positions)
+        (take_shared if isinstance(key, pa.DictionaryArray) else take)(values, positions)
         for key, values, positions in zip(keys, key_values, key_codes, strict=True)
     )
     return Grouping(codes, groups, taken)
@@ -89,7 +89,7 @@ def _encode_pairs(
     # Both codes are below 2**31, so a pair of them fits 64 bits.
     pairs = codes.astype(np.int64) * max(next_count, 1) + next_codes
     found, distinct = _encode(from_values(pairs, pa.int64()))
-    return found, values_of(distinct)
+    return found, stored_values(distinct)
 
 
 def _encode(column: Column) -> tuple[NDArray[Any], Column]:
@@ -108,13 +108,13 @@ def _encode(column: Column) -> tuple[NDArray[Any], Column]:
     options = pc.DictionaryEncodeOptions("encode")
     hashed = compute("dictionary_encode", canonical(column), options=options)
     assert isinstance(hashed, pa.DictionaryArray)
-    return values_of(hashed.indices), hashed.dictionary
+    return stored_values(hashed.indices), hashed.dictionary
 
 
 def _encode_near(column: Column) -> tuple[NDArray[Any], Column] | None:
     """For integers that are close to each other, tables by value take the place of hashing; None if not."""
     rows = len(column)
-    values = values_of(column)
+    values = stored_values(column)
     stored = column
     if pa.types.is_temporal(column.type):
         stored = column.view(pa.int32() if values.itemsize == 4 else pa.int64())
@@ -122,12 +122,12 @@ def _encode_near(column: Column) -> tuple[NDArray[Any], Column] | None:
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low is None or high - low >= max(min(_SPARSEST * rows, _LARGE_TABLE), _SMALL_TABLE):
         return None
-    present = valid(column)
+    present = valid_rows(column)
     # In 64 bits, where the largest unsigned numbers wrap, their lowest too.
     slots = values.astype(np.int64, copy=False) - values.dtype.type(low).astype(np.int64)
     null_slot = high - low + 1
     if present is not None:
-        slots = np.where(booleans_of(present), slots, null_slot)
+        slots = np.where(boolean_values(present), slots, null_slot)
     codes, leaders = _encode_slots(slots, null_slot + 1)
     return codes, take(column, leaders)
 
@@ -190,7 +190,7 @@ def canonical(column: Column) -> Column:
     """The column with one NaN and one zero for all, so that equal keys have equal bits."""
     if not pa.types.is_floating(column.type):
         return column
-    unsigned = from_values(values_of(column) + 0.0, column.type, valid(column))
+    unsigned = from_values(stored_values(column) + 0.0, column.type, valid_rows(column))
     not_a_number = compute("is_nan", unsigned)
     if not any_true(not_a_number):
         return unsigned

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, booleans_of, valid, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_values, stored_values, valid_rows
 from bamquery.engine.cpu.keys.grouping import canonical
 from bamquery.engine.cpu.numeric import decimals
 
@@ -24,15 +24,15 @@ def hash_rows(columns: Sequence[Column], rows: int) -> Hashes:
     """One hash a row of the columns, dictionaries decoded; nulls count as values."""
     hashes = np.zeros(rows, np.uint64)
     for column in columns:
-        present = valid(column)
+        present = valid_rows(column)
         own = _hash_values(column)
         if present is not None:
-            own = np.where(booleans_of(present), own, _NULL)
-        hashes = _mixed(hashes * np.uint64(31) + own)
+            own = np.where(boolean_values(present), own, _NULL)
+        hashes = _mix(hashes * np.uint64(31) + own)
     return hashes
 
 
-def _mixed(words: Hashes) -> Hashes:
+def _mix(words: Hashes) -> Hashes:
     """The finalizer of splitmix64: every bit of the result depends on every bit given."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -42,18 +42,18 @@ def _mixed(words: Hashes) -> Hashes:
 def _hash_values(column: Column) -> Hashes:
     kind = column.type
     if pa.types.is_boolean(kind):
-        return booleans_of(column).astype(np.uint64)
+        return boolean_values(column).astype(np.uint64)
     if pa.types.is_null(kind):
         return np.zeros(len(column), np.uint64)
     if pa.types.is_decimal(kind):
-        words = decimals.words(column).view(np.uint64)
-        return words[:, 0] ^ _mixed(words[:, 1])
+        words = decimals.decimal_words(column).view(np.uint64)
+        return words[:, 0] ^ _mix(words[:, 1])
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         return _hash_bytes(column)
     if pa.types.is_floating(kind):
-        bits: NDArray[Any] = values_of(canonical(column)).view(f"u{kind.bit_width // 8}")
+        bits: NDArray[Any] = stored_values(canonical(column)).view(f"u{kind.bit_width // 8}")
         return bits.astype(np.uint64)
-    return values_of(column).astype(np.uint64)
+    return stored_values(column).astype(np.uint64)
 
 
 def _hash_bytes(column: Column) -> Hashes:
@@ -83,5 +83,5 @@ def _hash_bytes(column: Column) -> Hashes:
     for place in range(int(needed.max(initial=0))):
         at = starts + step * place // np.maximum(needed - 1, 1)
         word = words[np.where(place < needed, at, 0)] & mask
-        hashes = np.where(place < needed, _mixed(hashes * np.uint64(31) + word), hashes)
+        hashes = np.where(place < needed, _mix(hashes * np.uint64(31) + word), hashes)
     return hashes

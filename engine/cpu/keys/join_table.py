@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, booleans_of, compute, take, valid, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_values, compute, stored_values, take, valid_rows
 from bamquery.engine.cpu.keys.grouping import canonical
 from bamquery.engine.cpu.keys.hashing import Hashes, hash_rows
 from bamquery.engine.cpu.keys.key_codes import KeyCodes
@@ -42,15 +42,15 @@ class CpuJoinTable:
         usable = self._usable(self._columns)
         chosen = None if usable is None else np.flatnonzero(usable)
         rows = np.arange(count) if chosen is None else chosen
-        self._codes = KeyCodes.of_rows(self._columns, chosen, nulls_equal) if len(rows) else None
+        self._codes = KeyCodes.from_rows(self._columns, chosen, nulls_equal) if len(rows) else None
         self._dense = self._codes is not None and self._codes.codes < max(_SPARSEST * len(rows), _SMALL_TABLE)
         self._hashes: Hashes | None = None
         if self._dense:
             assert self._codes is not None
             self._buckets = self._codes.codes
-            buckets = self._codes.of(self._columns)
+            buckets = self._codes.encode(self._columns)
         else:
-            self._hashes = self._hashed(self._columns, count)
+            self._hashes = self._number_keys(self._columns, count)
             self._buckets = 1 << max(2 * len(rows) - 1, 1).bit_length()
             buckets = self._bucket_of_hash(self._hashes)
         if chosen is not None:
@@ -87,9 +87,9 @@ class CpuJoinTable:
         hashes: Hashes | None = None
         if self._dense:
             assert self._codes is not None
-            buckets = self._codes.of(columns)
+            buckets = self._codes.encode(columns)
         else:
-            hashes = self._hashed(columns, keys.num_rows)
+            hashes = self._number_keys(columns, keys.num_rows)
             buckets = self._bucket_of_hash(hashes)
             usable = self._usable(columns)
             if usable is not None:
@@ -105,7 +105,7 @@ class CpuJoinTable:
         firsts = self._starts[buckets].astype(np.int64, copy=False)
         counts = self._starts[buckets + 1] - firsts
         for start, stop in _portions(counts):
-            positions, places = _expanded(firsts[start:stop], counts[start:stop])
+            positions, places = _expand(firsts[start:stop], counts[start:stop])
             positions += start
             found = self._order[places].astype(np.int64)
             yield stop, *self._alike(columns, hashes, positions, found)
@@ -124,10 +124,10 @@ class CpuJoinTable:
                 positions, found = positions[equal], found[equal]
         return positions, found
 
-    def _hashed(self, columns: Sequence[Column], rows: int) -> Hashes:
+    def _number_keys(self, columns: Sequence[Column], rows: int) -> Hashes:
         """A number for each row's keys: different ones for different keys, where there are codes."""
         if self._codes is not None:
-            return self._codes.of(columns).view(np.uint64)
+            return self._codes.encode(columns).view(np.uint64)
         return hash_rows(columns, rows)
 
     def _bucket_of_hash(self, hashes: Hashes) -> Positions:
@@ -140,8 +140,8 @@ class CpuJoinTable:
     def _usable(self, columns: Sequence[Column]) -> NDArray[np.bool_] | None:
         """Which rows have no null where null equals nothing; None: all."""
         plain = [column for column, equal in zip(columns, self._nulls_equal, strict=True) if not equal]
-        present = valid(*plain)
-        return None if present is None else booleans_of(present)
+        present = valid_rows(*plain)
+        return None if present is None else boolean_values(present)
 
     def _equal(self, columns: Sequence[Column], positions: Positions, found: Positions) -> NDArray[np.bool_]:
         equal = np.ones(len(positions), np.bool_)
@@ -168,7 +168,7 @@ def _portions(counts: Positions) -> Iterator[tuple[int, int]]:
         yield 0, 0
 
 
-def _expanded(firsts: Positions, counts: Positions) -> tuple[Positions, Positions]:
+def _expand(firsts: Positions, counts: Positions) -> tuple[Positions, Positions]:
     """For each row as often as it counts: its position, and the places from its first on."""
     positions = np.repeat(np.arange(len(counts)), counts)
     before = np.cumsum(counts) - counts
@@ -177,21 +177,23 @@ def _expanded(firsts: Positions, counts: Positions) -> tuple[Positions, Position
 
 
 def _present(column: Column) -> NDArray[np.bool_]:
-    present = valid(column)
-    return np.ones(len(column), np.bool_) if present is None else booleans_of(present)
+    present = valid_rows(column)
+    return np.ones(len(column), np.bool_) if present is None else boolean_values(present)
 
 
 def _same_values(mine: Column, theirs: Column, positions: Positions, found: Positions) -> NDArray[np.bool_]:
     """Whether the values at positions are equal; anything where one is null."""
     kind = mine.type
     if pa.types.is_decimal(kind):
-        left, right = decimals.words(mine)[positions], decimals.words(theirs)[found]
+        left, right = decimals.decimal_words(mine)[positions], decimals.decimal_words(theirs)[found]
         return np.asarray((left == right).all(axis=1))
     if pa.types.is_floating(kind):
         bits = f"u{kind.bit_width // 8}"
-        return np.asarray(values_of(mine).view(bits)[positions] == values_of(theirs).view(bits)[found])
+        return np.asarray(
+            stored_values(mine).view(bits)[positions] == stored_values(theirs).view(bits)[found]
+        )
     if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        return np.asarray(values_of(mine)[positions] == values_of(theirs)[found])
+        return np.asarray(stored_values(mine)[positions] == stored_values(theirs)[found])
     if pa.types.is_null(kind):
         return np.zeros(len(positions), np.bool_)
-    return booleans_of(compute("equal", take(mine, positions), take(theirs, found)))
+    return boolean_values(compute("equal", take(mine, positions), take(theirs, found)))

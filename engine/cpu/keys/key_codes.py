@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, booleans_of, valid, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_values, stored_values, valid_rows
 
 _MOST_CODES: Final = 1 << 62
 
@@ -43,7 +43,7 @@ class KeyCodes:
             self.codes *= found.codes
 
     @staticmethod
-    def of_rows(
+    def from_rows(
         columns: Sequence[Column], rows: NDArray[np.int64] | None, nulls_equal: Sequence[bool]
     ) -> KeyCodes | None:
         """For the keys of those rows (None: all of them); None where they cannot be had."""
@@ -52,12 +52,12 @@ class KeyCodes:
             kind = column.type
             if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
                 return None
-            values = values_of(column)
+            values = stored_values(column)
             if rows is not None:
                 values = values[rows]
-            present = valid(column)
+            present = valid_rows(column)
             if null and present is not None:
-                kept = booleans_of(present)
+                kept = boolean_values(present)
                 values = values[kept if rows is None else kept[rows]]
             if not len(values):
                 low, high = 0, 0
@@ -67,7 +67,7 @@ class KeyCodes:
         codes = KeyCodes(ranges)
         return codes if codes.codes < _MOST_CODES else None
 
-    def of(self, columns: Sequence[Column]) -> NDArray[np.int64]:
+    def encode(self, columns: Sequence[Column]) -> NDArray[np.int64]:
         """The code of each row's key; `codes` where no key is equal to it."""
         total: NDArray[np.uint64] | None = None
         outside: NDArray[np.bool_] | None = None
@@ -91,14 +91,14 @@ class KeyCodes:
 
 def _places(column: Column, found: _Range) -> tuple[NDArray[np.uint64], NDArray[np.bool_] | None]:
     """Each value's distance from the lowest, and which rows have none; an array of its own."""
-    values = values_of(column)
+    values = stored_values(column)
     # In 64 bits that wrap: what is below the lowest value becomes greater than any distance.
     low: Any = np.int64(found.low) if found.low < 2**63 else np.uint64(found.low).astype(np.int64)
     distances = (values.astype(np.int64, copy=False) - low).view(np.uint64)
     beyond: NDArray[np.bool_] | None = distances >= np.uint64(found.count)
-    present = valid(column)
+    present = valid_rows(column)
     if present is not None:
-        missing = ~booleans_of(present)
+        missing = ~boolean_values(present)
         if found.null:
             distances[missing] = found.count
             beyond = beyond & ~missing if beyond is not None else None

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from bamquery.data_types.type_groups import INTERVAL
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
-from bamquery.engine.cpu.frames import decoded, take_batch
+from bamquery.engine.cpu.frames import decode_dictionary, take_batch
 from bamquery.engine.cpu.kernels import Column, Constant, any_true, compute, sorted_places, take
 from bamquery.engine.cpu.temporal.interval_columns import order_key
 from bamquery.plan.nodes import SortKey
@@ -36,7 +36,7 @@ def sorted_positions(batch: pa.RecordBatch, keys: Sequence[SortKey], limit: int 
     columns: list[Column] = []
     directions: list[str] = []
     for key, column in zip(keys, evaluate_columns([k.expression for k in keys], batch), strict=True):
-        for part, descending in _sortable(decoded(column), key):
+        for part, descending in _sortable(decode_dictionary(column), key):
             columns.append(part)
             directions.append("descending" if descending else "ascending")
     contenders = None

@@ -19,13 +19,13 @@ from bamquery.engine.cpu.kernels import (
     Datum,
     Implementation,
     any_true,
-    column_of,
+    as_column,
     compute,
     constant,
     from_values,
     null_where,
     operand,
-    valid,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric import decimals
 from bamquery.errors import ExecutionError
@@ -44,14 +44,14 @@ def _overflow(
     """The error for the first row whose exact result does not fit; only looked for once it is known."""
     low, high = integer_range(kind)
     rows = next(len(a) for a in arguments if isinstance(a, pa.Array))
-    for values in zip(*(column_of(a, rows).to_pylist() for a in arguments), strict=True):
+    for values in zip(*(as_column(a, rows).to_pylist() for a in arguments), strict=True):
         if None not in values and not low <= exact(*values) <= high:
             written = operation.format(*values)
             return ExecutionError(f"{type_name(kind)} overflow: {written} does not fit {low} to {high}")
     return ExecutionError(f"{type_name(kind)} overflow in {operation.format(*'abc')}")
 
 
-def _checked(
+def _compute_checked(
     name: str, operation: str, exact: Callable[..., int], arguments: Sequence[Datum], kind: pa.DataType
 ) -> Column:
     try:
@@ -60,7 +60,7 @@ def _checked(
         raise _overflow(operation, exact, arguments, kind) from None
 
 
-def _exact_in(
+def _exact_operation(
     name: str, symbol: str, exact: Callable[[Any, Any], Any], on_decimals: Implementation
 ) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -68,12 +68,12 @@ def _exact_in(
             return on_decimals(arguments, kind)
         if pa.types.is_floating(kind):
             return compute(name, *arguments)
-        return _checked(name, f"{{}} {symbol} {{}}", exact, arguments, kind)
+        return _compute_checked(name, f"{{}} {symbol} {{}}", exact, arguments, kind)
 
     return apply
 
 
-def _without_zeros(divisor: Datum) -> Datum:
+def _null_where_zero(divisor: Datum) -> Datum:
     """The divisor, null where it is zero."""
     if isinstance(divisor, pa.Scalar):
         return constant(None, divisor.type) if divisor.as_py() == 0 else divisor
@@ -88,10 +88,10 @@ def _truncated_quotient(a: int, b: int) -> int:
 def _floor_divide(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if pa.types.is_decimal(kind):
         return decimals.floor_divide(arguments, kind)
-    dividend, divisor = arguments[0], _without_zeros(arguments[1])
+    dividend, divisor = arguments[0], _null_where_zero(arguments[1])
     if pa.types.is_floating(kind):
         return compute("divide", dividend, divisor)  # DuckDB's // does not truncate floats
-    return _checked("divide", "{} // {}", _truncated_quotient, (dividend, divisor), kind)
+    return _compute_checked("divide", "{} // {}", _truncated_quotient, (dividend, divisor), kind)
 
 
 def _modulo(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -100,16 +100,18 @@ def _modulo(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     dividend, divisor = arguments
     if pa.types.is_floating(kind):
         with np.errstate(all="ignore"):
-            return from_values(np.fmod(operand(dividend), operand(divisor)), kind, valid(dividend, divisor))
-    divisor = _without_zeros(divisor)
+            return from_values(
+                np.fmod(operand(dividend), operand(divisor)), kind, valid_rows(dividend, divisor)
+            )
+    divisor = _null_where_zero(divisor)
     low, _ = integer_range(kind)
     if low < 0:
         # The quotient of the least number and -1 does not fit, and DuckDB takes the remainder from it.
-        _checked("divide", "{} // {}", _truncated_quotient, (dividend, divisor), kind)
+        _compute_checked("divide", "{} // {}", _truncated_quotient, (dividend, divisor), kind)
     by = operand(divisor)
     rows = next(len(a) for a in arguments if isinstance(a, pa.Array))
     remainder = np.fmod(operand(dividend), np.where(by == 0, by.dtype.type(1), by))
-    return from_values(np.broadcast_to(remainder, rows), kind, valid(dividend, divisor))
+    return from_values(np.broadcast_to(remainder, rows), kind, valid_rows(dividend, divisor))
 
 
 def _negate(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -120,13 +122,13 @@ def _negate(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         except pa.ArrowInvalid:
             raise _overflow("-{}", operator.neg, arguments, kind) from None
     if pa.types.is_integer(kind):
-        return _checked("negate", "-{}", operator.neg, arguments, kind)
+        return _compute_checked("negate", "-{}", operator.neg, arguments, kind)
     return compute("negate", *arguments)
 
 
 def _abs(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if pa.types.is_integer(kind):
-        return _checked("abs", "abs({})", abs, arguments, kind)
+        return _compute_checked("abs", "abs({})", abs, arguments, kind)
     return compute("abs", *arguments)
 
 
@@ -136,9 +138,9 @@ def _kernel(name: str) -> Implementation:
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "add": _exact_in("add", "+", operator.add, decimals.add),
-        "subtract": _exact_in("subtract", "-", operator.sub, decimals.subtract),
-        "multiply": _exact_in("multiply", "*", operator.mul, decimals.multiply),
+        "add": _exact_operation("add", "+", operator.add, decimals.add),
+        "subtract": _exact_operation("subtract", "-", operator.sub, decimals.subtract),
+        "multiply": _exact_operation("multiply", "*", operator.mul, decimals.multiply),
         "divide": _kernel("divide"),
         "floor_divide": _floor_divide,
         "modulo": _modulo,

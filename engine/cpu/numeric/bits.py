@@ -17,12 +17,12 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    booleans_of,
-    column_of,
+    as_column,
+    boolean_values,
     compute,
     from_values,
-    valid,
-    values_of,
+    stored_values,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric.arithmetic import integer_range
 from bamquery.engine.cpu.value_kernels import per_value, pieces, row_count, unknown_character
@@ -70,20 +70,20 @@ def _huge_shift_right(value: Decimal, shift: Decimal) -> int:
     return int(value) >> int(shift) if 0 <= shift < _HUGE_BITS else 0
 
 
-def _two(arguments: Sequence[Datum]) -> tuple[Any, Any, Any]:
+def _stored_pair(arguments: Sequence[Datum]) -> tuple[Any, Any, Any]:
     """Stored values of both arguments, and where both are known."""
     rows = row_count(arguments)
-    columns = [column_of(argument, rows) for argument in arguments]
-    known = valid(*columns)
-    mask = np.ones(rows, np.bool_) if known is None else booleans_of(known)
-    return values_of(columns[0]), values_of(columns[1]), mask
+    columns = [as_column(argument, rows) for argument in arguments]
+    known = valid_rows(*columns)
+    mask = np.ones(rows, np.bool_) if known is None else boolean_values(known)
+    return stored_values(columns[0]), stored_values(columns[1]), mask
 
 
 def _shift_left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """What a shift would lose is an error."""
     if pa.types.is_decimal(kind):
         return per_value(_huge_shift_left)(arguments, kind)
-    values, shifts, known = _two(arguments)
+    values, shifts, known = _stored_pair(arguments)
     low, high = integer_range(kind)
     bits = np.clip(shifts, 0, 63).astype(values.dtype)
     largest = np.right_shift(values.dtype.type(high), bits)
@@ -98,18 +98,18 @@ def _shift_left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         raise ExecutionError(f"{type_name(kind)} overflow: {value} << {shift} does not fit {low} to {high}")
     with np.errstate(all="ignore"):
         shifted = np.where(values == 0, values, np.left_shift(values, bits))
-    return from_values(shifted, kind, valid(*arguments))
+    return from_values(shifted, kind, valid_rows(*arguments))
 
 
 def _shift_right(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """0 where the shift is out of range."""
     if pa.types.is_decimal(kind):
         return per_value(_huge_shift_right)(arguments, kind)
-    values, shifts, _ = _two(arguments)
+    values, shifts, _ = _stored_pair(arguments)
     inside = (shifts >= 0) & (shifts < kind.bit_width)
     bits = np.where(inside, shifts, 0).astype(values.dtype)
     shifted = np.where(inside, np.right_shift(values, bits), 0).astype(values.dtype)
-    return from_values(shifted, kind, valid(*arguments))
+    return from_values(shifted, kind, valid_rows(*arguments))
 
 
 def _bit_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -119,9 +119,9 @@ def _bit_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if pa.types.is_decimal(column.type):
         counts = np.bitwise_count(_halves(column)).sum(axis=1)
     else:
-        values = values_of(column)
+        values = stored_values(column)
         counts = np.bitwise_count(values.view(f"u{values.dtype.itemsize}"))
-    return from_values(counts.astype(np.int8), kind, valid(column))
+    return from_values(counts.astype(np.int8), kind, valid_rows(column))
 
 
 def _halves(column: Column) -> NDArray[np.uint64]:
@@ -134,20 +134,20 @@ def _halves(column: Column) -> NDArray[np.uint64]:
 
 
 def _hex(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return _in_base(
+    return _digits_in_base(
         arguments, kind, "X", lambda content: "".join(piece.hex().upper() for piece in pieces(content))
     )
 
 
 def _bin(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return _in_base(arguments, kind, "b", _bits_of)
+    return _digits_in_base(arguments, kind, "b", _bits_of)
 
 
 def _bits_of(content: bytes) -> str:
     return "".join(_EIGHT_BITS[byte] for piece in pieces(content) for byte in piece)
 
 
-def _in_base(arguments: Sequence[Datum], kind: pa.DataType, base: str, of_bytes: Any) -> Column:
+def _digits_in_base(arguments: Sequence[Datum], kind: pa.DataType, base: str, of_bytes: Any) -> Column:
     width = 128 if pa.types.is_decimal(arguments[0].type) else 64
 
     def write(value: int | Decimal | str | bytes) -> str:

@@ -17,11 +17,11 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Kind,
-    column_of,
+    as_column,
+    boolean_column,
     compute,
     convert,
-    flags_of,
-    valid,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric import small_decimals
 from bamquery.errors import ExecutionError
@@ -43,7 +43,7 @@ def _per_row(
         pa.ArrowInvalid: a result does not fit.
     """
     rows = _rows(arguments)
-    left, right = (column_of(argument, rows).to_pylist() for argument in arguments)
+    left, right = (as_column(argument, rows).to_pylist() for argument in arguments)
     with decimal.localcontext(EXACT):
         results = [
             None if a is None or b is None else operation(a, b) for a, b in zip(left, right, strict=True)
@@ -58,13 +58,13 @@ def _overflow(
     rows = _rows(arguments)
     bound = Decimal(10) ** (kind.precision - kind.scale)
     with decimal.localcontext(EXACT):
-        for a, b in zip(*(column_of(argument, rows).to_pylist() for argument in arguments), strict=True):
+        for a, b in zip(*(as_column(argument, rows).to_pylist() for argument in arguments), strict=True):
             if a is not None and b is not None and abs(exact(a, b)) >= bound:
                 return ExecutionError(f"{type_name(kind)} overflow: {a} {symbol} {b} has too many digits")
     return ExecutionError(f"{type_name(kind)} overflow in a {symbol} b")
 
 
-def _widened(datum: Datum) -> Datum:
+def _widen(datum: Datum) -> Datum:
     kind = datum.type
     return convert(datum, pa.decimal256(kind.precision, kind.scale))
 
@@ -76,7 +76,7 @@ def _same_scale(name: str, symbol: str, exact: Callable[[Any, Any], Any]) -> Cal
             return small
         operands = arguments
         if any(argument.type.precision >= 38 for argument in arguments):
-            operands = [_widened(argument) for argument in arguments]  # Arrow wants room for one more digit
+            operands = [_widen(argument) for argument in arguments]  # Arrow wants room for one more digit
         try:
             return convert(compute(name, *operands), kind)
         except pa.ArrowInvalid:
@@ -103,7 +103,7 @@ def multiply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         if digits <= 38:
             return convert(compute("multiply", *arguments), kind)
         if digits <= 76:
-            return convert(compute("multiply", *(_widened(argument) for argument in arguments)), kind)
+            return convert(compute("multiply", *(_widen(argument) for argument in arguments)), kind)
         return _per_row(operator.mul, arguments, kind)
     except pa.ArrowInvalid:
         raise _overflow("*", operator.mul, arguments, kind) from None
@@ -132,16 +132,16 @@ def _by_divisor(
     kind: Kind,
 ) -> Column:
     rows = _rows(arguments)
-    dividend, divisor = (unscaled(column_of(argument, rows)) for argument in arguments)
+    dividend, divisor = (unscaled_values(as_column(argument, rows)) for argument in arguments)
     if dividend is None or divisor is None:
         return _per_row(lambda a, b: exact(a, b) if b else None, arguments, kind)
-    known = flags_of(divisor != 0)
-    validity = valid(*arguments)
+    known = boolean_column(divisor != 0)
+    validity = valid_rows(*arguments)
     result = fast(dividend, np.where(divisor == 0, 1, divisor))
     return from_unscaled(result, kind, known if validity is None else compute("and", known, validity))
 
 
-def words(column: Column) -> NDArray[np.int64]:
+def decimal_words(column: Column) -> NDArray[np.int64]:
     """Low and high 64 bits of a decimal128 column's unscaled values; anything where it is null."""
     buffer = column.buffers()[1]
     if buffer is None:
@@ -151,9 +151,9 @@ def words(column: Column) -> NDArray[np.int64]:
     return stored.reshape(-1, 2)  # little-endian: the low word first
 
 
-def unscaled(column: Column) -> NDArray[np.int64] | None:
+def unscaled_values(column: Column) -> NDArray[np.int64] | None:
     """Unscaled values of a decimal128 column (anything where null), or None where 64 bits are too few."""
-    stored = words(column)
+    stored = decimal_words(column)
     low, high = stored[:, 0], stored[:, 1]
     # The least 64-bit number has no absolute value, so it counts as too wide.
     fits = (high == low >> 63) & (low != np.iinfo(np.int64).min)

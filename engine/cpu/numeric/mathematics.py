@@ -19,19 +19,19 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    column_of,
+    as_column,
+    boolean_column,
     compute,
     constant,
     convert,
-    flags_of,
     from_values,
     operand,
+    stored_values,
     take,
-    valid,
-    values_of,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric.rounding import round_decimals_toward
-from bamquery.engine.cpu.value_kernels import per_value, value_of
+from bamquery.engine.cpu.value_kernels import per_value, python_value
 from bamquery.errors import ExecutionError
 
 _MOST_FACTORIAL: Final = 33
@@ -44,7 +44,7 @@ def _floats(function: Callable[..., NDArray[Any]]) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         with np.errstate(all="ignore"):
             found = function(*(operand(argument) for argument in arguments))
-        return from_values(found, kind, valid(*arguments))
+        return from_values(found, kind, valid_rows(*arguments))
 
     return apply
 
@@ -78,7 +78,7 @@ def _float_test(test: Callable[..., NDArray[np.bool_]]) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         (column,) = arguments
         assert isinstance(column, pa.Array)
-        found = flags_of(test(values_of(column)))
+        found = boolean_column(test(stored_values(column)))
         if not column.null_count:
             return found
         return compute("if_else", compute("is_valid", column), found, constant(None, kind))
@@ -89,8 +89,8 @@ def _float_test(test: Callable[..., NDArray[np.bool_]]) -> Implementation:
 def _sign(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     (column,) = arguments
     assert isinstance(column, pa.Array)
-    values = values_of(column)
-    return from_values((values > 0).astype(np.int8) - (values < 0).astype(np.int8), kind, valid(column))
+    values = stored_values(column)
+    return from_values((values > 0).astype(np.int8) - (values < 0).astype(np.int8), kind, valid_rows(column))
 
 
 def _to_digits(floats: Callable[[NDArray[Any]], NDArray[Any]], mode: str) -> Implementation:
@@ -99,9 +99,9 @@ def _to_digits(floats: Callable[[NDArray[Any]], NDArray[Any]], mode: str) -> Imp
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         column, count = arguments
         assert isinstance(column, pa.Array)
-        digits: int = value_of(count)
+        digits: int = python_value(count)
         if pa.types.is_floating(kind):
-            return from_values(_scaled(values_of(column), digits, floats), kind, valid(column))
+            return from_values(_scale_digits(stored_values(column), digits, floats), kind, valid_rows(column))
         if pa.types.is_integer(kind):
             column = convert(column, pa.decimal128(20, 0))
         try:
@@ -114,7 +114,7 @@ def _to_digits(floats: Callable[[NDArray[Any]], NDArray[Any]], mode: str) -> Imp
     return apply
 
 
-def _scaled(
+def _scale_digits(
     values: NDArray[Any], digits: int, floats: Callable[[NDArray[Any]], NDArray[Any]]
 ) -> NDArray[Any]:
     if digits == 0:
@@ -146,7 +146,7 @@ def _integers(
             sides: list[Any] = [operand(argument) for argument in arguments]
             # Products of what is below this fit.
             if all(np.all((side < 2**31) & (side > -(2**31))) for side in sides):
-                return from_values(np.asarray(fast(*sides)), kind, valid(*arguments))
+                return from_values(np.asarray(fast(*sides)), kind, valid_rows(*arguments))
         low, high = integer_range(kind)
         return per_value(lambda a, b: one(a, b, low, high))(arguments, kind)
 
@@ -167,17 +167,17 @@ def _factorial(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return take(factorials, column)
 
 
-def _spread(kernel: Implementation) -> Implementation:
+def _broadcast_constants(kernel: Implementation) -> Implementation:
     """The kernel with all constants made columns, as numpy's functions of two columns want them."""
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         rows = next(len(a) for a in arguments if isinstance(a, pa.Array))
-        return kernel([column_of(argument, rows) for argument in arguments], kind)
+        return kernel([as_column(argument, rows) for argument in arguments], kind)
 
     return apply
 
 
-def _isolated(function: Callable[[float], float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
+def _nan_on_error(function: Callable[[float], float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
     return lambda values: np.array([function(value) for value in values.tolist()], np.float64)
 
 
@@ -199,11 +199,11 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "asinh": _floats(np.arcsinh),
         "acosh": _floats(np.arccosh),
         "atanh": _floats(np.arctanh),
-        "atan2": _spread(_floats(np.arctan2)),
-        "nextafter": _spread(_floats(np.nextafter)),
+        "atan2": _broadcast_constants(_floats(np.arctan2)),
+        "nextafter": _broadcast_constants(_floats(np.nextafter)),
         "even": _floats(_even),
-        "gamma": _floats(_isolated(_gamma)),
-        "lgamma": _floats(_isolated(_lgamma)),
+        "gamma": _floats(_nan_on_error(_gamma)),
+        "lgamma": _floats(_nan_on_error(_lgamma)),
         "sign": _sign,
         "isnan": _float_test(np.isnan),
         "isinf": _float_test(np.isinf),
@@ -211,8 +211,8 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "signbit": _float_test(np.signbit),
         "trunc": _to_digits(np.trunc, "towards_zero"),
         "round_even": _to_digits(np.rint, "half_to_even"),
-        "gcd": _spread(_integers("gcd", np.gcd, math.gcd)),
-        "lcm": _spread(_integers("lcm", np.lcm, math.lcm)),
+        "gcd": _broadcast_constants(_integers("gcd", np.gcd, math.gcd)),
+        "lcm": _broadcast_constants(_integers("lcm", np.lcm, math.lcm)),
         "factorial": _factorial,
     }
 )

@@ -20,8 +20,8 @@ from bamquery.engine.cpu.kernels import (
     convert,
     from_values,
     nulls,
-    valid,
-    values_of,
+    stored_values,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric.arithmetic import integer_range
 from bamquery.errors import ExecutionError
@@ -36,7 +36,7 @@ def half_away_from_zero(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _round_floats(column: Column, digits: int, kind: pa.DataType) -> Column:
-    values = values_of(column)
+    values = stored_values(column)
     with np.errstate(all="ignore"):
         unit = np.float64(10.0) ** abs(digits)
         if digits < 0:
@@ -45,7 +45,7 @@ def _round_floats(column: Column, digits: int, kind: pa.DataType) -> Column:
         else:
             rounded = half_away_from_zero(values * unit) / unit
             rounded = np.where(np.isfinite(rounded), rounded, values)
-    return from_values(rounded.astype(values.dtype), kind, valid(column))
+    return from_values(rounded.astype(values.dtype), kind, valid_rows(column))
 
 
 def _round_integers(column: Column, digits: int, kind: pa.DataType) -> Column:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, Datum, Kind, booleans, column_of, valid
+from bamquery.engine.cpu.kernels import Column, Datum, Kind, as_column, booleans, valid_rows
 from bamquery.engine.cpu.numeric import decimals
 
 _DIGITS: Final = 18
@@ -20,13 +20,13 @@ _FUNCTIONS: Final[dict[str, Callable[[Any, Any], NDArray[np.bool_]]]] = {
 }
 
 
-def compared(name: str, a: Datum, b: Datum) -> Column | None:
+def compare_small(name: str, a: Datum, b: Datum) -> Column | None:
     """`equal`, `less` or `less_equal`, null where either is; None where 64 bits may be too few."""
     if not (_is_small(a.type) and a.type == b.type):
         return None
     if not all(isinstance(datum, pa.Array) or datum.is_valid for datum in (a, b)):
         return None
-    return booleans(_FUNCTIONS[name](_low(a), _low(b)), valid(a, b))
+    return booleans(_FUNCTIONS[name](_low(a), _low(b)), valid_rows(a, b))
 
 
 def _is_small(kind: Kind) -> bool:
@@ -36,5 +36,5 @@ def _is_small(kind: Kind) -> bool:
 def _low(datum: Datum) -> Any:
     """The unscaled values' low 64 bits: of a column a view, of a constant one number."""
     if isinstance(datum, pa.Array):
-        return decimals.words(datum)[:, 0]
-    return decimals.words(column_of(datum, 1))[0, 0]
+        return decimals.decimal_words(datum)[:, 0]
+    return decimals.decimal_words(as_column(datum, 1))[0, 0]

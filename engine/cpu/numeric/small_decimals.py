@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.frame_memo import remembered
-from bamquery.engine.cpu.kernels import Column, Datum, Kind, column_of, from_buffer, valid, values_of
+from bamquery.engine.cpu.frame_memo import memoize
+from bamquery.engine.cpu.kernels import Column, Datum, Kind, as_column, from_buffer, stored_values, valid_rows
 
 _DIGITS: Final = 18
 """Digits that always fit 64 bits."""
@@ -25,10 +25,12 @@ def small_values(column: Column) -> tuple[NDArray[np.int64], int] | None:
     buffer = column.buffers()[1]
     if buffer is None:
         return np.zeros(len(column), np.int64), 0
-    return remembered(_key(buffer, column.offset, len(column)), buffer, lambda: _found(column, buffer))
+    return memoize(
+        _key(buffer, column.offset, len(column)), buffer, lambda: _compute_small_values(column, buffer)
+    )
 
 
-def _found(column: Column, buffer: pa.Buffer) -> tuple[NDArray[np.int64], int] | None:
+def _compute_small_values(column: Column, buffer: pa.Buffer) -> tuple[NDArray[np.int64], int] | None:
     start, length = 16 * column.offset, 2 * len(column)
     words: NDArray[np.int64] = np.frombuffer(memoryview(buffer), np.int64, count=length, offset=start)
     # A copy without gaps takes less time than it saves.
@@ -55,7 +57,7 @@ def arithmetic(name: str, arguments: Sequence[Datum], kind: Kind) -> Column | No
             isinstance(argument, pa.Array) or argument.is_valid
         ):
             return None
-        found = small_values(argument if isinstance(argument, pa.Array) else column_of(argument, 1))
+        found = small_values(argument if isinstance(argument, pa.Array) else as_column(argument, 1))
         if found is None:
             return None
         operands.append(found[0])
@@ -74,10 +76,10 @@ def arithmetic(name: str, arguments: Sequence[Datum], kind: Kind) -> Column | No
         limit = sum(bounds)
     if limit > _LARGEST or limit >= 10**kind.precision:
         return None
-    return from_small(_FUNCTIONS[name](*operands), kind, valid(*arguments), limit)
+    return from_small(_FUNCTIONS[name](*operands), kind, valid_rows(*arguments), limit)
 
 
-def rescaled(column: Column, kind: Kind) -> Column | None:
+def rescale(column: Column, kind: Kind) -> Column | None:
     """The same numbers under a type of no smaller scale; None where that may not fit 64 bits or the type."""
     own: Kind = column.type
     if own.scale == kind.scale and own.precision <= kind.precision:
@@ -86,19 +88,19 @@ def rescaled(column: Column, kind: Kind) -> Column | None:
     found = small_values(column)
     if found is None:
         return None
-    return _scaled(*found, kind.scale - own.scale, kind, valid(column))
+    return _scale(*found, kind.scale - own.scale, kind, valid_rows(column))
 
 
 def from_integers(column: Column, kind: Kind) -> Column | None:
     """Integers as decimals; None where they may not fit 64 bits or the type."""
-    values = values_of(column)
+    values = stored_values(column)
     bound = max(int(values.max(initial=0)), -int(values.min(initial=0)))
     if bound > _LARGEST:
         return None
-    return _scaled(values.astype(np.int64, copy=False), bound, kind.scale, kind, valid(column))
+    return _scale(values.astype(np.int64, copy=False), bound, kind.scale, kind, valid_rows(column))
 
 
-def _scaled(
+def _scale(
     values: NDArray[np.int64], bound: int, digits: int, kind: Kind, validity: Column | None
 ) -> Column | None:
     factor = 10**digits
@@ -125,7 +127,7 @@ def from_small(
     words[:, 0] = values
     buffer = pa.py_buffer(words.data)
     if bound is not None:
-        remembered(_key(buffer, 0, len(values)), buffer, lambda: (values, bound))
+        memoize(_key(buffer, 0, len(values)), buffer, lambda: (values, bound))
     return from_buffer(buffer, len(values), kind, validity)
 
 

@@ -15,14 +15,14 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    column_of,
+    as_column,
     compute,
     constant,
     convert,
     nulls,
     where,
 )
-from bamquery.engine.cpu.strings.sizes import concatenated_size, within_room
+from bamquery.engine.cpu.strings.sizes import concatenated_size, with_room_check
 from bamquery.engine.cpu.value_kernels import with_constants
 from bamquery.errors import ExecutionError
 
@@ -79,7 +79,7 @@ def _ilike(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     pattern = _literal(arguments[1])
     if pattern is None:
         return nulls(_rows(arguments), kind)
-    lowered = compute("utf8_lower", column_of(constant(pattern, pa.large_string()), 1))[0]
+    lowered = compute("utf8_lower", as_column(constant(pattern, pa.large_string()), 1))[0]
     return _like([compute("utf8_lower", arguments[0]), lowered], kind)
 
 
@@ -145,7 +145,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "lower": lambda arguments, kind: compute("utf8_lower", arguments[0]),
         "upper": lambda arguments, kind: compute("utf8_upper", arguments[0]),
         "length": _length,
-        "concat": within_room("concat", _concat, concatenated_size),
+        "concat": with_room_check("concat", _concat, concatenated_size),
         "like": with_constants([1], _like),
         "ilike": with_constants([1], _ilike),
         "starts_with": with_constants([1], _matching("starts_with"), str.startswith),

@@ -13,7 +13,7 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    column_of,
+    as_column,
     compute,
     constant,
     convert,
@@ -27,9 +27,9 @@ from bamquery.engine.cpu.strings.sizes import (
     repeated_size,
     replaced_size,
     translated_size,
-    within_room,
+    with_room_check,
 )
-from bamquery.engine.cpu.value_kernels import per_value, pieces, row_count, value_of, with_constants
+from bamquery.engine.cpu.value_kernels import per_value, pieces, python_value, row_count, with_constants
 from bamquery.statement_context.cancellation import check_cancelled
 
 _PARTS: Final = 1024
@@ -40,11 +40,11 @@ def _is_ascii(column: Datum) -> bool:
     return bool(pc.all(compute("string_is_ascii", column)).as_py() is not False)
 
 
-def _trimmed(kernel: str, *, spaces: bool) -> Implementation:
+def _trim(kernel: str, *, spaces: bool) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-        characters = SPACES if spaces else value_of(arguments[1])
+        characters = SPACES if spaces else python_value(arguments[1])
         if not characters:
-            return column_of(arguments[0], row_count(arguments))
+            return as_column(arguments[0], row_count(arguments))
         return compute(kernel, arguments[0], options=pc.TrimOptions(characters))
 
     return apply if spaces else with_constants([1], apply)
@@ -52,21 +52,21 @@ def _trimmed(kernel: str, *, spaces: bool) -> Implementation:
 
 def _left(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The first n characters, all but the last -n where n is negative."""
-    count = value_of(arguments[1])
+    count = python_value(arguments[1])
     if count > 0:
         check_place("left", arguments[0], count)
-    return _sliced(arguments[0], 0, count)
+    return _slice_characters(arguments[0], 0, count)
 
 
 def _right(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The last n characters, all but the first -n where n is negative."""
-    count = value_of(arguments[1])
+    count = python_value(arguments[1])
     if count == 0:
-        return _sliced(arguments[0], 0, 0)
-    return _sliced(arguments[0], -count, None)
+        return _slice_characters(arguments[0], 0, 0)
+    return _slice_characters(arguments[0], -count, None)
 
 
-def _sliced(column: Datum, start: int, stop: int | None) -> Column:
+def _slice_characters(column: Datum, start: int, stop: int | None) -> Column:
     if stop == 0:
         return _blank(column)
     limit = LONGEST
@@ -85,13 +85,13 @@ def _substring_at(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     return substring([arguments[0], *rest[:2]], kind)
 
 
-def _between(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+def _substring_between(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """From one place to another, both included, as far as the text goes."""
-    begin, end = _bounds(value_of(arguments[1]), value_of(arguments[2]))
-    return _sliced(arguments[0], begin, end)
+    begin, end = _bounds(python_value(arguments[1]), python_value(arguments[2]))
+    return _slice_characters(arguments[0], begin, end)
 
 
-def _between_one(text: str, first: int, last: int) -> str:
+def _substring_between_one(text: str, first: int, last: int) -> str:
     begin, end = _bounds(first, last)
     return text[begin:end]
 
@@ -101,7 +101,7 @@ def _bounds(first: int, last: int) -> tuple[int, int | None]:
     return first if first < 0 else max(first, 1) - 1, None if last == -1 else last + (last < 0)
 
 
-def _padded(name: str, *, before: bool) -> Callable[[str, int, str], str]:
+def _pad(name: str, *, before: bool) -> Callable[[str, int, str], str]:
     def pad(text: str, length: int, characters: str) -> str:
         missing = length - len(text)
         if missing <= 0:
@@ -114,21 +114,21 @@ def _padded(name: str, *, before: bool) -> Callable[[str, int, str], str]:
     return pad
 
 
-def _replaced(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     column, old, new = arguments
-    if not value_of(old):
-        return column_of(column, row_count(arguments))
-    options = pc.ReplaceSubstringOptions(value_of(old), value_of(new))
+    if not python_value(old):
+        return as_column(column, row_count(arguments))
+    options = pc.ReplaceSubstringOptions(python_value(old), python_value(new))
     return compute("replace_substring", column, options=options)
 
 
-def _replaced_one(text: str, old: str, new: str) -> str:
+def _replace_one(text: str, old: str, new: str) -> str:
     return text.replace(old, new) if old else text
 
 
-def _repeated(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+def _repeat(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
-    column, count = (column_of(argument, rows) for argument in arguments)
+    column, count = (as_column(argument, rows) for argument in arguments)
     counts = compute(
         "max_element_wise",
         count,
@@ -142,7 +142,7 @@ def _position(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Where the part begins, from 1; 0 where it is not there."""
     column, part = arguments
     if _is_ascii(column):
-        options = pc.MatchSubstringOptions(value_of(part))
+        options = pc.MatchSubstringOptions(python_value(part))
         found = convert(compute("find_substring", column, options=options), pa.int64())
         return compute("add", found, constant(1, pa.int64()))
     return per_value(_position_one)(arguments, kind)
@@ -175,7 +175,7 @@ def _part(text: str, separator: str, number: int) -> str:
     return text[start:] if end < 0 else text[start:end]
 
 
-def _translated(text: str, characters: str, others: str) -> str:
+def _translate(text: str, characters: str, others: str) -> str:
     """Characters replaced one by one; the first of equal ones counts, and what has no other goes."""
     table: dict[int, str | None] = {}
     for place, character in enumerate(characters):
@@ -193,7 +193,7 @@ def _character(code: int) -> str:
     return chr(code)
 
 
-def _overlaid(text: str, other: str, start: int, *count: int) -> str:
+def _overlay(text: str, other: str, start: int, *count: int) -> str:
     """The text with some characters, as many as the other has unless it is said, in another's place."""
     length = count[0] if count and count[0] >= 0 else len(other)
     begin = max(start - 1, 0)
@@ -204,18 +204,18 @@ def _concat_ws(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Texts that are not null, a separator between them; null where the separator is."""
     separator, *texts = arguments
     rows = row_count(arguments)
-    between = column_of(separator, rows)
+    between = as_column(separator, rows)
     options = pc.JoinOptions("emit_null")
-    joined = column_of(constant(None, kind), rows)
+    joined = as_column(constant(None, kind), rows)
     for text in texts:
-        column = column_of(text, rows)
+        column = as_column(text, rows)
         longer = compute("binary_join_element_wise", joined, column, between, options=options)
         joined = compute("coalesce", longer, joined, column)
     found = compute("coalesce", joined, constant("", kind))
     return compute("if_else", compute("is_valid", between), found, constant(None, kind))
 
 
-def _reversed(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+def _reverse(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     (column,) = arguments
     if _is_ascii(column):
         return compute("utf8_reverse", column)
@@ -232,28 +232,28 @@ def _byte_count(factor: int) -> Implementation:
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "ltrim": _trimmed("utf8_ltrim", spaces=True),
-        "rtrim": _trimmed("utf8_rtrim", spaces=True),
-        "trim_of": _trimmed("utf8_trim", spaces=False),
-        "ltrim_of": _trimmed("utf8_ltrim", spaces=False),
-        "rtrim_of": _trimmed("utf8_rtrim", spaces=False),
+        "ltrim": _trim("utf8_ltrim", spaces=True),
+        "rtrim": _trim("utf8_rtrim", spaces=True),
+        "trim_of": _trim("utf8_trim", spaces=False),
+        "ltrim_of": _trim("utf8_ltrim", spaces=False),
+        "rtrim_of": _trim("utf8_rtrim", spaces=False),
         "left": with_constants([1], _left),
         "right": with_constants([1], _right),
-        "text_between": with_constants([1, 2], _between, _between_one),
+        "text_between": with_constants([1, 2], _substring_between, _substring_between_one),
         "substring_at": with_constants([1, 2], _substring_at),
-        "lpad": within_room("lpad", per_value(_padded("lpad", before=True)), padded_size),
-        "rpad": within_room("rpad", per_value(_padded("rpad", before=False)), padded_size),
-        "replace": within_room("replace", with_constants([1, 2], _replaced, _replaced_one), replaced_size),
-        "repeat": within_room("repeat", _repeated, repeated_size),
-        "reverse": _reversed,
+        "lpad": with_room_check("lpad", per_value(_pad("lpad", before=True)), padded_size),
+        "rpad": with_room_check("rpad", per_value(_pad("rpad", before=False)), padded_size),
+        "replace": with_room_check("replace", with_constants([1, 2], _replace, _replace_one), replaced_size),
+        "repeat": with_room_check("repeat", _repeat, repeated_size),
+        "reverse": _reverse,
         "position": with_constants([1], _position, _position_one),
         "split_part": per_value(_split_part),
-        "translate": within_room("translate", per_value(_translated), translated_size),
+        "translate": with_room_check("translate", per_value(_translate), translated_size),
         "ascii": per_value(_code_point(0)),
         "unicode": per_value(_code_point(-1)),
         "chr": per_value(_character),
-        "overlay": within_room("overlay", per_value(_overlaid), concatenated_size),
-        "concat_ws": within_room("concat_ws", _concat_ws, joined_size),
+        "overlay": with_room_check("overlay", per_value(_overlay), concatenated_size),
+        "concat_ws": with_room_check("concat_ws", _concat_ws, joined_size),
         "strlen": _byte_count(1),
         "bit_length": _byte_count(8),
     }

@@ -76,7 +76,7 @@ def _url_encode(text: str) -> str:
     return "".join(quote(piece, safe="-_.~") for piece in pieces(text))
 
 
-def _apart(text: str) -> Iterator[str]:
+def _split_at_ascii(text: str) -> Iterator[str]:
     """The text in pieces that nothing goes together across: all but the first begin with ASCII."""
     rest = ""
     for piece in pieces(text):
@@ -91,10 +91,10 @@ def _apart(text: str) -> Iterator[str]:
 
 def _strip_accents(text: str) -> str:
     """Characters without the marks that they are composed with."""
-    return "".join(map(_without_marks, _apart(text)))
+    return "".join(map(_strip_marks, _split_at_ascii(text)))
 
 
-def _without_marks(text: str) -> str:
+def _strip_marks(text: str) -> str:
     if text.isascii():
         return text
     parts = (
@@ -103,8 +103,8 @@ def _without_marks(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(parts))
 
 
-def _composed(text: str) -> str:
-    return "".join(unicodedata.normalize("NFC", part) for part in _apart(text))
+def _compose(text: str) -> str:
+    return "".join(unicodedata.normalize("NFC", part) for part in _split_at_ascii(text))
 
 
 def _bytes_text(step: int, units: str) -> Callable[[int], str]:
@@ -134,7 +134,7 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "url_encode": per_value(_url_encode),
         "url_decode": per_value(_url_decode),
         "strip_accents": per_value(_strip_accents),
-        "nfc_normalize": per_value(_composed),
+        "nfc_normalize": per_value(_compose),
         "format_bytes": per_value(_bytes_text(1024, "KiB MiB GiB TiB PiB")),
         "format_decimal_bytes": per_value(_bytes_text(1000, "kB MB GB TB PB")),
     }

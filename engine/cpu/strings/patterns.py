@@ -17,15 +17,21 @@ from bamquery.engine.cpu.kernels import (
     Datum,
     Implementation,
     any_true,
-    column_of,
+    as_column,
     compute,
     constant,
     convert,
     where,
 )
-from bamquery.engine.cpu.strings.sizes import occurrences, sizes, text_bytes, total, within_room
-from bamquery.engine.cpu.value_kernels import per_value, pieces, row_count, value_of, with_constants
-from bamquery.engine.execution.string_limits import text_bounds
+from bamquery.engine.cpu.strings.sizes import (
+    column_string_bytes,
+    occurrences,
+    sizes,
+    total_over_rows,
+    with_room_check,
+)
+from bamquery.engine.cpu.value_kernels import per_value, pieces, python_value, row_count, with_constants
+from bamquery.engine.execution.string_limits import current_string_limits
 from bamquery.errors import ExecutionError
 
 _NEVER: Final = r"\z\A."
@@ -36,7 +42,7 @@ _FLAGS: Final[Mapping[str, str]] = MappingProxyType(
 """Options of DuckDB's functions, and RE2's own; `l` (a literal) and `g` (all of them) are none of it."""
 
 
-def quoted(text: str) -> str:
+def quote_regex(text: str) -> str:
     """A text as a regular expression that matches it."""
     return "".join(f"\\{c}" if c in string.punctuation else ("\\x00" if c == "\0" else c) for c in text)
 
@@ -65,10 +71,10 @@ def pattern_with(pattern: str, options: str, name: str) -> str:
                 f"'{option}' is not an option of regular expressions: c, i, l, m, n, p, s, g or k"
             )
     flags = "".join(_FLAGS.get(option, "") for option in options)
-    return flags + (quoted(pattern) if "l" in options else pattern)
+    return flags + (quote_regex(pattern) if "l" in options else pattern)
 
 
-def _compiled(pattern: str) -> str:
+def _compile(pattern: str) -> str:
     """The pattern, which means something on its own, before anything is put around it.
 
     Raises:
@@ -80,8 +86,8 @@ def _compiled(pattern: str) -> str:
 
 
 def _pattern(arguments: Sequence[Datum], options_at: int, name: str) -> str:
-    options = value_of(arguments[options_at]) if len(arguments) > options_at else ""
-    return _compiled(pattern_with(value_of(arguments[1]), options, name))
+    options = python_value(arguments[options_at]) if len(arguments) > options_at else ""
+    return _compile(pattern_with(python_value(arguments[1]), options, name))
 
 
 def _matches(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -96,12 +102,12 @@ def _full_match(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def _replace(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    options = value_of(arguments[3]) if len(arguments) > 3 else ""
+    options = python_value(arguments[3]) if len(arguments) > 3 else ""
     pattern = _pattern(arguments, 3, "regexp_replace")
-    column = column_of(arguments[0], 1)
+    column = as_column(arguments[0], 1)
     if not any_true(compute("is_valid", column)):  # then a replacement that means nothing is not looked at
         return column
-    return _with_replacement(column, pattern, value_of(arguments[2]), options)
+    return _with_replacement(column, pattern, python_value(arguments[2]), options)
 
 
 def _with_replacement(column: Datum, pattern: str, replacement: str, options: str) -> Column:
@@ -116,40 +122,40 @@ def _replaced_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
     """
     text, _, replacement, *rest = arguments
     own = sizes(text)
-    everywhere = bool(rest) and (isinstance(rest[0], pa.Array) or "g" in (value_of(rest[0]) or ""))
+    everywhere = bool(rest) and (isinstance(rest[0], pa.Array) or "g" in (python_value(rest[0]) or ""))
     added = sizes(replacement) * (own + 1.0 if everywhere else 1.0) + occurrences(replacement, "\\") * own
-    bound = total(own + added, arguments)
-    if bound <= text_bounds().most or row_count(arguments) > 1:
+    bound = total_over_rows(own + added, arguments)
+    if bound <= current_string_limits().most or row_count(arguments) > 1:
         return bound
     return _counted_size(arguments)
 
 
 def _counted_size(arguments: Sequence[Datum]) -> float:
     """Bytes of one text with its replacements, a group being as long as the match it is in at most."""
-    column, *constants = (column_of(argument, 1) for argument in arguments)
+    column, *constants = (as_column(argument, 1) for argument in arguments)
     given: list[str] = [value[0].as_py() for value in constants if not value.null_count]
     if column.null_count or len(given) < len(constants):
         return 0.0
     pattern, replacement, options = given if len(given) > 2 else [*given, ""]
-    pattern = _compiled(pattern_with(pattern, options, "regexp_replace"))
-    without = text_bytes(_with_replacement(column, pattern, "", options), 1)
-    count = text_bytes(_with_replacement(column, pattern, "x", options), 1) - without
+    pattern = _compile(pattern_with(pattern, options, "regexp_replace"))
+    without = column_string_bytes(_with_replacement(column, pattern, "", options), 1)
+    count = column_string_bytes(_with_replacement(column, pattern, "x", options), 1) - without
     escaped: list[str] = re.findall(r"\\([0-9\\])", replacement)
     groups = sum(sign != "\\" for sign in escaped)
     plain = len(replacement.encode()) - len(escaped) - groups
-    return without + count * plain + groups * (text_bytes(column, 1) - without)
+    return without + count * plain + groups * (column_string_bytes(column, 1) - without)
 
 
 def _extract(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """What a group (0: all of it) matched first; where nothing does an empty text, or with `k` the text."""
     pattern = _pattern(arguments, 3, "regexp_extract")
-    group = value_of(arguments[2]) if len(arguments) > 2 else 0
+    group = python_value(arguments[2]) if len(arguments) > 2 else 0
     if not 0 <= group <= _MOST_GROUPS:
         raise ExecutionError(f"a group's number must be from 0 to {_MOST_GROUPS}, not {group}")
     column = arguments[0]
-    keeps = len(arguments) > 3 and "k" in value_of(arguments[3])
+    keeps = len(arguments) > 3 and "k" in python_value(arguments[3])
     empty = where(compute("is_valid", column), constant("", kind), constant(None, kind))
-    otherwise = column_of(column, len(empty)) if keeps else empty
+    otherwise = as_column(column, len(empty)) if keeps else empty
     if group > _group_count(pattern):
         return otherwise
     if group == _MOST_GROUPS:
@@ -184,9 +190,9 @@ def _escaped_regex(pattern: str, escape: str) -> tuple[str, bool]:
         for character in characters:
             if character == escape:
                 following = next(characters, None)
-                yield None if following is None else quoted(following)
+                yield None if following is None else quote_regex(following)
             else:
-                yield {"%": ".*", "_": "."}.get(character) or quoted(character)
+                yield {"%": ".*", "_": "."}.get(character) or quote_regex(character)
 
     found = list(parts())
     is_open = found[-1:] == [None]
@@ -195,7 +201,7 @@ def _escaped_regex(pattern: str, escape: str) -> tuple[str, bool]:
 
 def _like_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """As DuckDB has it, an escape character at the end is wrong where a text comes so far."""
-    pattern, is_open = _escaped_regex(value_of(arguments[1]), value_of(arguments[2]))
+    pattern, is_open = _escaped_regex(python_value(arguments[1]), python_value(arguments[2]))
     found = compute("match_substring_regex", arguments[0], options=pc.MatchSubstringOptions(pattern))
     if is_open and any_true(found):
         raise ExecutionError("the pattern of LIKE ends with its escape character")
@@ -204,13 +210,13 @@ def _like_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def _ilike_escape(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     column, pattern, escape = arguments
-    lowered: Any = compute("utf8_lower", pa.array([value_of(pattern)], pa.large_string()))[0]
+    lowered: Any = compute("utf8_lower", pa.array([python_value(pattern)], pa.large_string()))[0]
     return _like_escape([compute("utf8_lower", column), lowered, escape], kind)
 
 
 def _glob(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Over bytes, as DuckDB has it: `?` is one byte."""
-    regex = _glob_regex(value_of(arguments[1]).encode())
+    regex = _glob_regex(python_value(arguments[1]).encode())
     content = convert(arguments[0], pa.large_binary())
     return compute("match_substring_regex", content, options=pc.MatchSubstringOptions(regex))
 
@@ -285,7 +291,9 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "regexp_matches": with_constants([1, 2], _matches),
         "regexp_full_match": with_constants([1, 2], _full_match),
-        "regexp_replace": within_room("regexp_replace", with_constants([1, 2, 3], _replace), _replaced_size),
+        "regexp_replace": with_room_check(
+            "regexp_replace", with_constants([1, 2, 3], _replace), _replaced_size
+        ),
         "regexp_extract": with_constants([1, 2, 3], _extract),
         "regexp_escape": per_value(_regexp_escape),
         "like_escape": with_constants([1, 2], _like_escape),

@@ -40,7 +40,7 @@ def _steps(text: bytes, width: int) -> Iterator[tuple[int, int]]:
         yield number, byte
 
 
-def _without_ends(a: bytes, b: bytes) -> tuple[bytes, bytes]:
+def _strip_common_ends(a: bytes, b: bytes) -> tuple[bytes, bytes]:
     """The texts without what both begin and end with, which costs no edit."""
     shorter = min(len(a), len(b))
     start = _common(a[:shorter], b[:shorter])
@@ -65,7 +65,7 @@ def _levenshtein(a: bytes, b: bytes) -> int:
     A row of the table of distances at once, as bits of whether it rises or falls from cell to cell: Hyyrö,
     "A Bit-Vector Algorithm for Computing Levenshtein and Damerau Edit Distances" (2003), figure 3.
     """
-    a, b = _without_ends(a, b)
+    a, b = _strip_common_ends(a, b)
     if not a or not b:
         return len(a) + len(b)
     places = _places(a)
@@ -103,7 +103,7 @@ def _damerau_levenshtein(a: bytes, b: bytes) -> int:
 
     Lowrance and Wagner, "An Extension of the String-to-String Correction Problem" (1975).
     """
-    a, b = _without_ends(a, b)
+    a, b = _strip_common_ends(a, b)
     if not a or not b:
         return len(a) + len(b)
     if len(a) < len(b):
@@ -229,17 +229,17 @@ def _jaro_winkler(a: bytes, b: bytes) -> float:
     return alike + prefix * _PREFIX_WEIGHT * (1.0 - alike)
 
 
-def _of_bytes(function: Callable[[bytes, bytes], Any]) -> Implementation:
+def _bytewise(function: Callable[[bytes, bytes], Any]) -> Implementation:
     return per_value(lambda a, b: function(a.encode(), b.encode()))
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "levenshtein": _of_bytes(_levenshtein),
-        "damerau_levenshtein": _of_bytes(_damerau_levenshtein),
-        "hamming": _of_bytes(_mismatches),
-        "jaccard": _of_bytes(_jaccard),
-        "jaro_similarity": _of_bytes(_jaro),
-        "jaro_winkler_similarity": _of_bytes(_jaro_winkler),
+        "levenshtein": _bytewise(_levenshtein),
+        "damerau_levenshtein": _bytewise(_damerau_levenshtein),
+        "hamming": _bytewise(_mismatches),
+        "jaccard": _bytewise(_jaccard),
+        "jaro_similarity": _bytewise(_jaro),
+        "jaro_winkler_similarity": _bytewise(_jaro_winkler),
     }
 )

@@ -16,8 +16,8 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
+    as_column,
     column_bytes,
-    column_of,
     compute,
     constant_bytes,
     operand,
@@ -32,7 +32,7 @@ _CHARACTER: Final = 4
 """Bytes of a code point at most."""
 
 
-def within_room(name: str, kernel: Implementation, size: Size) -> Implementation:
+def with_room_check(name: str, kernel: Implementation, size: Size) -> Implementation:
     """The kernel, which is not called where its texts would take too much memory."""
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -42,7 +42,7 @@ def within_room(name: str, kernel: Implementation, size: Size) -> Implementation
     return apply
 
 
-def text_bytes(datum: Datum, rows: int) -> int:
+def column_string_bytes(datum: Datum, rows: int) -> int:
     """Bytes of a column's texts, or of a constant on all rows; 0 where it has none."""
     return constant_bytes(datum) * rows if isinstance(datum, pa.Scalar) else column_bytes(datum)
 
@@ -50,19 +50,19 @@ def text_bytes(datum: Datum, rows: int) -> int:
 def joined_size(arguments: Sequence[Datum]) -> float:
     """All texts, end to end, the first of them between the others, too, where it is a separator."""
     rows = row_count(arguments)
-    between = text_bytes(arguments[0], rows) * max(len(arguments) - 2, 0)
-    return between + sum(text_bytes(argument, rows) for argument in arguments)
+    between = column_string_bytes(arguments[0], rows) * max(len(arguments) - 2, 0)
+    return between + sum(column_string_bytes(argument, rows) for argument in arguments)
 
 
 def concatenated_size(arguments: Sequence[Datum]) -> float:
     """All texts, end to end."""
     rows = row_count(arguments)
-    return sum(text_bytes(argument, rows) for argument in arguments)
+    return sum(column_string_bytes(argument, rows) for argument in arguments)
 
 
 def repeated_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
     """Each text so many times."""
-    return total(sizes(arguments[0]) * np.maximum(_numbers(arguments[1]), 0.0), arguments)
+    return total_over_rows(sizes(arguments[0]) * np.maximum(_numbers(arguments[1]), 0.0), arguments)
 
 
 def padded_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
@@ -73,28 +73,28 @@ def padded_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
     if isinstance(padding, pa.Scalar) and padding.is_valid:
         text = padding.as_py()
         width = max((len(character.encode()) for character in text), default=0)
-    lengths = total(np.maximum(_numbers(arguments[1]), 0.0), arguments)
-    return lengths * width + text_bytes(arguments[0], rows)
+    lengths = total_over_rows(np.maximum(_numbers(arguments[1]), 0.0), arguments)
+    return lengths * width + column_string_bytes(arguments[0], rows)
 
 
 def replaced_size(arguments: Sequence[Datum]) -> float | np.floating[Any]:
     """Each text with as many parts replaced as may be in it; in one text they are counted."""
     text, old, new = arguments
     rows = row_count(arguments)
-    own = text_bytes(text, rows)
+    own = column_string_bytes(text, rows)
     if isinstance(old, pa.Scalar) and isinstance(new, pa.Scalar):
-        removed, added = text_bytes(old, 1), text_bytes(new, 1)
+        removed, added = column_string_bytes(old, 1), column_string_bytes(new, 1)
         if added <= removed or not removed:
             return own
         if rows > 1:
             return own * added / removed
     if rows == 1:
-        texts: list[str | None] = [column_of(argument, 1)[0].as_py() for argument in arguments]
+        texts: list[str | None] = [as_column(argument, 1)[0].as_py() for argument in arguments]
         whole, part, other = texts
         if whole is None or not part or other is None:
             return own
         return own + whole.count(part) * len(other.encode())
-    return total(sizes(text) * np.maximum(sizes(new) / np.maximum(sizes(old), 1.0), 1.0), arguments)
+    return total_over_rows(sizes(text) * np.maximum(sizes(new) / np.maximum(sizes(old), 1.0), 1.0), arguments)
 
 
 def translated_size(arguments: Sequence[Datum]) -> float:
@@ -103,13 +103,13 @@ def translated_size(arguments: Sequence[Datum]) -> float:
     width = _CHARACTER
     if isinstance(others, pa.Scalar) and others.is_valid:
         width = max((len(character.encode()) for character in others.as_py()), default=1)
-    return text_bytes(arguments[0], row_count(arguments)) * width
+    return column_string_bytes(arguments[0], row_count(arguments)) * width
 
 
 def sizes(datum: Datum) -> NDArray[Any]:
     """Bytes of each text, 0 for null; of a constant one number."""
     if isinstance(datum, pa.Scalar):
-        return np.asarray(float(text_bytes(datum, 1)))
+        return np.asarray(float(column_string_bytes(datum, 1)))
     return _numbers(compute("binary_length", datum))
 
 
@@ -125,10 +125,10 @@ def occurrences(datum: Datum, part: str) -> NDArray[Any]:
     """How often a part is in each text, 0 for null; of a constant one number."""
     import pyarrow.compute as pc  # noqa: PLC0415 (few texts are looked through for parts)
 
-    column = column_of(datum, 1) if isinstance(datum, pa.Scalar) else datum
+    column = as_column(datum, 1) if isinstance(datum, pa.Scalar) else datum
     return _numbers(compute("count_substring", column, options=pc.MatchSubstringOptions(part)))
 
 
-def total(values: NDArray[Any], arguments: Sequence[Datum]) -> np.floating[Any]:
+def total_over_rows(values: NDArray[Any], arguments: Sequence[Datum]) -> np.floating[Any]:
     """The sum over all rows of a number for each, or of one for all."""
     return np.float64(np.broadcast_to(values, (row_count(arguments),)).sum())

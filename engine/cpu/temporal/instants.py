@@ -21,25 +21,25 @@ from bamquery.engine.cpu.calendar import (
     days_and_rest,
     days_of,
     first_day_of_month,
-    looked_up,
+    memoize_dense,
     months_of,
-    subtracted,
-    truncated,
+    subtract_checked,
+    truncate_divide,
 )
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    booleans_of,
-    column_of,
+    as_column,
+    boolean_values,
     from_values,
     operand,
+    stored_values,
     take,
-    valid,
-    values_of,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric.rounding import half_away_from_zero
-from bamquery.engine.cpu.value_kernels import row_count, value_of
+from bamquery.engine.cpu.value_kernels import python_value, row_count
 from bamquery.engine.formulas.time_units import DAY_SECONDS, units_per_day
 from bamquery.errors import ExecutionError
 
@@ -68,17 +68,17 @@ def _last_day(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     assert isinstance(column, pa.Array)
     days = days_of(column)
     last = first_day_of_month(months_of(days) + 1) - 1
-    known = valid(column)
+    known = valid_rows(column)
     late = last >= integer_range(pa.int32())[1] - 1
-    if (late if known is None else late & booleans_of(known)).any():
+    if (late if known is None else late & boolean_values(known)).any():
         raise ExecutionError(f"last_day(): the month's last day is outside what {type_name(kind)} holds")
-    return from_values(last.astype(np.int32), kind, valid(column))
+    return from_values(last.astype(np.int32), kind, valid_rows(column))
 
 
 NAMES: Final[Mapping[str, tuple[tuple[str, ...], Callable[[Integers], Integers]]]] = MappingProxyType(
     {
-        "dayname": (_DAY_NAMES, looked_up(lambda days: CALENDAR.iso_weekday(days) % 7)),
-        "monthname": (_MONTH_NAMES, looked_up(lambda days: months_of(days) % 12)),
+        "dayname": (_DAY_NAMES, memoize_dense(lambda days: CALENDAR.iso_weekday(days) % 7)),
+        "monthname": (_MONTH_NAMES, memoize_dense(lambda days: months_of(days) % 12)),
     }
 )
 """Functions of dates that give one of some names, and which one it is."""
@@ -96,7 +96,7 @@ def _name(names: tuple[str, ...], place: Callable[[Integers], Integers]) -> Impl
         (column,) = arguments
         assert isinstance(column, pa.Array)
         days = days_of(column)
-        return take(column_of_names(names), from_values(place(days), pa.int64(), valid(column)))
+        return take(column_of_names(names), from_values(place(days), pa.int64(), valid_rows(column)))
 
     return apply
 
@@ -105,7 +105,7 @@ def _julian(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     (column,) = arguments
     assert isinstance(column, pa.Array)
     days, rest = days_and_rest(column)
-    return from_values(days + _EPOCH_JULIAN_DAY + rest / units_per_day(column.type), kind, valid(column))
+    return from_values(days + _EPOCH_JULIAN_DAY + rest / units_per_day(column.type), kind, valid_rows(column))
 
 
 # Made of parts.
@@ -114,9 +114,9 @@ def _julian(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _columns(arguments: Sequence[Datum]) -> tuple[list[Any], NDArray[np.bool_], Column | None]:
     """Stored values of all arguments; rows on which all are known."""
     rows = row_count(arguments)
-    columns = [column_of(argument, rows) for argument in arguments]
-    known = valid(*columns)
-    return [values_of(column) for column in columns], _mask(known, rows), known
+    columns = [as_column(argument, rows) for argument in arguments]
+    known = valid_rows(*columns)
+    return [stored_values(column) for column in columns], _mask(known, rows), known
 
 
 def _fail_where(failed: NDArray[np.bool_], what: str, parts: Sequence[Any]) -> None:
@@ -190,11 +190,11 @@ def _from_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """A timestamp of a count of its units since 1970."""
     (column,) = arguments
     assert isinstance(column, pa.Array)
-    values, known = values_of(column), valid(column)
+    values, known = stored_values(column), valid_rows(column)
     limit = np.iinfo(np.int64).max  # DuckDB keeps it, and its negative, for itself
     failed = (values == limit) | (values == -limit)
     if known is not None:
-        failed &= booleans_of(known)
+        failed &= boolean_values(known)
     if failed.any():
         raise ExecutionError(f"{values[int(np.argmax(failed))]} is outside what {type_name(kind)} holds")
     return from_values(values, kind, known)
@@ -204,11 +204,11 @@ def _from_seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """A timestamp of seconds since 1970, as DOUBLE, to the nearest microsecond."""
     (column,) = arguments
     assert isinstance(column, pa.Array)
-    values, known = values_of(column), valid(column)
+    values, known = stored_values(column), valid_rows(column)
     with np.errstate(all="ignore"):
         micros = half_away_from_zero(values * 1e6)
         fine = np.abs(micros) < 2.0**63
-    failed = ~fine if known is None else ~fine & booleans_of(known)
+    failed = ~fine if known is None else ~fine & boolean_values(known)
     if failed.any():
         raise ExecutionError(
             f"{values[int(np.argmax(failed))]} seconds are outside what {type_name(kind)} holds"
@@ -220,7 +220,7 @@ def _to_count(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """A time's or timestamp's count of its units."""
     (column,) = arguments
     assert isinstance(column, pa.Array)
-    return from_values(values_of(column), kind, valid(column))
+    return from_values(stored_values(column), kind, valid_rows(column))
 
 
 # Differences. Dates count days (in date_diff), the others microseconds.
@@ -230,11 +230,11 @@ def _spans(arguments: Sequence[Datum]) -> tuple[Integers, Integers, str, Column 
     start, end, unit = arguments
     per_day = units_per_day(start.type)
     both = [np.asarray(operand(datum)).astype(np.int64, copy=False) for datum in (start, end)]
-    return both[0], both[1], value_of(unit), valid(start, end), per_day
+    return both[0], both[1], python_value(unit), valid_rows(start, end), per_day
 
 
 def _mask(known: Column | None, rows: int) -> NDArray[np.bool_]:
-    return np.ones(rows, np.bool_) if known is None else booleans_of(known)
+    return np.ones(rows, np.bool_) if known is None else boolean_values(known)
 
 
 def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -243,11 +243,11 @@ def _date_diff(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     if unit in _MICROSECONDS:
         mask = _mask(known, row_count(arguments))
         until, since = (_at_unit(values, unit, per_day, mask) for values in (end, start))
-        count = subtracted(until, since, mask, "date_diff()")
+        count = subtract_checked(until, since, mask, "date_diff()")
     elif unit == "day":
         count = end // per_day - start // per_day
     elif unit == "week":
-        count = truncated(end // per_day - start // per_day, 7)
+        count = truncate_divide(end // per_day - start // per_day, 7)
     elif unit == "isoyear":
         count = CALENDAR.iso_year(end // per_day) - CALENDAR.iso_year(start // per_day)
     else:
@@ -268,8 +268,8 @@ def _at_unit(values: Integers, unit: str, per_day: int, known: NDArray[np.bool_]
 def _at_month(days: Integers, unit: str) -> Integers:
     months = months_of(days)
     if unit in ("month", "quarter"):
-        return truncated(months + 1970 * 12, _MONTHS[unit])
-    return truncated(months // 12 + 1970, _MONTHS[unit] // 12)
+        return truncate_divide(months + 1970 * 12, _MONTHS[unit])
+    return truncate_divide(months // 12 + 1970, _MONTHS[unit] // 12)
 
 
 def _date_sub(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
@@ -281,12 +281,12 @@ def _date_sub(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         (from_day, from_rest), (to_day, to_rest) = (np.divmod(v, per_day) for v in (start, end))
         days = to_day - from_day
         days = days - ((days > 0) & (to_rest < from_rest)) + ((days < 0) & (to_rest > from_rest))
-        count = truncated(days, fixed[unit] // _DAY_MICROSECONDS)
+        count = truncate_divide(days, fixed[unit] // _DAY_MICROSECONDS)
     elif unit in fixed:
         mask = _mask(known, row_count(arguments))
-        count = truncated(subtracted(end, start, mask, "date_sub()"), fixed[unit])
+        count = truncate_divide(subtract_checked(end, start, mask, "date_sub()"), fixed[unit])
     else:
-        count = truncated(whole_months(start, end, per_day), _MONTHS[unit])
+        count = truncate_divide(whole_months(start, end, per_day), _MONTHS[unit])
     return from_values(np.broadcast_to(count, (row_count(arguments),)), kind, known)
 
 

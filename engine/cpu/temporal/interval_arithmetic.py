@@ -12,18 +12,24 @@ from numpy.typing import NDArray
 
 from bamquery.data_types.limits import LAST_MOMENT_DAY, LAST_MOMENT_REST
 from bamquery.data_types.names import type_name
-from bamquery.engine.cpu.calendar import Integers, first_day_of_month, months_of, subtracted, truncated
+from bamquery.engine.cpu.calendar import (
+    Integers,
+    first_day_of_month,
+    months_of,
+    subtract_checked,
+    truncate_divide,
+)
 from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    booleans_of,
-    column_of,
+    as_column,
+    boolean_column,
+    boolean_values,
     compute,
-    flags_of,
     from_values,
     operand,
-    valid,
+    valid_rows,
 )
 from bamquery.engine.cpu.numeric.rounding import half_away_from_zero
 from bamquery.engine.cpu.temporal.instants import whole_months
@@ -36,7 +42,7 @@ from bamquery.engine.cpu.temporal.interval_columns import (
     Intervals,
     order_key,
 )
-from bamquery.engine.cpu.value_kernels import row_count, value_of
+from bamquery.engine.cpu.value_kernels import python_value, row_count
 from bamquery.engine.formulas.time_units import DAY_SECONDS
 from bamquery.errors import ExecutionError
 
@@ -59,7 +65,7 @@ _FIRST_MONTH: Final = 30 * 12
 """January 2000: where buckets of months begin."""
 
 
-def _known(*masks: Column | None) -> Column | None:
+def _known_rows(*masks: Column | None) -> Column | None:
     found = None
     for mask in masks:
         if mask is not None:
@@ -68,12 +74,12 @@ def _known(*masks: Column | None) -> Column | None:
 
 
 def _mask(known: Column | None, rows: int) -> NDArray[np.bool_]:
-    return np.ones(rows, np.bool_) if known is None else booleans_of(known)
+    return np.ones(rows, np.bool_) if known is None else boolean_values(known)
 
 
 def _values(datum: Datum, rows: int) -> tuple[Integers, Column | None]:
-    column = column_of(datum, rows)
-    return np.asarray(operand(column)).astype(np.int64), valid(column)
+    column = as_column(datum, rows)
+    return np.asarray(operand(column)).astype(np.int64), valid_rows(column)
 
 
 # Made of numbers.
@@ -83,9 +89,9 @@ def _to_interval(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """So many of a unit."""
     count, unit = arguments
     rows = row_count(arguments)
-    column = column_of(count, rows)
-    known = valid(column)
-    name = value_of(unit)
+    column = as_column(count, rows)
+    known = valid_rows(column)
+    name = python_value(unit)
     nothing = np.zeros(rows, np.int64)
     if pa.types.is_floating(column.type):
         with np.errstate(all="ignore"):
@@ -114,17 +120,17 @@ def _shift(sign: int) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         rows = row_count(arguments)
         values, known = _values(arguments[0], rows)
-        span = Intervals.of(arguments[1], rows)
-        known = _known(known, span.known)
+        span = Intervals.from_datum(arguments[1], rows)
+        known = _known_rows(known, span.known)
         if pa.types.is_time64(kind):
             moved = (values + sign * (span.microseconds % DAY_MICROSECONDS)) % DAY_MICROSECONDS
             return from_values(moved, kind, known)
-        return from_values(shifted(values, span, sign, _mask(known, rows), kind), kind, known)
+        return from_values(shift_moments(values, span, sign, _mask(known, rows), kind), kind, known)
 
     return apply
 
 
-def shifted(
+def shift_moments(
     values: Integers, span: Intervals, sign: int, known: NDArray[np.bool_], kind: pa.DataType
 ) -> Integers:
     """Microseconds since 1970, moved; a month that is too short gives its last day.
@@ -159,7 +165,7 @@ def _add_time(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """A day and a time of it."""
     rows = row_count(arguments)
     (days, some), (clock, others) = (_values(argument, rows) for argument in arguments)
-    known = _known(some, others)
+    known = _known_rows(some, others)
     if (_outside(days, clock) & _mask(known, rows)).any():
         raise ExecutionError(f"{type_name(kind)} overflow: a day {int(np.abs(days).max())} days from 1970")
     with np.errstate(over="ignore"):
@@ -170,9 +176,9 @@ def _difference(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """From one moment to another: days, and microseconds of the same sign."""
     rows = row_count(arguments)
     (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
-    known = _known(some, others)
-    span = subtracted(later, earlier, _mask(known, rows), "-")
-    days = truncated(span, DAY_MICROSECONDS)
+    known = _known_rows(some, others)
+    span = subtract_checked(later, earlier, _mask(known, rows), "-")
+    days = truncate_divide(span, DAY_MICROSECONDS)
     return Intervals(np.zeros(rows, np.int64), days, span - days * DAY_MICROSECONDS, known).column("-")
 
 
@@ -180,7 +186,7 @@ def _age(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Whole months from one moment to another, and the days and the clock that are left."""
     rows = row_count(arguments)
     (later, some), (earlier, others) = (_values(argument, rows) for argument in arguments)
-    known = _known(some, others)
+    known = _known_rows(some, others)
     first, last = np.minimum(earlier, later), np.maximum(earlier, later)
     (from_day, from_rest), (to_day, to_rest) = (np.divmod(v, DAY_MICROSECONDS) for v in (first, last))
     from_month, to_month = months_of(from_day), months_of(to_day)
@@ -203,28 +209,28 @@ def _age(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _sum(sign: int) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         rows = row_count(arguments)
-        a, b = (Intervals.of(argument, rows) for argument in arguments)
+        a, b = (Intervals.from_datum(argument, rows) for argument in arguments)
         return Intervals(
             a.months + sign * b.months,
             a.days + sign * b.days,
             a.microseconds + sign * b.microseconds,
-            _known(a.known, b.known),
+            _known_rows(a.known, b.known),
         ).column("+" if sign > 0 else "-")
 
     return apply
 
 
 def _negate(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    a = Intervals.of(arguments[0], row_count(arguments))
+    a = Intervals.from_datum(arguments[0], row_count(arguments))
     return Intervals(-a.months, -a.days, -a.microseconds, a.known).column("-")
 
 
 def _times(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """By a whole number, part by part."""
     rows = row_count(arguments)
-    a = Intervals.of(arguments[0], rows)
+    a = Intervals.from_datum(arguments[0], rows)
     factor, known = _values(arguments[1], rows)
-    known = _known(a.known, known)
+    known = _known_rows(a.known, known)
     wide = [part.astype(np.float64) * factor for part in (a.months, a.days, a.microseconds)]
     if any(((np.abs(part) > 2.0**62) & _mask(known, rows)).any() for part in wide):
         raise ExecutionError("INTERVAL overflow in *")
@@ -232,15 +238,15 @@ def _times(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         return Intervals(a.months * factor, a.days * factor, a.microseconds * factor, known).column("*")
 
 
-def _scaled(*, divide: bool) -> Implementation:
+def _scale_by_double(*, divide: bool) -> Implementation:
     """By a DOUBLE: what is left of a month goes to days, what is left of a day to the clock."""
 
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         rows = row_count(arguments)
-        a = Intervals.of(arguments[0], rows)
-        column = column_of(arguments[1], rows)
+        a = Intervals.from_datum(arguments[0], rows)
+        column = as_column(arguments[1], rows)
         factor: Any = operand(column)
-        known = _known(a.known, valid(column), flags_of(factor != 0) if divide else None)
+        known = _known_rows(a.known, valid_rows(column), boolean_column(factor != 0) if divide else None)
         with np.errstate(all="ignore"):
             if divide:
                 factor = 1.0 / factor
@@ -278,8 +284,10 @@ def _six_digits(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.rint(values * 1e6) / 1e6
 
 
-def _normalized(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return Intervals.of(arguments[0], row_count(arguments)).normalized().column("normalized_interval()")
+def _normalize(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
+    return (
+        Intervals.from_datum(arguments[0], row_count(arguments)).normalize().column("normalized_interval()")
+    )
 
 
 # Parts.
@@ -287,31 +295,33 @@ def _normalized(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 _PARTS: Final[Mapping[str, Callable[[Intervals], Integers]]] = MappingProxyType(
     {
-        "millennium": lambda span: truncated(span.months, 12_000),
-        "century": lambda span: truncated(span.months, 1200),
-        "decade": lambda span: truncated(span.months, 120),
-        "year": lambda span: truncated(span.months, 12),
-        "quarter": lambda span: truncated(np.fmod(span.months, 12), 3) + 1,
+        "millennium": lambda span: truncate_divide(span.months, 12_000),
+        "century": lambda span: truncate_divide(span.months, 1200),
+        "decade": lambda span: truncate_divide(span.months, 120),
+        "year": lambda span: truncate_divide(span.months, 12),
+        "quarter": lambda span: truncate_divide(np.fmod(span.months, 12), 3) + 1,
         "month": lambda span: np.fmod(span.months, 12),
         "day": lambda span: span.days,
-        "hour": lambda span: truncated(span.microseconds, _MICROSECONDS["hour"]),
-        "minute": lambda span: truncated(np.fmod(span.microseconds, _MICROSECONDS["hour"]), 60 * 10**6),
-        "second": lambda span: truncated(np.fmod(span.microseconds, _MICROSECONDS["minute"]), 10**6),
-        "millisecond": lambda span: truncated(np.fmod(span.microseconds, _MICROSECONDS["minute"]), 1000),
+        "hour": lambda span: truncate_divide(span.microseconds, _MICROSECONDS["hour"]),
+        "minute": lambda span: truncate_divide(np.fmod(span.microseconds, _MICROSECONDS["hour"]), 60 * 10**6),
+        "second": lambda span: truncate_divide(np.fmod(span.microseconds, _MICROSECONDS["minute"]), 10**6),
+        "millisecond": lambda span: truncate_divide(
+            np.fmod(span.microseconds, _MICROSECONDS["minute"]), 1000
+        ),
         "microsecond": lambda span: np.fmod(span.microseconds, _MICROSECONDS["minute"]),
     }
 )
 
 
 def _part(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    span = Intervals.of(arguments[0], row_count(arguments))
-    return from_values(_PARTS[value_of(arguments[1])](span), kind, span.known)
+    span = Intervals.from_datum(arguments[0], row_count(arguments))
+    return from_values(_PARTS[python_value(arguments[1])](span), kind, span.known)
 
 
 def _seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """As epoch() counts: years of 365 days and a quarter, months of 30 days."""
-    span = Intervals.of(arguments[0], row_count(arguments))
-    years = truncated(span.months, 12)
+    span = Intervals.from_datum(arguments[0], row_count(arguments))
+    years = truncate_divide(span.months, 12)
     whole = years * _YEAR_SECONDS + (span.months - years * 12) * (DAYS_PER_MONTH * DAY_SECONDS)
     seconds = (whole + span.days * DAY_SECONDS) + span.microseconds / 1e6
     return from_values(seconds, kind, span.known)
@@ -319,7 +329,7 @@ def _seconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def _microseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     rows = row_count(arguments)
-    span = Intervals.of(arguments[0], rows)
+    span = Intervals.from_datum(arguments[0], rows)
     wide = span.months * float(MONTH_MICROSECONDS) + span.days * float(DAY_MICROSECONDS) + span.microseconds
     if ((np.abs(wide) >= 2.0**63) & _mask(span.known, rows)).any():
         raise ExecutionError("BIGINT overflow: an INTERVAL has more microseconds than it holds")
@@ -330,19 +340,19 @@ def _microseconds(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 def _trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Without what is smaller than the unit."""
-    span = Intervals.of(arguments[0], row_count(arguments))
-    unit = value_of(arguments[1])
+    span = Intervals.from_datum(arguments[0], row_count(arguments))
+    unit = python_value(arguments[1])
     months, days, micros = span.months, span.days, span.microseconds
     nothing = np.zeros_like(months)
     if unit in _MONTHS:
         size = _MONTHS[unit]
-        months, days, micros = truncated(months, size) * size, nothing, nothing
+        months, days, micros = truncate_divide(months, size) * size, nothing, nothing
     elif unit in _DAYS:
         size = _DAYS[unit]
-        days, micros = truncated(days, size) * size, nothing
+        days, micros = truncate_divide(days, size) * size, nothing
     else:
         size = _MICROSECONDS[unit]
-        micros = truncated(micros, size) * size
+        micros = truncate_divide(micros, size) * size
     return Intervals(months, days, micros, span.known).column("date_trunc()")
 
 
@@ -352,13 +362,13 @@ def _trunc(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """The beginning of the moment's bucket; buckets go from an origin, in months or in microseconds."""
     rows = row_count(arguments)
-    width, moment = Intervals.of(arguments[0], rows), arguments[1]
+    width, moment = Intervals.from_datum(arguments[0], rows), arguments[1]
     values, known = _values(moment, rows)
     origin: Integers | None = None
     if len(arguments) > 2:
         origin, from_known = _values(arguments[2], rows)
-        known = _known(known, from_known)
-    known = _known(known, width.known)
+        known = _known_rows(known, from_known)
+    known = _known_rows(known, width.known)
     mask = _mask(known, rows)
     wide = np.abs(width.days * float(DAY_MICROSECONDS) + width.microseconds) >= 2.0**63
     if (mask & wide).any():
@@ -377,9 +387,9 @@ def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
         size = np.where(by_clock, fixed, 1)
         # Of the origin only the place within a bucket matters, and the whole of it may be too far away.
         start = np.fmod(start, size)
-        away = subtracted(values, start, by_clock, "time_bucket()")
-        first = subtracted(away, away % size, by_clock, "time_bucket()")
-        begins = np.where(by_clock, -subtracted(-start, first, by_clock, "time_bucket()"), 0)
+        away = subtract_checked(values, start, by_clock, "time_bucket()")
+        first = subtract_checked(away, away % size, by_clock, "time_bucket()")
+        begins = np.where(by_clock, -subtract_checked(-start, first, by_clock, "time_bucket()"), 0)
     if by_month.any():
         month = np.full(rows, _FIRST_MONTH) if origin is None else months_of(origin // DAY_MICROSECONDS)
         size = np.where(by_month, width.months, 1)
@@ -395,7 +405,7 @@ def _time_bucket(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 
 def _order(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-    return order_key(column_of(arguments[0], row_count(arguments)))
+    return order_key(as_column(arguments[0], row_count(arguments)))
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
@@ -410,9 +420,9 @@ FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
         "interval_subtract": _sum(-1),
         "interval_negate": _negate,
         "interval_times": _times,
-        "interval_scale": _scaled(divide=False),
-        "interval_divide": _scaled(divide=True),
-        "interval_normalize": _normalized,
+        "interval_scale": _scale_by_double(divide=False),
+        "interval_divide": _scale_by_double(divide=True),
+        "interval_normalize": _normalize,
         "interval_part": _part,
         "interval_seconds": _seconds,
         "interval_microseconds": _microseconds,

@@ -11,7 +11,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.data_types.type_groups import HUGEINT, INTERVAL
-from bamquery.engine.cpu.kernels import Column, Constant, Datum, booleans_of, column_of, from_buffer, valid
+from bamquery.engine.cpu.kernels import (
+    Column,
+    Constant,
+    Datum,
+    as_column,
+    boolean_values,
+    from_buffer,
+    valid_rows,
+)
 from bamquery.errors import ExecutionError
 
 DAYS_PER_MONTH: Final = 30
@@ -35,17 +43,19 @@ class Intervals:
     known: Column | None
 
     @classmethod
-    def of(cls, datum: Datum, rows: int) -> Intervals:
+    def from_datum(cls, datum: Datum, rows: int) -> Intervals:
         """A column's, or a constant's for so many rows."""
-        column = column_of(datum, rows)
+        column = as_column(datum, rows)
         buffer = column.buffers()[1]
         if buffer is None:
             nothing = np.zeros(len(column), np.int64)
-            return cls(nothing, nothing, nothing, valid(column))
+            return cls(nothing, nothing, nothing, valid_rows(column))
         start, count = 16 * column.offset, len(column)
         stored: Any = np.frombuffer(memoryview(buffer), _STORED, count=count, offset=start)
         micros = stored["nanoseconds"] // 1000
-        return cls(stored["months"].astype(np.int64), stored["days"].astype(np.int64), micros, valid(column))
+        return cls(
+            stored["months"].astype(np.int64), stored["days"].astype(np.int64), micros, valid_rows(column)
+        )
 
     def column(self, what: str) -> Column:
         """As a column.
@@ -58,7 +68,7 @@ class Intervals:
             failed |= (part < SMALLEST_PART) | (part > LARGEST_PART)
         failed |= (self.microseconds > _MOST_MICROSECONDS) | (self.microseconds < -_MOST_MICROSECONDS)
         if self.known is not None:
-            failed &= booleans_of(self.known)
+            failed &= boolean_values(self.known)
         if failed.any():
             row = int(np.argmax(failed))
             raise ExecutionError(
@@ -75,7 +85,7 @@ class Intervals:
         """Days, a month taken for 30 of them, as far as whole ones go."""
         return self.months * DAYS_PER_MONTH + self.days + self.microseconds // DAY_MICROSECONDS
 
-    def normalized(self) -> Intervals:
+    def normalize(self) -> Intervals:
         """30 days as a month, 24 hours as a day; days and microseconds are not negative."""
         total = self.total_days()
         rest = self.microseconds % DAY_MICROSECONDS
@@ -84,7 +94,7 @@ class Intervals:
 
 def order_key(column: Column) -> Column:
     """Numbers that order as intervals do."""
-    parts = Intervals.of(column, len(column))
+    parts = Intervals.from_datum(column, len(column))
     days, rest = parts.total_days(), parts.microseconds % DAY_MICROSECONDS
     # The rest is below 2**40, so days and rest fit side by side.
     words = np.stack([((days & (2**24 - 1)) << 40) + rest, days >> 24], axis=1)
@@ -97,5 +107,5 @@ def comparable(datum: Datum) -> Datum:
         return datum
     if isinstance(datum, pa.Array):
         return order_key(datum)
-    key: Any = order_key(column_of(datum, 1))
+    key: Any = order_key(as_column(datum, 1))
     return typed(Constant, key[0])

@@ -18,17 +18,17 @@ from bamquery.engine.cpu.kernels import (
     Column,
     Datum,
     Implementation,
-    array_of,
-    column_of,
+    as_column,
     compute,
     concatenate,
     constant,
     from_values,
-    spread,
-    values_of,
+    make_array,
+    stored_values,
+    take_shared,
 )
-from bamquery.engine.cpu.strings.sizes import occurrences, sizes, total, within_room
-from bamquery.engine.cpu.value_kernels import value_of, with_constants
+from bamquery.engine.cpu.strings.sizes import occurrences, sizes, total_over_rows, with_room_check
+from bamquery.engine.cpu.value_kernels import python_value, with_constants
 from bamquery.engine.formulas.time_units import units_per_day
 from bamquery.errors import ExecutionError
 from bamquery.statement_context.cancellation import check_cancelled
@@ -61,7 +61,7 @@ class _Moments:
         self._known: dict[str, tuple[_Moments, Column]] = {}
 
     @classmethod
-    def of(cls, column: Column) -> _Moments:
+    def from_column(cls, column: Column) -> _Moments:
         """A column's, anything where it is null."""
         days, rest = days_and_rest(column)
         nanoseconds = rest * (86_400 * 10**9 // units_per_day(column.type))
@@ -77,21 +77,21 @@ class _Moments:
     def distinct(self, letter: str) -> tuple[_Moments, Column]:
         """Moments that differ in what the letter writes, and which of them each moment is like."""
         if letter in _OF_CLOCK:
-            return self._found("clock", self.seconds, lambda values: (values * 0, values * 10**9))
+            return self._memoize("clock", self.seconds, lambda values: (values * 0, values * 10**9))
         if letter in _OF_FRACTION:
             fraction = self.nanoseconds % 10**9
-            return self._found("fraction", fraction, lambda values: (values * 0, values))
+            return self._memoize("fraction", fraction, lambda values: (values * 0, values))
         if letter in _CONSTANT:
-            return self._found("constant", self.days * 0, lambda values: (values, values))
-        return self._found("day", self.days, lambda values: (values, values * 0))
+            return self._memoize("constant", self.days * 0, lambda values: (values, values))
+        return self._memoize("day", self.days, lambda values: (values, values * 0))
 
-    def _found(
+    def _memoize(
         self, name: str, values: Integers, moments: Callable[[Integers], tuple[Integers, Integers]]
     ) -> tuple[_Moments, Column]:
         if name not in self._known:
             encoded = compute("dictionary_encode", from_values(values, pa.int64()))
             assert isinstance(encoded, pa.DictionaryArray)
-            days, nanoseconds = moments(values_of(encoded.dictionary))
+            days, nanoseconds = moments(stored_values(encoded.dictionary))
             self._known[name] = _Moments(days, nanoseconds, has_zone=self.has_zone), encoded.indices
         return self._known[name]
 
@@ -192,14 +192,14 @@ def _written_size(arguments: Sequence[Datum]) -> np.floating[Any]:
     pattern = arguments[1]
     letters, composed = occurrences(pattern, "%"), occurrences(pattern, "%c")
     size = sizes(pattern) + letters * (_LONGEST - 2) + composed * (_LONGEST_COMPOSED - _LONGEST)
-    return total(size, arguments)
+    return total_over_rows(size, arguments)
 
 
 def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
     """Each letter for its distinct values, put together for all."""
     column, pattern = arguments
     assert isinstance(column, pa.Array)
-    moments = _Moments.of(column)
+    moments = _Moments.from_column(column)
     written: dict[str, Column] = {}
 
     def part(text: str, is_letter: bool) -> Datum:
@@ -207,23 +207,23 @@ def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
             return constant(text, kind)
         if text not in written:
             distinct, places = moments.distinct(text.lstrip("-"))
-            written_parts = [array_of(_WRITERS[text](part), kind) for part in distinct.parts()]
-            written[text] = spread(concatenate(written_parts), places)
+            written_parts = [make_array(_WRITERS[text](part), kind) for part in distinct.parts()]
+            written[text] = take_shared(concatenate(written_parts), places)
         return written[text]
 
     blank = constant("", kind)
-    nothing = column_of(blank, len(column))
+    nothing = as_column(blank, len(column))
 
-    def joined(parts: Sequence[Datum]) -> Column:
+    def join_pieces(parts: Sequence[Datum]) -> Column:
         check_cancelled()
         options = pc.JoinOptions("emit_null")
         return compute("binary_join_element_wise", nothing, *parts, blank, options=options)
 
-    pieces = pieces_of(value_of(pattern), _WRITERS)
+    pieces = pieces_of(python_value(pattern), _WRITERS)
     lines: list[Column] = []
     while parts := [part(*piece) for piece in islice(pieces, _JOINED)]:
-        lines.append(joined(parts))
-    found = joined(lines) if len(lines) > 1 else lines[0]
+        lines.append(join_pieces(parts))
+    found = join_pieces(lines) if len(lines) > 1 else lines[0]
     if not column.null_count:
         return found
     return compute("if_else", compute("is_valid", column), found, constant(None, kind))
@@ -231,6 +231,6 @@ def _strftime(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "strftime": within_room("strftime", with_constants([1], _strftime), _written_size),
+        "strftime": with_room_check("strftime", with_constants([1], _strftime), _written_size),
     }
 )

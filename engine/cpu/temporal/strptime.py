@@ -14,7 +14,7 @@ import pyarrow as pa
 from bamquery.engine.cpu.calendar import first_day_of_month
 from bamquery.engine.cpu.kernels import Column, Datum, Implementation
 from bamquery.engine.cpu.temporal.strftime import DAY_NAMES, MONTH_NAMES, pieces_of
-from bamquery.engine.cpu.value_kernels import per_value, value_of, with_constants
+from bamquery.engine.cpu.value_kernels import per_value, python_value, with_constants
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND
 from bamquery.errors import ExecutionError
 from bamquery.plan.literals.time_zones import offset_seconds
@@ -71,7 +71,7 @@ _ISO: Final = frozenset("GV")
 _OF_YEAR: Final = frozenset("UWj")
 
 
-def _day_by(letters: Sequence[str]) -> str | None:
+def _day_source(letters: Sequence[str]) -> str | None:
     """How the day is found: by "d" (year, month and day), or one of GVUWj; None where letters conflict.
 
     Their order matters: days and months count before all others, years before weeks of ISO that come first.
@@ -103,9 +103,9 @@ def _reader(pattern: str) -> Callable[[str], int | None]:
     if len(pieces) > _MOST_PIECES:
         raise ExecutionError(f"a pattern of dates and times has more than {_MOST_PIECES} parts")
     letters = [text.lstrip("-") for text, is_letter in pieces if is_letter]
-    day_by = _day_by(letters)
+    day_by = _day_source(letters)
 
-    def expected(text: str, is_letter: bool) -> str:
+    def piece_pattern(text: str, is_letter: bool) -> str:
         if is_letter:
             return f"({_READERS[text]})"
         return "".join(
@@ -114,10 +114,10 @@ def _reader(pattern: str) -> Callable[[str], int | None]:
             if part
         )
 
-    regex = "".join(expected(*piece) for piece in pieces)
+    regex = "".join(piece_pattern(*piece) for piece in pieces)
     compiled = re.compile(rf"{_BLANKS}*+{regex}{_BLANKS}*+", re.ASCII)
 
-    def read(text: str) -> int | None:
+    def read_moment(text: str) -> int | None:
         match = compiled.fullmatch(text)
         if match is None or day_by is None:
             return 0 if text.strip().lower() == "epoch" else None
@@ -139,7 +139,7 @@ def _reader(pattern: str) -> Callable[[str], int | None]:
         away = _zone_offset(found["Z"], local) if "Z" in found else 0
         return local - (_offset(found["z"]) if "z" in found else away)
 
-    return read
+    return read_moment
 
 
 def _is_in_range(letter: str, value: str) -> bool:
@@ -230,7 +230,7 @@ def _offset(zone: str) -> int:
 
 def _strptime(*, try_: bool) -> Implementation:
     def apply(arguments: Sequence[Datum], kind: pa.DataType) -> Column:
-        pattern = value_of(arguments[1])
+        pattern = python_value(arguments[1])
         read = _reader(pattern)
         assert isinstance(kind, pa.TimestampType)
         unit = 10**9 // UNITS_PER_SECOND[kind.unit]

@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, flags_of, from_values, spread
+from bamquery.engine.cpu.kernels import Column, boolean_column, from_values, take_shared
 from bamquery.engine.cpu.windows.partitions import Positions
 
 
-class Answers(Protocol):
+class CallValues(Protocol):
     """The values of one call."""
 
-    def of(self, start: int, stop: int) -> Column:
+    def compute_rows(self, start: int, stop: int) -> Column:
         """Those of the rows from `start` to before `stop`, of which there is one at least.
 
         Raises:
@@ -28,18 +28,18 @@ class Answers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ComputedValues:
     """Values that are there."""
 
     column: Column
 
-    def of(self, start: int, stop: int) -> Column:
+    def compute_rows(self, start: int, stop: int) -> Column:
         """Without a copy."""
         return self.column.slice(start, stop - start)
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class RowValues:
     """For each row a value of another row, or null.
 
     Attributes:
@@ -52,15 +52,15 @@ class Chosen:
     places: Positions
     there: NDArray[np.bool_]
 
-    def of(self, start: int, stop: int) -> Column:
+    def compute_rows(self, start: int, stop: int) -> Column:
         """The values at the places."""
         there = self.there[start:stop]
         places = np.where(there, self.places[start:stop], 0)
-        return spread(self.values, from_values(places, pa.int64(), flags_of(there)))
+        return take_shared(self.values, from_values(places, pa.int64(), boolean_column(there)))
 
 
 @dataclass(frozen=True, slots=True)
-class ByFrame:
+class FrameValues:
     """For each row the value of its frame, which neighbours may share.
 
     Attributes:
@@ -71,8 +71,8 @@ class ByFrame:
     numbers: Positions
     values: Callable[[int, int], Column]
 
-    def of(self, start: int, stop: int) -> Column:
+    def compute_rows(self, start: int, stop: int) -> Column:
         """Those of the rows' frames."""
         own = self.numbers[start:stop]
         first = int(own[0])
-        return spread(self.values(first, int(own[-1]) + 1), own - first if first else own)
+        return take_shared(self.values(first, int(own[-1]) + 1), own - first if first else own)

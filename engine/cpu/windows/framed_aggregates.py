@@ -10,22 +10,28 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.engine.cpu.aggregates.accumulator import Accumulator
-from bamquery.engine.cpu.aggregates.aggregation import CpuGroups, rows_of
+from bamquery.engine.cpu.aggregates.aggregation import CpuGroups, call_inputs
 from bamquery.engine.cpu.aggregates.registry import accumulator_of
-from bamquery.engine.cpu.aggregates.string_agg import JoinedTexts
-from bamquery.engine.cpu.aggregates.value_lists import Gathered
+from bamquery.engine.cpu.aggregates.string_agg import StringAgg
+from bamquery.engine.cpu.aggregates.value_lists import HolisticAggregate
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
 from bamquery.engine.cpu.frames import concatenate_columns, take_batch
-from bamquery.engine.cpu.kernels import Column, booleans_of, from_values, take
+from bamquery.engine.cpu.kernels import Column, boolean_values, from_values, take
 from bamquery.engine.cpu.keys.grouping import group_rows
-from bamquery.engine.cpu.windows.call_values import ByFrame, Known
-from bamquery.engine.cpu.windows.framed_values import without_rows
-from bamquery.engine.cpu.windows.frames import Ranges, clipped
+from bamquery.engine.cpu.windows.call_values import ComputedValues, FrameValues
+from bamquery.engine.cpu.windows.framed_values import renumber_frames
+from bamquery.engine.cpu.windows.frames import Ranges, clip_frames
 from bamquery.engine.cpu.windows.partitions import Positions
-from bamquery.engine.cpu.windows.running import Edges, by_differences, by_running, can_run, state_of_none
+from bamquery.engine.cpu.windows.running import (
+    Edges,
+    can_accumulate,
+    difference_states,
+    running_states,
+    state_of_none,
+)
 from bamquery.engine.cpu.windows.state_tree import StateTree
-from bamquery.engine.cpu.windows.string_sizes import TextSizes
-from bamquery.engine.execution.string_limits import require_room, text_bounds
+from bamquery.engine.cpu.windows.string_sizes import FrameStringSizes
+from bamquery.engine.execution.string_limits import current_string_limits, require_room
 from bamquery.plan.expressions import AggregateCall
 from bamquery.statement_context.cancellation import check_cancelled
 
@@ -43,7 +49,7 @@ def framed_aggregate(
     batch: pa.RecordBatch,
     frames: Sequence[Ranges],
     outside: Outside | None = None,
-) -> ByFrame:
+) -> FrameValues:
     """The aggregate of each row's frame.
 
     With `outside`, frames may begin before the batch and end behind it: there these states are.
@@ -52,58 +58,58 @@ def framed_aggregate(
         ExecutionError: an argument cannot be computed, or a value does not fit its type.
     """
     accumulator = accumulator_of(replace(call, distinct=False))
-    whole = call.distinct or isinstance(accumulator, Gathered)
+    whole = call.distinct or isinstance(accumulator, HolisticAggregate)
     if outside is not None:
-        frames = clipped(frames, batch.num_rows) if whole else _among_states(frames, batch.num_rows)
+        frames = clip_frames(frames, batch.num_rows) if whole else _state_positions(frames, batch.num_rows)
     if call.filter is not None:
         (mask,) = evaluate_columns([call.filter], batch)
-        given = booleans_of(mask)
+        given = boolean_values(mask)
         if outside is None or whole:
-            kept, frames = without_rows(given, frames)
+            kept, frames = renumber_frames(given, frames)
         else:
-            _, frames = without_rows(np.concatenate([[True], given, [True]]), frames)
+            _, frames = renumber_frames(np.concatenate([[True], given, [True]]), frames)
             kept = np.flatnonzero(given)
         batch = take_batch(batch, kept)
-    rows = rows_of(call, batch)
-    numbers, frames = _different(frames)
+    rows = call_inputs(call, batch)
+    numbers, frames = _distinct_frames(frames)
     edges = None if outside is None or whole else _edges(accumulator, rows, outside)
-    if edges is None and len(frames) == 1 and _apart(frames[0]):
+    if edges is None and len(frames) == 1 and _are_disjoint(frames[0]):
         whole = True
     distinct = len(call.arguments) if call.distinct else 0
-    if not whole and (accumulator.exact or can_run(accumulator, frames)):
+    if not whole and (accumulator.exact or can_accumulate(accumulator, frames)):
         known = (
-            by_differences(accumulator, rows, frames, edges)
+            difference_states(accumulator, rows, frames, edges)
             if accumulator.exact
-            else by_running(accumulator, rows, frames[0], edges)
+            else running_states(accumulator, rows, frames[0], edges)
         )
-        return ByFrame(numbers, Known(known).of)
-    sizes = TextSizes.of_rows(rows)
+        return FrameValues(numbers, ComputedValues(known).compute_rows)
+    sizes = FrameStringSizes.from_rows(rows)
     texts = sizes if _is_text(call.type) else None
     if whole:
-        between = accumulator.between if isinstance(accumulator, JoinedTexts) else None
+        between = accumulator.between if isinstance(accumulator, StringAgg) else None
 
         def by_rows(start: int, stop: int) -> Column:
-            own = _some(frames, slice(start, stop))
+            own = _select_frames(frames, slice(start, stop))
             if texts is not None:
                 texts.require_room(call.function, own, between)
-            return concatenate_columns(list(_by_rows(accumulator, rows, own, distinct, sizes)))
+            return concatenate_columns(list(_aggregate_by_rows(accumulator, rows, own, distinct, sizes)))
 
-        return ByFrame(numbers, by_rows)
+        return FrameValues(numbers, by_rows)
     tree = StateTree(accumulator, rows, edges)
 
-    def by_states(start: int, stop: int) -> Column:
+    def aggregate_by_states(start: int, stop: int) -> Column:
         pieces = []
         if texts is not None:
             require_room(f"{call.function}() over a window", texts.longest * (stop - start), stop - start)
         for first in range(start, stop, _FRAMES):
             check_cancelled()
-            pieces.append(tree.answers(_some(frames, slice(first, min(first + _FRAMES, stop)))))
+            pieces.append(tree.answers(_select_frames(frames, slice(first, min(first + _FRAMES, stop)))))
         return concatenate_columns(pieces)
 
-    return ByFrame(numbers, by_states)
+    return FrameValues(numbers, aggregate_by_states)
 
 
-def _among_states(frames: Sequence[Ranges], rows: int) -> list[Ranges]:
+def _state_positions(frames: Sequence[Ranges], rows: int) -> list[Ranges]:
     """The frames as positions among states: that of all before the rows, the rows', that of all behind."""
 
     def places(edges: Positions) -> Positions:
@@ -117,7 +123,7 @@ def _edges(accumulator: Accumulator, rows: Column, outside: Outside) -> Edges:
     return before, after
 
 
-def _different(frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
+def _distinct_frames(frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
     """Which frame each row has, and those frames: neighbours often share one."""
     changes = np.zeros(len(frames[0].start), np.bool_)
     changes[:1] = True
@@ -127,10 +133,10 @@ def _different(frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
             changes[1:] |= edges[1:] != edges[:-1]
     numbers: Positions = np.cumsum(changes) - 1
     check_cancelled()
-    return numbers, _some(frames, np.flatnonzero(changes))
+    return numbers, _select_frames(frames, np.flatnonzero(changes))
 
 
-def _some(frames: Sequence[Ranges], which: slice | Positions) -> list[Ranges]:
+def _select_frames(frames: Sequence[Ranges], which: slice | Positions) -> list[Ranges]:
     found = []
     for frame in frames:
         starts = frame.start[which]
@@ -139,24 +145,24 @@ def _some(frames: Sequence[Ranges], which: slice | Positions) -> list[Ranges]:
     return found
 
 
-def _apart(frame: Ranges) -> bool:
+def _are_disjoint(frame: Ranges) -> bool:
     """Whether no row is in two frames, so that looking at whole frames is the shortest way."""
     return bool((frame.start[1:] >= frame.end[:-1]).all())
 
 
-def _by_rows(
+def _aggregate_by_rows(
     accumulator: Accumulator,
     rows: Column,
     frames: Sequence[Ranges],
     distinct: int,
-    texts: TextSizes | None,
+    string_sizes: FrameStringSizes | None,
 ) -> Generator[Column, None, None]:
     """Each frame's rows as one group; the first `distinct` arguments, if any, once in each."""
     starts = np.stack([frame.start for frame in frames], axis=1)
     sizes = np.stack([frame.end for frame in frames], axis=1) - starts
     ends = np.cumsum(sizes.sum(axis=1))
-    texts_end = None if texts is None else np.cumsum(texts.of(frames))
-    piece = text_bounds().piece
+    texts_end = None if string_sizes is None else np.cumsum(string_sizes.frame_bytes(frames))
+    piece = current_string_limits().piece
     begin = 0
     while begin < len(ends):
         check_cancelled()
@@ -171,7 +177,7 @@ def _by_rows(
         places = np.repeat(own_starts - offsets, own_sizes) + np.arange(int(own_sizes.sum()))
         codes = np.repeat(np.arange(end - begin), sizes[begin:end].sum(axis=1))
         if distinct:
-            places, codes = _once(rows, places, codes, distinct)
+            places, codes = _first_of_equal(rows, places, codes, distinct)
         state = accumulator.partial(take(rows, places), codes, end - begin)
         yield accumulator.final(state)
         begin = end
@@ -181,7 +187,9 @@ def _is_text(kind: pa.DataType) -> bool:
     return pa.types.is_large_string(kind) or pa.types.is_large_binary(kind)
 
 
-def _once(rows: Column, places: Positions, codes: Positions, arguments: int) -> tuple[Positions, Positions]:
+def _first_of_equal(
+    rows: Column, places: Positions, codes: Positions, arguments: int
+) -> tuple[Positions, Positions]:
     """The first of the rows of a group that have the same arguments."""
     chosen = take(rows, places)
     fields = cast("pa.StructArray", chosen).flatten() if pa.types.is_struct(chosen.type) else [chosen]

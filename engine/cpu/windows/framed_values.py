@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bamquery.engine.cpu.kernels import Column, booleans_of, compute, values_of
-from bamquery.engine.cpu.windows.call_values import Chosen
+from bamquery.engine.cpu.kernels import Column, boolean_values, compute, stored_values
+from bamquery.engine.cpu.windows.call_values import RowValues
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
 
 
 def framed_value(
     function: str, value: Column, number: Column | None, frames: Sequence[Ranges], *, ignore_nulls: bool
-) -> Chosen:
+) -> RowValues:
     """The value on the first, last or given row of each frame; null where it has no such row."""
     kept = None
     if ignore_nulls and value.null_count:
-        kept, frames = without_rows(booleans_of(compute("is_valid", value)), frames)
+        kept, frames = renumber_frames(boolean_values(compute("is_valid", value)), frames)
     sizes = [frame.end - frame.start for frame in frames]
     total: Positions = np.sum(sizes, axis=0)
     if function == "first_value":
@@ -27,8 +27,8 @@ def framed_value(
         index = total - 1
     else:
         assert number is not None
-        given = booleans_of(compute("is_valid", number))
-        index = np.where(given, values_of(number), 0) - 1
+        given = boolean_values(compute("is_valid", number))
+        index = np.where(given, stored_values(number), 0) - 1
     there = (index >= 0) & (index < total)
     places = np.zeros(len(value), np.int64)
     for frame, size in zip(frames, sizes, strict=True):
@@ -38,10 +38,10 @@ def framed_value(
         index = np.where(inside, -1, index)
     if kept is not None:
         places = kept[np.where(there, places, 0)] if len(kept) else places
-    return Chosen(value, places, there)
+    return RowValues(value, places, there)
 
 
-def without_rows(kept: np.ndarray, frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
+def renumber_frames(kept: np.ndarray, frames: Sequence[Ranges]) -> tuple[Positions, list[Ranges]]:
     """Positions of the rows that are kept, and the frames as positions among those."""
     before = np.concatenate([[0], np.cumsum(kept)])
     return np.flatnonzero(kept), [Ranges(before[frame.start], before[frame.end]) for frame in frames]

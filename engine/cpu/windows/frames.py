@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bamquery.engine.cpu.expressions.evaluation import evaluate_columns
-from bamquery.engine.cpu.frames import concatenate_columns, decoded, make_batch
-from bamquery.engine.cpu.kernels import Column, booleans_of, compute, take, values_of
+from bamquery.engine.cpu.frames import concatenate_columns, decode_dictionary, make_batch
+from bamquery.engine.cpu.kernels import Column, boolean_values, compute, stored_values, take
 from bamquery.engine.cpu.keys.grouping import group_rows
 from bamquery.engine.cpu.keys.sorting import sorted_positions
 from bamquery.engine.cpu.windows.partitions import Partitions, Positions
@@ -28,7 +28,7 @@ class Ranges:
     end: Positions
 
 
-def clipped(frames: Sequence[Ranges], rows: int) -> list[Ranges]:
+def clip_frames(frames: Sequence[Ranges], rows: int) -> list[Ranges]:
     """What the frames have of so many rows, where they reach beyond them."""
     return [Ranges(frame.start.clip(0, rows), frame.end.clip(0, rows)) for frame in frames]
 
@@ -49,16 +49,18 @@ def find_frames(
         case "no others":
             return [Ranges(start, end)]
         case "current row":
-            return _without(start, end, rows, rows + 1)
+            return _exclude_hole(start, end, rows, rows + 1)
         case "group":
-            return _without(start, end, partitions.peer_start, partitions.peer_end)
+            return _exclude_hole(start, end, partitions.peer_start, partitions.peer_end)
         case "ties":
-            before, after = _without(start, end, partitions.peer_start, partitions.peer_end)
+            before, after = _exclude_hole(start, end, partitions.peer_start, partitions.peer_end)
             inside = (start <= rows) & (rows < end)
             return [before, Ranges(rows, rows + inside), after]
 
 
-def _without(start: Positions, end: Positions, hole_start: Positions, hole_end: Positions) -> list[Ranges]:
+def _exclude_hole(
+    start: Positions, end: Positions, hole_start: Positions, hole_end: Positions
+) -> list[Ranges]:
     """What is left before a hole and behind it."""
     before = np.minimum(end, hole_start)
     after = np.maximum(start, hole_end)
@@ -102,11 +104,11 @@ def _distances(frame: WindowFrame, bound: Bound, partitions: Partitions, batch: 
     assert bound.offset is not None
     (offsets,) = evaluate_columns([bound.offset], batch)
     words = f"{frame.unit.upper()} {bound.kind.upper()}"
-    distances = values_of(offsets)
+    distances = stored_values(offsets)
     if offsets.null_count:
         if frame.unit == "rows":
             raise ExecutionError(f"{words} needs a number, not NULL")
-        distances = np.where(booleans_of(compute("is_valid", offsets)), distances, 0)
+        distances = np.where(boolean_values(compute("is_valid", offsets)), distances, 0)
     if (distances < 0).any():
         raise ExecutionError(f"{words} needs a number that is not below zero")
     # No frame reaches further than all rows; sums of positions must not overflow.
@@ -123,12 +125,12 @@ def _range_edge(
     """
     assert bound.offset is not None
     assert bound.key is not None
-    keys, targets = (decoded(c) for c in evaluate_columns([bound.key, bound.offset], batch))
+    keys, targets = (decode_dictionary(c) for c in evaluate_columns([bound.key, bound.offset], batch))
     ranks, wanted = _ranks(keys, targets)
     if order.descending:
         ranks, wanted = -ranks, -wanted
-    known = booleans_of(compute("is_valid", keys))
-    bounded = known & booleans_of(compute("is_valid", targets))
+    known = boolean_values(compute("is_valid", keys))
+    bounded = known & boolean_values(compute("is_valid", targets))
     wrong = (wanted > ranks) if bound.kind == "preceding" else (wanted < ranks)
     if (bounded & wrong).any():
         raise ExecutionError(f"RANGE {bound.kind.upper()} needs an offset that is not below zero")
@@ -146,7 +148,7 @@ def _ranks(keys: Column, targets: Column) -> tuple[Positions, Positions]:
     steps = np.zeros(2 * rows, np.int64)
     steps[1:] = codes[1:] != codes[:-1]
     ranks = np.empty(2 * rows, np.int64)
-    ranks[values_of(order)] = np.cumsum(steps)
+    ranks[stored_values(order)] = np.cumsum(steps)
     return ranks[:rows], ranks[rows:]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.kernels import Column, booleans_of, compute, valid, values_of
+from bamquery.engine.cpu.kernels import Column, boolean_values, compute, stored_values, valid_rows
 from bamquery.engine.cpu.keys.grouping import canonical, group_rows
 from bamquery.engine.device import RestOfPartition
 from bamquery.statement_context.cancellation import check_cancelled
@@ -126,20 +126,22 @@ def _changes_of(column: Column) -> NDArray[np.bool_]:
     kind = column.type
     differ: NDArray[np.bool_]
     if pa.types.is_floating(kind):
-        bits = values_of(canonical(column)).view(f"u{kind.bit_width // 8}")
+        bits = stored_values(canonical(column)).view(f"u{kind.bit_width // 8}")
         differ = bits[1:] != bits[:-1]
     elif pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-        values = values_of(column)
+        values = stored_values(column)
         differ = values[1:] != values[:-1]
     elif pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
-        differ = booleans_of(compute("not_equal", column.slice(1), column.slice(0, max(len(column) - 1, 0))))
+        differ = boolean_values(
+            compute("not_equal", column.slice(1), column.slice(0, max(len(column) - 1, 0)))
+        )
     else:  # dictionaries among them: their places are few
         codes = group_rows([column], len(column)).codes
         differ = codes[1:] != codes[:-1]
         return differ
-    present = valid(column)
+    present = valid_rows(column)
     if present is not None:
-        there = booleans_of(present)
+        there = boolean_values(present)
         differ = np.where(there[1:] & there[:-1], differ, there[1:] != there[:-1])
     return differ
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cpu.kernels import (
     Column,
-    booleans_of,
+    boolean_column,
+    boolean_values,
     compute,
-    flags_of,
     from_values,
-    valid,
-    values_of,
+    stored_values,
+    valid_rows,
     where,
 )
-from bamquery.engine.cpu.windows.call_values import Chosen
+from bamquery.engine.cpu.windows.call_values import RowValues
 from bamquery.engine.cpu.windows.partitions import Partitions, Positions
 from bamquery.errors import ExecutionError
 
@@ -32,9 +32,9 @@ def ntile(partitions: Partitions, counts: Column) -> Column:
     Raises:
         ExecutionError: n is below 1.
     """
-    known = valid(counts)
-    parts = values_of(counts)
-    given = np.ones(len(counts), np.bool_) if known is None else booleans_of(known)
+    known = valid_rows(counts)
+    parts = stored_values(counts)
+    given = np.ones(len(counts), np.bool_) if known is None else boolean_values(known)
     if (given & (parts < 1)).any():
         raise ExecutionError("ntile() needs a number above zero")
     size = partitions.end - partitions.start
@@ -47,7 +47,7 @@ def ntile(partitions: Partitions, counts: Column) -> Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class NeighbourValues:
     """Of lead or lag: the value some rows away, or the default where no row is there.
 
     Attributes:
@@ -56,14 +56,14 @@ class Neighbours:
         given: whether it is known how many rows away; None: for all rows.
     """
 
-    found: Chosen
+    found: RowValues
     default: Callable[[int, int], Column]
     given: Column | None
 
-    def of(self, start: int, stop: int) -> Column:
+    def compute_rows(self, start: int, stop: int) -> Column:
         """See `Answers`."""
-        found = self.found.of(start, stop)
-        result = where(flags_of(self.found.there[start:stop]), found, self.default(start, stop))
+        found = self.found.compute_rows(start, stop)
+        result = where(boolean_column(self.found.there[start:stop]), found, self.default(start, stop))
         if self.given is None:
             return result
         return where(self.given.slice(start, stop - start), result, pa.scalar(None, found.type))
@@ -77,24 +77,28 @@ def neighbours(
     *,
     forward: bool,
     ignore_nulls: bool,
-) -> Neighbours:
+) -> NeighbourValues:
     """Of lead (`forward`) or lag."""
     rows = partitions.rows
-    away = np.clip(values_of(offsets), -rows - 1, rows + 1)
+    away = np.clip(stored_values(offsets), -rows - 1, rows + 1)
     away = away if forward else -away
-    places, there = (_counted if ignore_nulls else _straight)(partitions, value, away)
-    return Neighbours(Chosen(value, places, there), default, valid(offsets))
+    places, there = (_ignoring_nulls if ignore_nulls else _respecting_nulls)(partitions, value, away)
+    return NeighbourValues(RowValues(value, places, there), default, valid_rows(offsets))
 
 
-def _straight(partitions: Partitions, value: Column, away: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+def _respecting_nulls(
+    partitions: Partitions, value: Column, away: Positions
+) -> tuple[Positions, NDArray[np.bool_]]:
     places = np.arange(partitions.rows) + away
     there = (partitions.start <= places) & (places < partitions.end)
     return places, there & (places >= 0) & (places < partitions.rows)
 
 
-def _counted(partitions: Partitions, value: Column, away: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+def _ignoring_nulls(
+    partitions: Partitions, value: Column, away: Positions
+) -> tuple[Positions, NDArray[np.bool_]]:
     """Only rows without null count; the row itself does at distance 0."""
-    known = booleans_of(compute("is_valid", value))
+    known = boolean_values(compute("is_valid", value))
     rows = np.flatnonzero(known)
     before = np.concatenate([[0], np.cumsum(known)])
     own = np.arange(partitions.rows)

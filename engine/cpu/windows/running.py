@@ -8,13 +8,13 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Parts, concatenate_parts
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, StateColumns, concatenate_parts
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
 from bamquery.statement_context.cancellation import check_cancelled
 
-Edges: TypeAlias = tuple[Parts, Parts]
+Edges: TypeAlias = tuple[StateColumns, StateColumns]
 """One state of what comes before the rows, and one of what comes after; positions count from the first."""
 
 _ROWS: Final = 1 << 22
@@ -23,7 +23,7 @@ _ROWS_A_START: Final = 256
 """Rows for each start of a frame from which a pass over each start's rows beats a tree over all."""
 
 
-def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = None) -> Parts:
+def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = None) -> StateColumns:
     """The state of each row; with edges, before them that of what comes before, and behind them the other."""
     check_cancelled()
     parts = accumulator.partial(rows, np.arange(len(rows)), len(rows))
@@ -34,7 +34,7 @@ def row_states(accumulator: Accumulator, rows: Column, edges: Edges | None = Non
     return tuple(concatenate_parts(three) for three in zip(before, parts, after, strict=True))
 
 
-def by_differences(
+def difference_states(
     accumulator: Accumulator, rows: Column, frames: Sequence[Ranges], edges: Edges | None = None
 ) -> Column:
     """Each frame's state as the difference of two running totals: for exact states only."""
@@ -50,7 +50,7 @@ def by_differences(
     return accumulator.final(accumulator.merge(tuple(parts), np.arange(count), count))
 
 
-def can_run(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
+def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
     """Whether frames grow from a few starts, and the states can be added up as they do."""
     if not accumulator.scans or len(frames) != 1:
         return False
@@ -60,7 +60,9 @@ def can_run(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
     return grows and starts * _ROWS_A_START <= len(start)
 
 
-def by_running(accumulator: Accumulator, rows: Column, frame: Ranges, edges: Edges | None = None) -> Column:
+def running_states(
+    accumulator: Accumulator, rows: Column, frame: Ranges, edges: Edges | None = None
+) -> Column:
     """Each frame's state as what its start's rows have come to so far."""
     states = [np.asarray(part) for part in row_states(accumulator, rows, edges)]
     nothing = [np.asarray(part) for part in state_of_none(accumulator, rows)]
@@ -87,7 +89,7 @@ def by_running(accumulator: Accumulator, rows: Column, frame: Ranges, edges: Edg
     return accumulator.final(tuple(parts))
 
 
-def state_of_none(accumulator: Accumulator, rows: Column) -> Parts:
+def state_of_none(accumulator: Accumulator, rows: Column) -> StateColumns:
     """The state of no rows of such a column."""
     nothing: Positions = np.arange(0)
     return accumulator.partial(rows.slice(0, 0), nothing, 1)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Part, Parts, concatenate_parts
+from bamquery.engine.cpu.aggregates.accumulator import Accumulator, Part, StateColumns, concatenate_parts
 from bamquery.engine.cpu.kernels import Column, take
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
@@ -29,7 +29,7 @@ class StateTree:
     def __init__(self, accumulator: Accumulator, column: Column, edges: Edges | None = None) -> None:
         self._accumulator = accumulator
         size = len(column) + (0 if edges is None else 2)
-        self._levels: list[Parts] = [row_states(accumulator, column, edges)]
+        self._levels: list[StateColumns] = [row_states(accumulator, column, edges)]
         while size > 1:
             codes = np.arange(size) // 2
             size = (size + 1) // 2
@@ -45,7 +45,7 @@ class StateTree:
         codes = np.concatenate([owners for _, _, owners in picks])
         width = len(self._levels[0])
         parts = tuple(
-            concatenate_parts([_taken(self._levels[level][i], places) for level, places, _ in picks])
+            concatenate_parts([_take_part(self._levels[level][i], places) for level, places, _ in picks])
             for i in range(width)
         )
         count = len(frames[0].start)
@@ -59,19 +59,19 @@ class StateTree:
         descending: list[_Picks] = []
         for level in range(len(self._levels)):
             open_ = low < high
-            ascending.append(_picked(level, low, rows, open_ & (low % 2 == 1)))
+            ascending.append(_pick_states(level, low, rows, open_ & (low % 2 == 1)))
             low = low + (open_ & (low % 2 == 1))
             open_ = low < high
             odd_end = open_ & (high % 2 == 1)
-            descending.append(_picked(level, high - 1, rows, odd_end))
+            descending.append(_pick_states(level, high - 1, rows, odd_end))
             high = high - odd_end
             low, high = low // 2, high // 2
         return [*ascending, *reversed(descending)]
 
 
-def _picked(level: int, places: Positions, rows: Positions, chosen: NDArray[np.bool_]) -> _Picks:
+def _pick_states(level: int, places: Positions, rows: Positions, chosen: NDArray[np.bool_]) -> _Picks:
     return level, places[chosen], rows[chosen]
 
 
-def _taken(part: Part, places: Positions) -> Part:
+def _take_part(part: Part, places: Positions) -> Part:
     return take(part, places) if isinstance(part, pa.Array) else part[places]

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from bamquery.engine.cpu.frames import longest_text, make_batch, text_lengths
+from bamquery.engine.cpu.frames import longest_string, make_batch, string_lengths
 from bamquery.engine.cpu.kernels import Column
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import Positions
@@ -17,7 +17,7 @@ from bamquery.engine.execution.string_limits import require_room
 
 
 @dataclass(frozen=True, slots=True)
-class TextSizes:
+class FrameStringSizes:
     """Of rows' texts.
 
     Attributes:
@@ -29,19 +29,19 @@ class TextSizes:
     longest: int
 
     @staticmethod
-    def of_rows(rows: Column) -> TextSizes | None:
+    def from_rows(rows: Column) -> FrameStringSizes | None:
         """Those of a column, or of a struct's fields; None where there are no texts."""
         fields = cast("pa.StructArray", rows).flatten() if pa.types.is_struct(rows.type) else [rows]
         batch = make_batch(fields, len(rows))
-        longest = longest_text(batch)
+        longest = longest_string(batch)
         if not longest:
             return None
-        lengths = text_lengths(batch)
+        lengths = string_lengths(batch)
         before = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(lengths, out=before[1:])
-        return TextSizes(before, longest)
+        return FrameStringSizes(before, longest)
 
-    def of(self, frames: Sequence[Ranges]) -> Positions:
+    def frame_bytes(self, frames: Sequence[Ranges]) -> Positions:
         """Bytes of all texts of each frame."""
         found = np.zeros(len(frames[0].start), np.int64)
         for frame in frames:
@@ -55,7 +55,7 @@ class TextSizes:
             LargeTextError: they take too much.
         """
         count = len(frames[0].start)
-        size = int(self.of(frames).sum())
+        size = int(self.frame_bytes(frames).sum())
         if between is None:
             size = min(size, count * self.longest)
         else:

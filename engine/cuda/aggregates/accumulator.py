@@ -10,9 +10,9 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.aggregation import Aggregation
 
-from bamquery.engine.cuda.aggregates.reductions import Reduction, by_codes
+from bamquery.engine.cuda.aggregates.reductions import Reduction, reduce_by_codes
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 
 Parts: TypeAlias = tuple[plc.Column, ...]
 """An aggregate's state: a few columns with one value a group."""
@@ -34,14 +34,14 @@ class Accumulator(ABC):
     scans: tuple[Aggregation, ...] = ()
 
     @abstractmethod
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """States of the groups after these rows; `rows` are the arguments, nulls included.
 
         A call without arguments has one column of nulls; sort keys of the call come last.
         """
 
     @abstractmethod
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """States of the groups, each from those of its number."""
 
     @abstractmethod
@@ -53,7 +53,7 @@ class Accumulator(ABC):
         """
 
 
-class Reducing(Accumulator):
+class ReductionAggregate(Accumulator):
     """An aggregate whose states are reductions of each group's values, done together with those of others."""
 
     @abstractmethod
@@ -68,23 +68,23 @@ class Reducing(Accumulator):
         """The state, from what rows, or else states, were reduced to."""
         return tuple(reduced)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """The reductions of rows."""
-        reduced = by_codes(kernels, codes, self.row_reductions(kernels, rows))
+        reduced = reduce_by_codes(kernels, codes, self.row_reductions(kernels, rows))
         return self.state(kernels, reduced, of_rows=True)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """The reductions of states."""
-        reduced = by_codes(kernels, codes, self.state_reductions(kernels, parts))
+        reduced = reduce_by_codes(kernels, codes, self.state_reductions(kernels, parts))
         return self.state(kernels, reduced, of_rows=False)
 
 
-def added(kernels: Kernels, counts: plc.Column, codes: Codes) -> plc.Column:
+def sum_counts(kernels: Kernels, counts: plc.Column, codes: GroupCodes) -> plc.Column:
     """Sums of int64 numbers, 0 for a group without any."""
-    sums = codes.reduced(kernels, counts, plc.aggregation.sum(), INT64)
-    return kernels.filled(sums, kernels.number(0))
+    sums = codes.reduce(kernels, counts, plc.aggregation.sum(), INT64)
+    return kernels.fill_null(sums, kernels.number(0))
 
 
-def joined_parts(kernels: Kernels, parts: Sequence[Parts]) -> Parts:
+def concatenate_parts(kernels: Kernels, parts: Sequence[Parts]) -> Parts:
     """One aggregate's parts of several states, one after the other."""
-    return tuple(kernels.joined(columns) for columns in zip(*parts, strict=True))
+    return tuple(kernels.concatenate(columns) for columns in zip(*parts, strict=True))

@@ -10,16 +10,16 @@ import pyarrow as pa
 import pylibcudf as plc
 
 from bamquery.data_types.type_groups import value_type
-from bamquery.engine.cuda.aggregates.accumulator import Parts, Reducing, joined_parts
-from bamquery.engine.cuda.aggregates.reductions import Reduction, by_codes, by_keys
+from bamquery.engine.cuda.aggregates.accumulator import Parts, ReductionAggregate, concatenate_parts
+from bamquery.engine.cuda.aggregates.reductions import Reduction, reduce_by_codes, reduce_by_keys
 from bamquery.engine.cuda.aggregates.registry import accumulator_of
-from bamquery.engine.cuda.aggregates.value_lists import codes_of, flat, lengths, list_of
-from bamquery.engine.cuda.device_memory import reported
+from bamquery.engine.cuda.aggregates.value_lists import flatten_lists, group_codes, list_lengths, make_lists
+from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.expressions.evaluation import evaluate_columns
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.keys.grouping import Codes, group_rows
-from bamquery.engine.cuda.transfer.record_batches import downloaded
+from bamquery.engine.cuda.keys.grouping import GroupCodes, group_rows
+from bamquery.engine.cuda.transfer.record_batches import download
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.plan.expressions import AggregateCall, Expression
@@ -72,7 +72,7 @@ class CudaAggregation:
         self._calls = tuple(calls)
         assert not any(call.distinct for call in self._calls), "operators make arguments distinct"
         self._accumulators = tuple(accumulator_of(call) for call in self._calls)
-        reducing = [one for one in self._accumulators if isinstance(one, Reducing)]
+        reducing = [one for one in self._accumulators if isinstance(one, ReductionAggregate)]
         all_rows = not any(call.filter is not None for call in self._calls)
         self._reducing = reducing if all_rows and len(reducing) == len(self._calls) else None
 
@@ -88,50 +88,50 @@ class CudaAggregation:
 
     def partial(self, frame: CudaFrame) -> CudaGroups:
         """The state of one frame's rows."""
-        return self._on_gpu(lambda: self._partial(frame))
+        return self._run_on_gpu(lambda: self._partial(frame))
 
     def merge(self, states: Sequence[CudaGroups], *, repeated: bool = False) -> CudaGroups:
         """One state of several, in the rows' order."""
         if len(states) == 1 and not repeated:
             return states[0]
-        return self._on_gpu(lambda: self._merge(states))
+        return self._run_on_gpu(lambda: self._merge(states))
 
     def split(self, state: CudaGroups, count: int, level: int, *, apart: bool = False) -> list[CudaGroups]:
         """The groups by libcudf's hash of their keys, seeded by the level."""
-        return self._on_gpu(lambda: self._split(state, count, level))
+        return self._run_on_gpu(lambda: self._split(state, count, level))
 
-    def roll_up(self, state: CudaGroups, keys: Sequence[int], number: int) -> CudaGroups:
+    def rollup(self, state: CudaGroups, keys: Sequence[int], number: int) -> CudaGroups:
         """The groups by some of the keys, and a number."""
-        return self._on_gpu(lambda: self._roll_up(state, keys, number))
+        return self._run_on_gpu(lambda: self._rollup(state, keys, number))
 
     def to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
         """A column for each key and part; its name says whose it is."""
-        return self._on_gpu(lambda: self._to_arrow(state))
+        return self._run_on_gpu(lambda: self._to_arrow(state))
 
     def from_arrow(self, batch: pa.RecordBatch) -> CudaGroups:
         """The state of its columns."""
-        return self._on_gpu(lambda: self._from_arrow(batch))
+        return self._run_on_gpu(lambda: self._from_arrow(batch))
 
     def value_count(self, state: CudaGroups, call: int) -> int:
         """Values in all lists of a call."""
-        return self._on_gpu(lambda: flat(self._kernels, state.parts[call][0]).size())
+        return self._run_on_gpu(lambda: flatten_lists(self._kernels, state.parts[call][0]).size())
 
     def values(self, state: CudaGroups, call: int, start: int, length: int) -> CudaFrame:
         """Some of a call's values, each beside the keys of its group."""
-        return self._on_gpu(lambda: self._values(state, call, start, length))
+        return self._run_on_gpu(lambda: self._values(state, call, start, length))
 
-    def without_values(self, state: CudaGroups, calls: Sequence[int]) -> CudaGroups:
+    def drop_values(self, state: CudaGroups, calls: Sequence[int]) -> CudaGroups:
         """The state with empty lists for those calls."""
-        return self._on_gpu(lambda: self._without_values(state, calls))
+        return self._run_on_gpu(lambda: self._drop_values(state, calls))
 
     def final(self, state: CudaGroups) -> CudaFrame:
         """Keys, then aggregates."""
-        return self._on_gpu(lambda: self._final(state))
+        return self._run_on_gpu(lambda: self._final(state))
 
-    def _on_gpu(self, compute: Callable[[], Answer]) -> Answer:
+    def _run_on_gpu(self, compute: Callable[[], Answer]) -> Answer:
         session = self._kernels.session
         session.enter()
-        with reported("GROUP BY" if self._keys else "an aggregate", session.limit):
+        with memory_errors("GROUP BY" if self._keys else "an aggregate", session.limit):
             return compute()
 
     def _partial(self, frame: CudaFrame) -> CudaGroups:
@@ -139,10 +139,10 @@ class CudaAggregation:
         keys = evaluate_columns(kernels, self._keys, frame)
         if self._reducing is not None:
             reductions = [
-                accumulator.row_reductions(kernels, rows_of(kernels, call, frame))
+                accumulator.row_reductions(kernels, call_inputs(kernels, call, frame))
                 for call, accumulator in zip(self._calls, self._reducing, strict=True)
             ]
-            return self._reduced(keys, frame.rows, reductions, of_rows=True)
+            return self._reduce(keys, frame.rows, reductions, of_rows=True)
         grouping = group_rows(kernels, keys, frame.rows)
         parts: list[Parts] = []
         for call, accumulator in zip(self._calls, self._accumulators, strict=True):
@@ -152,13 +152,13 @@ class CudaAggregation:
 
     def _merge(self, states: Sequence[CudaGroups]) -> CudaGroups:
         kernels = self._kernels
-        keys = [kernels.joined([s.keys[i] for s in states]) for i in range(len(self._keys))]
+        keys = [kernels.concatenate([s.keys[i] for s in states]) for i in range(len(self._keys))]
         parts = tuple(
-            joined_parts(kernels, [state.parts[i] for state in states]) for i in range(len(self._calls))
+            concatenate_parts(kernels, [state.parts[i] for state in states]) for i in range(len(self._calls))
         )
-        return self._regrouped(CudaGroups(tuple(keys), sum(state.groups for state in states), parts))
+        return self._regroup(CudaGroups(tuple(keys), sum(state.groups for state in states), parts))
 
-    def _regrouped(self, states: CudaGroups) -> CudaGroups:
+    def _regroup(self, states: CudaGroups) -> CudaGroups:
         """One state for all that have equal keys."""
         kernels = self._kernels
         if self._reducing is not None:
@@ -166,7 +166,7 @@ class CudaAggregation:
                 accumulator.state_reductions(kernels, parts)
                 for accumulator, parts in zip(self._reducing, states.parts, strict=True)
             ]
-            return self._reduced(states.keys, states.groups, reductions, of_rows=False)
+            return self._reduce(states.keys, states.groups, reductions, of_rows=False)
         grouping = group_rows(kernels, states.keys, states.groups)
         merged = tuple(
             accumulator.merge(kernels, parts, grouping.codes)
@@ -174,7 +174,7 @@ class CudaAggregation:
         )
         return CudaGroups(grouping.keys, grouping.codes.groups, merged)
 
-    def _reduced(
+    def _reduce(
         self,
         keys: Sequence[plc.Column],
         rows: int,
@@ -187,12 +187,12 @@ class CudaAggregation:
         assert self._reducing is not None
         flat = [one for some in reductions for one in some]
         if keys and rows and all(one.is_hashed for one in flat):
-            found, reduced = by_keys(kernels, keys, rows, flat)
+            found, reduced = reduce_by_keys(kernels, keys, rows, flat)
             groups = found[0].size()
         else:
             grouping = group_rows(kernels, keys, rows)
             found, groups = list(grouping.keys), grouping.codes.groups
-            reduced = by_codes(kernels, grouping.codes, flat)
+            reduced = reduce_by_codes(kernels, grouping.codes, flat)
         parts: list[Parts] = []
         place = 0
         for accumulator, some in zip(self._reducing, reductions, strict=True):
@@ -218,22 +218,22 @@ class CudaAggregation:
         starts = list(starts)[:count]
         ends = [*starts[1:], state.groups]
         return [
-            state.with_columns([kernels.cut(column, start, end) for column in columns], end - start)
+            state.with_columns([kernels.slice_column(column, start, end) for column in columns], end - start)
             for start, end in zip(starts, ends, strict=True)
         ]
 
-    def _roll_up(self, state: CudaGroups, keys: Sequence[int], number: int) -> CudaGroups:
+    def _rollup(self, state: CudaGroups, keys: Sequence[int], number: int) -> CudaGroups:
         kernels = self._kernels
         kept, groups, parts = state.keys[: len(self._keys)], state.groups, state.parts
         if len(keys) < len(self._keys) and groups:
-            coarser = self._regrouped(CudaGroups(tuple(state.keys[i] for i in keys), groups, parts))
+            coarser = self._regroup(CudaGroups(tuple(state.keys[i] for i in keys), groups, parts))
             groups, parts = coarser.groups, coarser.parts
             found = dict(zip(keys, coarser.keys, strict=True))
             kept = tuple(
                 found[i] if i in found else kernels.nulls(groups, key.type)
                 for i, key in enumerate(self._keys)
             )
-        own_number = kernels.repeated(kernels.number(number, pa.int64()), groups)
+        own_number = kernels.repeat_scalar(kernels.number(number, pa.int64()), groups)
         return CudaGroups((*kept, own_number), groups, parts)
 
     def _to_arrow(self, state: CudaGroups) -> pa.RecordBatch:
@@ -242,7 +242,7 @@ class CudaAggregation:
         for aggregate, parts in enumerate(state.parts):
             names += [str(aggregate)] * len(parts)
         session.synchronize()
-        columns = [downloaded(session, column) for column in state.columns()]
+        columns = [download(session, column) for column in state.columns()]
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     def _from_arrow(self, batch: pa.RecordBatch) -> CudaGroups:
@@ -256,23 +256,23 @@ class CudaAggregation:
 
     def _values(self, state: CudaGroups, call: int, start: int, length: int) -> CudaFrame:
         kernels = self._kernels
-        parts = [flat(kernels, part) for part in state.parts[call]]
+        parts = [flatten_lists(kernels, part) for part in state.parts[call]]
         stop = min(start + length, parts[0].size())
-        columns = [kernels.cut(part, start, stop) for part in parts]
+        columns = [kernels.slice_column(part, start, stop) for part in parts]
         if not state.keys:
             return make_frame(columns, stop - start)
-        owners = codes_of(kernels, Vector(kernels, lengths(kernels, state.parts[call][0])))
-        keys = kernels.gather(state.keys, kernels.cut(owners.numbers(kernels), start, stop))
+        owners = group_codes(kernels, Vector(kernels, list_lengths(kernels, state.parts[call][0])))
+        keys = kernels.gather(state.keys, kernels.slice_column(owners.numbers(kernels), start, stop))
         return make_frame([*keys, *columns], stop - start)
 
-    def _without_values(self, state: CudaGroups, calls: Sequence[int]) -> CudaGroups:
+    def _drop_values(self, state: CudaGroups, calls: Sequence[int]) -> CudaGroups:
         kernels = self._kernels
         parts = list(state.parts)
-        counts = Vector.repeated(kernels, 0, state.groups).column
+        counts = Vector.full(kernels, 0, state.groups).column
         for call in calls:
             inputs = self._calls[call].inputs[: len(parts[call])]
             kinds = [value_type(expression.type) for expression in inputs]
-            parts[call] = tuple(list_of(kernels, kernels.nulls(0, kind), counts) for kind in kinds)
+            parts[call] = tuple(make_lists(kernels, kernels.nulls(0, kind), counts) for kind in kinds)
         return CudaGroups(state.keys, state.groups, tuple(parts))
 
     def _final(self, state: CudaGroups) -> CudaFrame:
@@ -282,17 +282,19 @@ class CudaAggregation:
         return make_frame(columns, state.groups)
 
 
-def _inputs(kernels: Kernels, call: AggregateCall, frame: CudaFrame, codes: Codes) -> tuple[Parts, Codes]:
+def _inputs(
+    kernels: Kernels, call: AggregateCall, frame: CudaFrame, codes: GroupCodes
+) -> tuple[Parts, GroupCodes]:
     """What the call's accumulator takes, over the rows that count, and their groups."""
     if call.filter is not None and frame.rows:
         (mask,) = evaluate_columns(kernels, [call.filter], frame)
-        codes, _ = codes.among(kernels, mask)
+        codes, _ = codes.filter(kernels, mask)
         # Before the argument is computed: it must not fail for rows that the filter drops.
-        frame = kernels.kept(frame, mask)
-    return rows_of(kernels, call, frame), codes
+        frame = kernels.filter_frame(frame, mask)
+    return call_inputs(kernels, call, frame), codes
 
 
-def rows_of(kernels: Kernels, call: AggregateCall, frame: CudaFrame) -> Parts:
+def call_inputs(kernels: Kernels, call: AggregateCall, frame: CudaFrame) -> Parts:
     """A call's arguments and sort keys, or nulls where it has none.
 
     Raises:

@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import Parts, Reducing
-from bamquery.engine.cuda.aggregates.reductions import Reduction, added, counted
+from bamquery.engine.cuda.aggregates.accumulator import Parts, ReductionAggregate
+from bamquery.engine.cuda.aggregates.reductions import Reduction, count_values, total_counts
 from bamquery.engine.cuda.kernels import Kernels
 
 
-class CountRows(Reducing):
+class CountRows(ReductionAggregate):
     """All rows; 0 for a group without any."""
 
     exact = True
 
     def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """One number a group."""
-        return (counted(),)
+        return (count_values(),)
 
     def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The sums."""
-        return (added(parts[0]),)
+        return (total_counts(parts[0]),)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The numbers."""
@@ -34,4 +34,4 @@ class Count(CountRows):
 
     def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """One number a group."""
-        return (counted(rows[0]),)
+        return (count_values(rows[0]),)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, Reducing
-from bamquery.engine.cuda.aggregates.reductions import Reduction, added
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, ReductionAggregate
+from bamquery.engine.cuda.aggregates.reductions import Reduction, total_counts
 from bamquery.engine.cuda.kernels import BOOL, INT64, Kernels
 from bamquery.engine.cuda.libcudf_types import device_type
 
@@ -23,7 +23,7 @@ def extreme(kind: pa.DataType, *, greatest: bool) -> Accumulator:
     return PlainExtreme(greatest=greatest)
 
 
-class PlainExtreme(Reducing):
+class PlainExtreme(ReductionAggregate):
     """Of types whose values are all in order; null where there was no value."""
 
     def __init__(self, *, greatest: bool) -> None:
@@ -55,7 +55,7 @@ class BooleanExtreme(PlainExtreme):
         return kernels.convert(parts[0], BOOL)
 
 
-class FloatExtreme(Reducing):
+class FloatExtreme(ReductionAggregate):
     """Of floats: the extreme of the numbers, and how many values were not numbers."""
 
     def __init__(self, kind: pa.DataType, *, greatest: bool) -> None:
@@ -72,12 +72,12 @@ class FloatExtreme(Reducing):
 
     def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The extremes' extreme, and the sum of the counts."""
-        return (*self._numbers.state_reductions(kernels, parts[:1]), added(parts[1]))
+        return (*self._numbers.state_reductions(kernels, parts[:1]), total_counts(parts[1]))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """NaN where there was one, for the least only where there was nothing else."""
         extremes, counts = parts
         chosen = kernels.test(BinaryOperator.GREATER, counts, kernels.number(0))
         if not self._greatest:
-            chosen = kernels.both(chosen, kernels.is_null(extremes))
+            chosen = kernels.logical_and(chosen, kernels.is_null(extremes))
         return kernels.where(chosen, kernels.number(float("nan"), self._kind), extremes)

@@ -7,37 +7,37 @@ from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.aggregates.moments import some_value
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.vectors import Vector
 
 
 class GroupSums:
     """Doubles of rows, and of their groups."""
 
-    def __init__(self, kernels: Kernels, codes: Codes) -> None:
+    def __init__(self, kernels: Kernels, codes: GroupCodes) -> None:
         self._kernels = kernels
         self._codes = codes
 
-    def of(self, values: Vector) -> Vector:
+    def sum(self, values: Vector) -> Vector:
         """Each group's sum; null where it has no row."""
-        found = self._codes.reduced(self._kernels, values.column, plc.aggregation.sum(), FLOAT64)
+        found = self._codes.reduce(self._kernels, values.column, plc.aggregation.sum(), FLOAT64)
         return Vector(self._kernels, found)
 
-    def on_rows(self, values: Vector) -> Vector:
+    def spread_to_rows(self, values: Vector) -> Vector:
         """A value of each group, on each row of it."""
-        return Vector(self._kernels, self._codes.of_rows(self._kernels, values.column))
+        return Vector(self._kernels, self._codes.spread_to_rows(self._kernels, values.column))
 
     def mean(self, values: Vector, totals: Vector) -> Vector:
         """Each group's mean; of one value over and over it is that value, and no distance from it but 0."""
-        some = Vector(self._kernels, some_value(self._kernels, values.column, self._codes)).filled(0.0)
+        some = Vector(self._kernels, some_value(self._kernels, values.column, self._codes)).fill_nulls(0.0)
         base = (some - some).equals(0.0).choose(some, 0.0)  # no infinity, no NaN
-        return base + self.of(values - self.on_rows(base)) / totals
+        return base + self.sum(values - self.spread_to_rows(base)) / totals
 
     def common_mean(self, counts: Vector, means: Vector, totals: Vector) -> Vector:
         """The mean of all states of a group, of doubles."""
         # Means of one value far from zero must come back exactly: weigh differences, not values.
         base = Vector(self._kernels, some_value(self._kernels, means.column, self._codes))
-        return base + self.of(counts * (means - self.on_rows(base))) / totals
+        return base + self.sum(counts * (means - self.spread_to_rows(base))) / totals
 
 
 def root(kernels: Kernels, values: Vector) -> Vector:

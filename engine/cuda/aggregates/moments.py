@@ -7,10 +7,10 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, sum_counts
 from bamquery.engine.cuda.casts.cast import cast
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels, Operand, Side
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.libcudf_types import device_type
 
 
@@ -30,26 +30,28 @@ class Variance(Accumulator):
         self._root = root
         self._of_mean = of_mean
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """Count, mean and sum of squared distances."""
         values = cast(kernels, Operand(self._argument, rows[0]), DOUBLE, try_=False)
-        counts = codes.counted(kernels, values)
-        means = _divided(kernels, _sum(kernels, values, codes), counts)
-        squares = _sum(kernels, _squared_distance(kernels, values, codes.of_rows(kernels, means)), codes)
+        counts = codes.count(kernels, values)
+        means = _divide(kernels, _sum(kernels, values, codes), counts)
+        squares = _sum(
+            kernels, _squared_distance(kernels, values, codes.spread_to_rows(kernels, means)), codes
+        )
         return (counts, means, squares)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """Squared distances of the states' means from the common mean join the states' own."""
         filled = kernels.test(BinaryOperator.GREATER, parts[0], kernels.number(0))
-        codes, (counts, means, squares) = codes.among(kernels, filled, *parts)
-        totals = added(kernels, counts, codes)
+        codes, (counts, means, squares) = codes.filter(kernels, filled, *parts)
+        totals = sum_counts(kernels, counts, codes)
         weights = kernels.convert(counts, FLOAT64)
         # Means of one value far from zero must come back exactly: weigh differences, not values.
         base = some_value(kernels, means, codes)
-        away = _double(kernels, BinaryOperator.SUB, means, codes.of_rows(kernels, base))
+        away = _double(kernels, BinaryOperator.SUB, means, codes.spread_to_rows(kernels, base))
         weighted = _sum(kernels, _double(kernels, BinaryOperator.MUL, weights, away), codes)
-        common = _double(kernels, BinaryOperator.ADD, base, _divided(kernels, weighted, totals))
-        apart = _squared_distance(kernels, means, codes.of_rows(kernels, common))
+        common = _double(kernels, BinaryOperator.ADD, base, _divide(kernels, weighted, totals))
+        apart = _squared_distance(kernels, means, codes.spread_to_rows(kernels, common))
         apart = _double(kernels, BinaryOperator.MUL, weights, apart)
         return (totals, common, _sum(kernels, _double(kernels, BinaryOperator.ADD, squares, apart), codes))
 
@@ -59,7 +61,7 @@ class Variance(Accumulator):
         divisor = kernels.binary(
             BinaryOperator.SUB, counts, kernels.number(self._spare), device_type(pa.int64())
         )
-        result = _divided(kernels, squares, divisor)
+        result = _divide(kernels, squares, divisor)
         # One value has no spread, even where its own distance from itself is NaN.
         alone = kernels.test(BinaryOperator.EQUAL, counts, kernels.number(1))
         result = kernels.where(alone, kernels.number(0.0, DOUBLE), result)
@@ -76,11 +78,11 @@ def _double(kernels: Kernels, operator: BinaryOperator, a: Side, b: Side) -> plc
     return kernels.binary(operator, a, b, FLOAT64)
 
 
-def _sum(kernels: Kernels, values: plc.Column, codes: Codes) -> plc.Column:
-    return codes.reduced(kernels, values, plc.aggregation.sum(), FLOAT64)
+def _sum(kernels: Kernels, values: plc.Column, codes: GroupCodes) -> plc.Column:
+    return codes.reduce(kernels, values, plc.aggregation.sum(), FLOAT64)
 
 
-def _divided(kernels: Kernels, values: plc.Column, counts: plc.Column) -> plc.Column:
+def _divide(kernels: Kernels, values: plc.Column, counts: plc.Column) -> plc.Column:
     return _double(kernels, BinaryOperator.DIV, values, kernels.convert(counts, FLOAT64))
 
 
@@ -89,11 +91,11 @@ def _squared_distance(kernels: Kernels, values: plc.Column, others: plc.Column) 
     return _double(kernels, BinaryOperator.MUL, distance, distance)
 
 
-def some_value(kernels: Kernels, values: plc.Column, codes: Codes) -> plc.Column:
+def some_value(kernels: Kernels, values: plc.Column, codes: GroupCodes) -> plc.Column:
     """One value of each group, null for a group without any."""
     narrow = device_type(pa.int32())
-    first = codes.reduced(kernels, kernels.positions(values.size()), plc.aggregation.min(), narrow)
+    first = codes.reduce(kernels, kernels.positions(values.size()), plc.aggregation.min(), narrow)
     if not values.size():
         return plc.Column.all_null_like(values, codes.groups, stream=kernels.stream, mr=kernels.memory)
     beyond = kernels.number(values.size(), pa.int32())
-    return kernels.gather([values], kernels.filled(first, beyond), nullify=True)[0]
+    return kernels.gather([values], kernels.fill_null(first, beyond), nullify=True)[0]

@@ -9,7 +9,7 @@ from pylibcudf.types import NullOrder, Order
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.keys.grouping import Codes, ends_within, order_within
+from bamquery.engine.cuda.keys.grouping import GroupCodes, group_ends, sort_within_groups
 from bamquery.engine.cuda.keys.sorting import null_order
 from bamquery.plan.expressions import SortKey
 
@@ -31,33 +31,33 @@ class OrderedRow(Accumulator):
         self._last = last
         self._needed = tuple(needed)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """The row, and whether there was one."""
         for index in self._needed:
             if rows[index].null_count():
-                codes, kept = codes.among(kernels, kernels.is_valid(rows[index]), *rows)
+                codes, kept = codes.filter(kernels, kernels.is_valid(rows[index]), *rows)
                 rows = tuple(kept)
-        return self._chosen(kernels, rows, codes)
+        return self._choose_rows(kernels, rows, codes)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """The states' first or last row."""
         *rows, seen = parts
-        codes, rows = codes.among(kernels, seen, *rows)
-        return self._chosen(kernels, tuple(rows), codes)
+        codes, rows = codes.filter(kernels, seen, *rows)
+        return self._choose_rows(kernels, tuple(rows), codes)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """Null where there was no row."""
         return parts[0]
 
-    def _chosen(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def _choose_rows(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         if not codes.rows:
             nothing = [
                 plc.Column.all_null_like(c, codes.groups, stream=kernels.stream, mr=kernels.memory)
                 for c in rows
             ]
-            return (*nothing, kernels.repeated(kernels.truth(False), codes.groups))
-        order = order_within(kernels, codes, rows[1:], self._orders, self._nulls)
-        places = ends_within(kernels, codes, order, last=self._last)
+            return (*nothing, kernels.repeat_scalar(kernels.truth(False), codes.groups))
+        order = sort_within_groups(kernels, codes, rows[1:], self._orders, self._nulls)
+        places = group_ends(kernels, codes, order, last=self._last)
         positions = kernels.positions(codes.rows)
         *found, row = kernels.gather([*rows, positions], places, nullify=True)
         return (*found, kernels.is_valid(row))

@@ -14,10 +14,10 @@ from typing import Final
 import pyarrow as pa
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, sum_counts
 from bamquery.engine.cuda.aggregates.group_sums import GroupSums, root
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.vectors import Mask, Vector
 
@@ -35,44 +35,44 @@ class PairMoments:
     xy: Vector
 
 
-class OfPairs(Accumulator):
+class PairAggregate(Accumulator):
     """One of the functions of `ANSWERS`; rows with a null do not count."""
 
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """The states."""
         if any(column.null_count() for column in rows):
-            both = kernels.both(*(kernels.is_valid(column) for column in rows))
-            codes, kept = codes.among(kernels, both, *rows)
+            both = kernels.logical_and(*(kernels.is_valid(column) for column in rows))
+            codes, kept = codes.filter(kernels, both, *rows)
             rows = tuple(kept)
         y, x = (Vector(kernels, column) for column in rows)
         sums = GroupSums(kernels, codes)
-        counts = codes.counted(kernels)
-        weights = Vector(kernels, counts).to(FLOAT64)
+        counts = codes.count(kernels)
+        weights = Vector(kernels, counts).cast(FLOAT64)
         mean_y, mean_x = (sums.mean(side, weights) for side in (y, x))
-        from_y, from_x = y - sums.on_rows(mean_y), x - sums.on_rows(mean_x)
+        from_y, from_x = y - sums.spread_to_rows(mean_y), x - sums.spread_to_rows(mean_x)
         products = (from_y * from_y, from_x * from_x, from_y * from_x)
-        return (counts, mean_y.column, mean_x.column, *(sums.of(v).column for v in products))
+        return (counts, mean_y.column, mean_x.column, *(sums.sum(v).column for v in products))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """The states' own sums, and those of their means' distances from the common mean."""
         filled = Vector(kernels, parts[0]) > 0
-        codes, kept = codes.among(kernels, filled.column, *parts)
+        codes, kept = codes.filter(kernels, filled.column, *parts)
         sums = GroupSums(kernels, codes)
-        totals = added(kernels, kept[0], codes)
-        counts, mean_y, mean_x, yy, xx, xy = (Vector(kernels, part).to(FLOAT64) for part in kept)
-        weights = Vector(kernels, totals).to(FLOAT64)
+        totals = sum_counts(kernels, kept[0], codes)
+        counts, mean_y, mean_x, yy, xx, xy = (Vector(kernels, part).cast(FLOAT64) for part in kept)
+        weights = Vector(kernels, totals).cast(FLOAT64)
         common_y = sums.common_mean(counts, mean_y, weights)
         common_x = sums.common_mean(counts, mean_x, weights)
-        from_y, from_x = mean_y - sums.on_rows(common_y), mean_x - sums.on_rows(common_x)
+        from_y, from_x = mean_y - sums.spread_to_rows(common_y), mean_x - sums.spread_to_rows(common_x)
         moved = (
             yy + counts * (from_y * from_y),
             xx + counts * (from_x * from_x),
             xy + counts * (from_y * from_x),
         )
-        return (totals, common_y.column, common_x.column, *(sums.of(v).column for v in moved))
+        return (totals, common_y.column, common_x.column, *(sums.sum(v).column for v in moved))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The function of the states."""
@@ -80,9 +80,9 @@ class OfPairs(Accumulator):
             return kernels.convert(parts[0], device_type(pa.uint32()))
         if not parts[0].size():
             return kernels.nulls(0, DOUBLE)
-        moments = PairMoments(kernels, *(Vector(kernels, part).to(FLOAT64) for part in parts))
+        moments = PairMoments(kernels, *(Vector(kernels, part).cast(FLOAT64) for part in parts))
         values, known = ANSWERS[self._function](moments)
-        return kernels.where(kernels.filled(known.column), values.column, kernels.null(DOUBLE))
+        return kernels.where(kernels.fill_null(known.column), values.column, kernels.null(DOUBLE))
 
 
 def _correlation(m: PairMoments) -> tuple[Vector, Mask]:
@@ -94,7 +94,7 @@ def _intercept(m: PairMoments) -> tuple[Vector, Mask]:
 
 
 def _fit(m: PairMoments) -> tuple[Vector, Mask]:
-    ones = Vector.repeated(m.kernels, 1.0, len(m.count))
+    ones = Vector.full(m.kernels, 1.0, len(m.count))
     correlation, _ = _correlation(m)  # products of the sums would overflow long before they do
     fit = m.yy.equals(0.0).choose(ones, correlation * correlation)
     return fit, (m.count > 0.0) & m.xx.differs(0.0)

@@ -8,12 +8,12 @@ from pylibcudf.binaryop import BinaryOperator
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.keys.grouping import Codes, order_within
+from bamquery.engine.cuda.keys.grouping import GroupCodes, sort_within_groups
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.vectors import Mask, Vector
 
 
-class Folded(Accumulator):
+class PairwiseReduction(Accumulator):
     """Values joined two by two, neighbours first; null where there are none.
 
     Args:
@@ -25,15 +25,15 @@ class Folded(Accumulator):
         self._operator = operator
         self._kind = device_type(kind)
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """The joined values."""
         (values,) = rows
         if values.null_count():
-            codes, (values,) = codes.among(kernels, kernels.is_valid(values), values)
+            codes, (values,) = codes.filter(kernels, kernels.is_valid(values), values)
         nothing = plc.Column.all_null_like(values, codes.groups, stream=kernels.stream, mr=kernels.memory)
         if not codes.rows:
             return (nothing,)
-        owner, values = kernels.gather([codes.numbers(kernels), values], order_within(kernels, codes))
+        owner, values = kernels.gather([codes.numbers(kernels), values], sort_within_groups(kernels, codes))
         while True:
             neighbours, firsts = _pairs(kernels, owner)
             if not neighbours.any():
@@ -48,7 +48,7 @@ class Folded(Accumulator):
         )
         return (spread.columns()[0],)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """The same of the states that have a value."""
         return self.partial(kernels, parts, codes)
 
@@ -59,7 +59,7 @@ class Folded(Accumulator):
 
 def _next(kernels: Kernels, rows: int) -> Vector:
     """The row after each; the last one itself."""
-    return (Vector.positions(kernels, rows) + 1).least(rows - 1)
+    return (Vector.positions(kernels, rows) + 1).minimum(rows - 1)
 
 
 def _pairs(kernels: Kernels, owner: plc.Column) -> tuple[Mask, Mask]:
@@ -67,30 +67,30 @@ def _pairs(kernels: Kernels, owner: plc.Column) -> tuple[Mask, Mask]:
     rows = owner.size()
     codes = Vector(kernels, kernels.convert(owner, INT64))
     places = Vector.positions(kernels, rows)
-    begins = codes.differs(codes.at((places - 1).greatest(0))) | places.equals(0)
+    begins = codes.differs(codes.take((places - 1).maximum(0))) | places.equals(0)
     starts = begins.places()
-    first = starts.at(begins.numbers().totals().cut(1, rows + 1) - 1)
+    first = starts.take(begins.numbers().totals().slice(1, rows + 1) - 1)
     stays = ((places - first) % 2).equals(0)
     after = _next(kernels, rows)
-    follows = codes.equals(codes.at(after)) & after.differs(places)
+    follows = codes.equals(codes.take(after)) & after.differs(places)
     return stays & follows, stays
 
 
 def bit_and(kind: pa.DataType) -> Accumulator:
     """The bits that all have."""
-    return Folded(BinaryOperator.BITWISE_AND, kind)
+    return PairwiseReduction(BinaryOperator.BITWISE_AND, kind)
 
 
 def bit_or(kind: pa.DataType) -> Accumulator:
     """The bits that any has."""
-    return Folded(BinaryOperator.BITWISE_OR, kind)
+    return PairwiseReduction(BinaryOperator.BITWISE_OR, kind)
 
 
 def bit_xor(kind: pa.DataType) -> Accumulator:
     """The bits that an odd number of values has."""
-    return Folded(BinaryOperator.BITWISE_XOR, kind)
+    return PairwiseReduction(BinaryOperator.BITWISE_XOR, kind)
 
 
 def product() -> Accumulator:
     """Of doubles."""
-    return Folded(BinaryOperator.MUL, pa.float64())
+    return PairwiseReduction(BinaryOperator.MUL, pa.float64())

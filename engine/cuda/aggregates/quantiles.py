@@ -14,10 +14,10 @@ from pylibcudf.types import Order
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda.aggregates.accumulator import Parts
-from bamquery.engine.cuda.aggregates.value_lists import Gathered, codes_of
-from bamquery.engine.cuda.expressions.interpolation import between
-from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, viewed
-from bamquery.engine.cuda.keys.grouping import order_within
+from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate, group_codes
+from bamquery.engine.cuda.expressions.interpolation import interpolate
+from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, view_as
+from bamquery.engine.cuda.keys.grouping import sort_within_groups
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
 from bamquery.engine.cuda.vectors import Mask, Vector
@@ -25,7 +25,7 @@ from bamquery.engine.cuda.vectors import Mask, Vector
 _MOST_EXACT: Final = 1 << 31
 
 
-class DiscreteQuantile(Gathered):
+class DiscreteQuantile(HolisticAggregate):
     """The least value that the share `q` of all values does not exceed."""
 
     def __init__(self, quantile: float | Decimal) -> None:
@@ -37,22 +37,22 @@ class DiscreteQuantile(Gathered):
         """Null where there is no value."""
         if not len(counts):
             return values[0]
-        ordered = _ordered(kernels, values[0], counts, descending=self._descending)
-        places = _starts(counts) + self._ranks(kernels, counts).greatest(1) - 1
-        return _taken(kernels, ordered, places, counts)
+        ordered = _sort_groups(kernels, values[0], counts, descending=self._descending)
+        places = _starts(counts) + self._ranks(kernels, counts).maximum(1) - 1
+        return _take_per_group(kernels, ordered, places, counts)
 
     def _ranks(self, kernels: Kernels, counts: Vector) -> Vector:
         exact = Fraction(self._quantile)
         if isinstance(self._quantile, Decimal) and exact.denominator < _MOST_EXACT:
             # Rounded up; neither is below zero.
             return (counts * exact.numerator + (exact.denominator - 1)) / exact.denominator
-        doubles = counts.to(FLOAT64)
+        doubles = counts.cast(FLOAT64)
         left = doubles - doubles * float(self._quantile)
         floor = Vector(kernels, kernels.unary(UnaryOperator.FLOOR, left.column))
-        return counts - floor.to(INT64)
+        return counts - floor.cast(INT64)
 
 
-class ContinuousQuantile(Gathered):
+class ContinuousQuantile(HolisticAggregate):
     """Between the two values nearest to the share `q`, in proportion; computed in doubles, as DuckDB does.
 
     Args:
@@ -69,18 +69,20 @@ class ContinuousQuantile(Gathered):
         """Null where there is no value."""
         if not len(counts):
             return values[0]
-        ordered = _ordered(kernels, values[0], counts, descending=self._descending)
+        ordered = _sort_groups(kernels, values[0], counts, descending=self._descending)
         starts = _starts(counts)
-        rank = (counts - 1).greatest(0).to(FLOAT64) * self._quantile
+        rank = (counts - 1).maximum(0).cast(FLOAT64) * self._quantile
         lower, upper = (
             Vector(kernels, kernels.unary(side, rank.column))
             for side in (UnaryOperator.FLOOR, UnaryOperator.CEIL)
         )
-        low, high = (_taken(kernels, ordered, starts + side.to(INT64), counts) for side in (lower, upper))
-        return between(kernels, low, high, rank - lower, self._kind)
+        low, high = (
+            _take_per_group(kernels, ordered, starts + side.cast(INT64), counts) for side in (lower, upper)
+        )
+        return interpolate(kernels, low, high, rank - lower, self._kind)
 
 
-class MedianDistance(Gathered):
+class MedianDistance(HolisticAggregate):
     """The median of the values' distances from their median: `mad`, of floats and decimals.
 
     A distance may have a digit more than the type; their median has not, as half of them are within it.
@@ -92,32 +94,34 @@ class MedianDistance(Gathered):
 
     def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
         """Null where there is no value."""
-        medians = codes_of(kernels, counts).of_rows(kernels, self._median.answer(kernels, values, counts))
+        medians = group_codes(kernels, counts).spread_to_rows(
+            kernels, self._median.answer(kernels, values, counts)
+        )
         return self._median.answer(kernels, (self._distances(kernels, values[0], medians),), counts)
 
     def _distances(self, kernels: Kernels, values: plc.Column, medians: plc.Column) -> plc.Column:
         if not isinstance(self._kind, pa.Decimal128Type):
             apart = kernels.binary(BinaryOperator.SUB, values, medians, device_type(self._kind))
             return kernels.unary(UnaryOperator.ABS, apart)
-        a, b = decimals.unscaled(values), decimals.unscaled(medians)
+        a, b = decimals.unscaled_values(values), decimals.unscaled_values(medians)
         ways = [kernels.binary(BinaryOperator.SUB, x, y, INT128) for x, y in ((a, b), (b, a))]
         below = kernels.test(BinaryOperator.LESS, a, b)
-        return viewed(kernels.where(below, ways[1], ways[0]), device_type(self._kind))
+        return view_as(kernels.where(below, ways[1], ways[0]), device_type(self._kind))
 
 
 def _starts(counts: Vector) -> Vector:
     """Where each group's values begin."""
-    return counts.totals().cut(0, len(counts))
+    return counts.totals().slice(0, len(counts))
 
 
-def _taken(kernels: Kernels, values: plc.Column, places: Vector, counts: Vector) -> plc.Column:
+def _take_per_group(kernels: Kernels, values: plc.Column, places: Vector, counts: Vector) -> plc.Column:
     """A value of each group, null for one without values."""
     beyond: Mask = counts > 0
     return kernels.gather([values], beyond.choose(places, values.size()).column, nullify=True)[0]
 
 
-def _ordered(kernels: Kernels, values: plc.Column, counts: Vector, *, descending: bool) -> plc.Column:
+def _sort_groups(kernels: Kernels, values: plc.Column, counts: Vector, *, descending: bool) -> plc.Column:
     """Each group's values in order, NaN the greatest."""
     order = Order.DESCENDING if descending else Order.ASCENDING
-    places = order_within(kernels, codes_of(kernels, counts), [values], [order])
+    places = sort_within_groups(kernels, group_codes(kernels, counts), [values], [order])
     return kernels.gather([values], places)[0]

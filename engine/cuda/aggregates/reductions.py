@@ -12,7 +12,7 @@ from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullOrder, NullPolicy, Order, TypeId
 
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.keys.grouping import Codes, canonical
+from bamquery.engine.cuda.keys.grouping import GroupCodes, canonical
 
 _SORTED: Final = (TypeId.STRING, TypeId.LIST, TypeId.DECIMAL128)
 """Types whose sums and extremes libcudf finds by sorting rows, and then those of all requests beside them."""
@@ -47,20 +47,20 @@ class Reduction:
     def answer(self, kernels: Kernels, found: plc.Column) -> plc.Column:
         """What libcudf found, in its type."""
         wide = kernels.convert(found, self.kind)
-        return wide if self.empty is None else kernels.filled(wide, kernels.number(self.empty))
+        return wide if self.empty is None else kernels.fill_null(wide, kernels.number(self.empty))
 
 
-def counted(values: plc.Column | None = None) -> Reduction:
+def count_values(values: plc.Column | None = None) -> Reduction:
     """Rows, or values that are not null."""
     return Reduction(values, None, INT64, 0)
 
 
-def added(counts: plc.Column) -> Reduction:
+def total_counts(counts: plc.Column) -> Reduction:
     """The sum of int64 numbers, 0 where there are none."""
     return Reduction(counts, plc.aggregation.sum(), INT64, 0)
 
 
-def by_codes(kernels: Kernels, codes: Codes, reductions: Sequence[Reduction]) -> list[plc.Column]:
+def reduce_by_codes(kernels: Kernels, codes: GroupCodes, reductions: Sequence[Reduction]) -> list[plc.Column]:
     """Those of each group, in the order of the groups' numbers."""
     answers: dict[int, plc.Column] = {}
     hashed = [i for i, one in enumerate(reductions) if one.is_hashed]
@@ -73,15 +73,15 @@ def by_codes(kernels: Kernels, codes: Codes, reductions: Sequence[Reduction]) ->
             requests, stream=kernels.stream, mr=kernels.memory
         )
         found = [table.columns()[0] for table in tables]
-        for i, column in zip(hashed, codes.spread(kernels, found, keys.columns()[0]), strict=True):
+        for i, column in zip(hashed, codes.scatter(kernels, found, keys.columns()[0]), strict=True):
             answers[i] = reductions[i].answer(kernels, column)
     for i, one in enumerate(reductions):
         if i not in answers:
-            answers[i] = _alone(kernels, codes, one)
+            answers[i] = _reduce_one_group(kernels, codes, one)
     return [answers[i] for i in range(len(reductions))]
 
 
-def by_keys(
+def reduce_by_keys(
     kernels: Kernels, keys: Sequence[plc.Column], rows: int, reductions: Sequence[Reduction]
 ) -> tuple[list[plc.Column], list[plc.Column]]:
     """Each key once, in order of first appearance, and its group's answers; one key and one row at least.
@@ -105,8 +105,8 @@ def by_keys(
     return ordered[: len(keys)], answers
 
 
-def _alone(kernels: Kernels, codes: Codes, one: Reduction) -> plc.Column:
+def _reduce_one_group(kernels: Kernels, codes: GroupCodes, one: Reduction) -> plc.Column:
     if one.aggregation is None or one.values is None:
-        return codes.counted(kernels, one.values)
-    found = codes.reduced(kernels, one.values, one.aggregation, one.kind)
-    return found if one.empty is None else kernels.filled(found, kernels.number(one.empty))
+        return codes.count(kernels, one.values)
+    found = codes.reduce(kernels, one.values, one.aggregation, one.kind)
+    return found if one.empty is None else kernels.fill_null(found, kernels.number(one.empty))

@@ -16,14 +16,14 @@ from bamquery.engine.cuda.aggregates.extremes import BooleanExtreme, extreme
 from bamquery.engine.cuda.aggregates.frequencies import Entropy, Mode
 from bamquery.engine.cuda.aggregates.moments import Variance
 from bamquery.engine.cuda.aggregates.ordered_rows import OrderedRow
-from bamquery.engine.cuda.aggregates.pairs import ANSWERS, OfPairs
+from bamquery.engine.cuda.aggregates.pairs import ANSWERS, PairAggregate
 from bamquery.engine.cuda.aggregates.products import bit_and, bit_or, bit_xor, product
 from bamquery.engine.cuda.aggregates.quantiles import ContinuousQuantile, DiscreteQuantile, MedianDistance
 from bamquery.engine.cuda.aggregates.row_values import RowValue
 from bamquery.engine.cuda.aggregates.shapes import Shape
-from bamquery.engine.cuda.aggregates.string_agg import JoinedTexts
+from bamquery.engine.cuda.aggregates.string_agg import StringAgg
 from bamquery.engine.cuda.aggregates.sums import ExactAverage, ExactSum, FloatAverage, FloatSum
-from bamquery.engine.cuda.aggregates.value_lists import Ordered
+from bamquery.engine.cuda.aggregates.value_lists import OrderedAggregate
 from bamquery.engine.cuda.kernels import Constant
 from bamquery.plan.expressions import AggregateCall, ColumnRef, SortKey
 
@@ -53,7 +53,7 @@ def _by_extreme(
 
 
 def _of_pairs(function: str, argument: pa.DataType, result: pa.DataType) -> Accumulator:
-    return OfPairs(function)
+    return PairAggregate(function)
 
 
 ACCUMULATORS: Final[Mapping[str, Callable[[pa.DataType, pa.DataType], Accumulator]]] = MappingProxyType(
@@ -97,7 +97,7 @@ WITH_PARAMETER: Final[Mapping[str, Callable[[Constant, pa.DataType], Accumulator
     {
         "quantile_cont": lambda parameter, result: ContinuousQuantile(float(parameter.as_py()), result),
         "quantile_disc": lambda parameter, result: DiscreteQuantile(parameter.as_py()),
-        "string_agg": lambda parameter, result: JoinedTexts(parameter),
+        "string_agg": lambda parameter, result: StringAgg(parameter),
     }
 )
 """Accumulators by function, from the call's parameter and the result's type."""
@@ -119,4 +119,4 @@ def accumulator_of(call: AggregateCall) -> Accumulator:
     else:
         argument = value_type(call.arguments[0].type) if call.arguments else pa.null()
         accumulator = ACCUMULATORS[call.function](argument, result)
-    return Ordered(accumulator, len(call.arguments), call.order) if call.order else accumulator
+    return OrderedAggregate(accumulator, len(call.arguments), call.order) if call.order else accumulator

@@ -7,7 +7,7 @@ import pylibcudf as plc
 
 from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.libcudf_types import device_type
 
 
@@ -23,28 +23,28 @@ class RowValue(Accumulator):
         self._aggregation = plc.aggregation.max() if last else plc.aggregation.min()
         self._skip_nulls = skip_nulls
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """The value, and whether there was a row."""
         (column,) = rows
         if self._skip_nulls and column.null_count():
-            codes, (column,) = codes.among(kernels, kernels.is_valid(column), column)
-        return self._chosen(kernels, column, codes)
+            codes, (column,) = codes.filter(kernels, kernels.is_valid(column), column)
+        return self._choose_rows(kernels, column, codes)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """The first or last state's that has a row."""
         values, seen = parts
-        codes, (values,) = codes.among(kernels, seen, values)
-        return self._chosen(kernels, values, codes)
+        codes, (values,) = codes.filter(kernels, seen, values)
+        return self._choose_rows(kernels, values, codes)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The values."""
         return parts[0]
 
-    def _chosen(self, kernels: Kernels, column: plc.Column, codes: Codes) -> Parts:
+    def _choose_rows(self, kernels: Kernels, column: plc.Column, codes: GroupCodes) -> Parts:
         rows = column.size()
         if not rows:
             nothing = plc.Column.all_null_like(column, codes.groups, stream=kernels.stream, mr=kernels.memory)
-            return (nothing, kernels.repeated(kernels.truth(False), codes.groups))
-        places = codes.reduced(kernels, kernels.positions(rows), self._aggregation, device_type(pa.int32()))
-        beyond = kernels.filled(places, kernels.number(rows, pa.int32()))
+            return (nothing, kernels.repeat_scalar(kernels.truth(False), codes.groups))
+        places = codes.reduce(kernels, kernels.positions(rows), self._aggregation, device_type(pa.int32()))
+        beyond = kernels.fill_null(places, kernels.number(rows, pa.int32()))
         return (kernels.gather([column], beyond, nullify=True)[0], kernels.is_valid(places))

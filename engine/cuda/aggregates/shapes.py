@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import pylibcudf as plc
 
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, added
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Accumulator, Parts, sum_counts
 from bamquery.engine.cuda.aggregates.group_sums import GroupSums, root
 from bamquery.engine.cuda.kernels import FLOAT64, Kernels
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.errors import ExecutionError
 
@@ -23,35 +23,35 @@ class Shape(Accumulator):
     def __init__(self, function: str) -> None:
         self._function = function
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """The states."""
         (column,) = rows
         if column.null_count():
-            codes, (column,) = codes.among(kernels, kernels.is_valid(column), column)
+            codes, (column,) = codes.filter(kernels, kernels.is_valid(column), column)
         values, sums = Vector(kernels, column), GroupSums(kernels, codes)
-        counts = codes.counted(kernels)
-        means = sums.of(values) / Vector(kernels, counts).to(FLOAT64)
-        away = values - sums.on_rows(means)
+        counts = codes.count(kernels)
+        means = sums.sum(values) / Vector(kernels, counts).cast(FLOAT64)
+        away = values - sums.spread_to_rows(means)
         squares = away * away
-        powers = [sums.of(power).column for power in (squares, squares * away, squares * squares)]
+        powers = [sums.sum(power).column for power in (squares, squares * away, squares * squares)]
         return (counts, means.column, *powers)
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """The powers about the common mean."""
         filled = Vector(kernels, parts[0]) > 0
-        codes, kept = codes.among(kernels, filled.column, *parts)
+        codes, kept = codes.filter(kernels, filled.column, *parts)
         sums = GroupSums(kernels, codes)
-        totals = added(kernels, kept[0], codes)
-        counts, means, second, third, fourth = (Vector(kernels, part).to(FLOAT64) for part in kept)
-        common = sums.common_mean(counts, means, Vector(kernels, totals).to(FLOAT64))
-        d = means - sums.on_rows(common)
+        totals = sum_counts(kernels, kept[0], codes)
+        counts, means, second, third, fourth = (Vector(kernels, part).cast(FLOAT64) for part in kept)
+        common = sums.common_mean(counts, means, Vector(kernels, totals).cast(FLOAT64))
+        d = means - sums.spread_to_rows(common)
         d2 = d * d
         moved = (
             second + counts * d2,
             third + d * second * 3.0 + counts * d2 * d,
             fourth + d * third * 4.0 + d2 * second * 6.0 + counts * d2 * d2,
         )
-        return (totals, common.column, *(sums.of(power).column for power in moved))
+        return (totals, common.column, *(sums.sum(power).column for power in moved))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """Null where there are too few values, or all are one.
@@ -59,7 +59,7 @@ class Shape(Accumulator):
         Raises:
             ExecutionError: values are infinite, not numbers, or too large.
         """
-        counts, _, second, third, fourth = (Vector(kernels, part).to(FLOAT64) for part in parts)
+        counts, _, second, third, fourth = (Vector(kernels, part).cast(FLOAT64) for part in parts)
         if not len(counts):
             return kernels.nulls(0, DOUBLE)
         if self._function == "skewness":
@@ -69,7 +69,7 @@ class Shape(Accumulator):
         else:
             spread = second / counts
             least, result = 2, fourth / counts / (spread * spread) - 3.0
-        known = Mask(kernels, kernels.filled(((counts >= float(least)) & second.differs(0.0)).column))
+        known = Mask(kernels, kernels.fill_null(((counts >= float(least)) & second.differs(0.0)).column))
         # What is infinite has no difference from itself either.
         wrong = Mask(kernels, kernels.is_nan((result - result).column)) & known
         if wrong.any():

@@ -9,14 +9,14 @@ import pylibcudf as plc
 from pylibcudf.strings.combine import OutputIfEmptyList, SeparatorOnNulls
 
 from bamquery.engine.cuda.aggregates.accumulator import Parts
-from bamquery.engine.cuda.aggregates.value_lists import Gathered, list_of
+from bamquery.engine.cuda.aggregates.value_lists import HolisticAggregate, make_lists
 from bamquery.engine.cuda.kernels import Constant, Kernels
 from bamquery.engine.cuda.vectors import Vector
 
 _TEXT: Final[Any] = pa.large_string()
 
 
-class JoinedTexts(Gathered):
+class StringAgg(HolisticAggregate):
     """Texts with a separator between each two; nulls are left out."""
 
     def __init__(self, separator: Constant) -> None:
@@ -28,7 +28,7 @@ class JoinedTexts(Gathered):
             return kernels.nulls(len(counts), _TEXT)
         nothing = kernels.null(_TEXT)
         return plc.strings.combine.join_list_elements(
-            list_of(kernels, values[0], counts.column),
+            make_lists(kernels, values[0], counts.column),
             kernels.scalar(self._separator),
             nothing,
             nothing,

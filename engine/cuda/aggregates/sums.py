@@ -16,9 +16,9 @@ from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.types import TypeId
 
 from bamquery.data_types.names import type_name
-from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Parts, Reducing
-from bamquery.engine.cuda.aggregates.reductions import Reduction, added, counted
-from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, Side, viewed
+from bamquery.engine.cuda.aggregates.accumulator import DOUBLE, Parts, ReductionAggregate
+from bamquery.engine.cuda.aggregates.reductions import Reduction, count_values, total_counts
+from bamquery.engine.cuda.kernels import FLOAT64, INT64, INT128, Kernels, Side, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
 from bamquery.errors import ExecutionError
@@ -29,7 +29,7 @@ _WORD_DIGITS: Final = 18
 """Decimals of so many digits fit in 64 bits."""
 
 
-class FloatSum(Reducing):
+class FloatSum(ReductionAggregate):
     """Sum of floats in doubles."""
 
     scans: tuple[Aggregation, ...] = (plc.aggregation.sum(),)
@@ -54,11 +54,11 @@ class FloatAverage(FloatSum):
 
     def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """Sum and count."""
-        return (*super().row_reductions(kernels, rows), counted(rows[0]))
+        return (*super().row_reductions(kernels, rows), count_values(rows[0]))
 
     def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The sums of both."""
-        return (_sum(parts[0]), added(parts[1]))
+        return (_sum(parts[0]), total_counts(parts[1]))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """Null where the count is 0, as the sum is."""
@@ -66,7 +66,7 @@ class FloatAverage(FloatSum):
         return kernels.binary(BinaryOperator.DIV, sums, kernels.convert(counts, FLOAT64), FLOAT64)
 
 
-class ExactSum(Reducing):
+class ExactSum(ReductionAggregate):
     """Sum of integers or decimals in decimal128 with 38 digits.
 
     Args:
@@ -82,7 +82,7 @@ class ExactSum(Reducing):
 
     def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """Limbs."""
-        return list(map(_sum, _split(kernels, rows[0], is_short=self._is_short)))
+        return list(map(_sum, _split_limbs(kernels, rows[0], is_short=self._is_short)))
 
     def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """Limbs."""
@@ -93,7 +93,7 @@ class ExactSum(Reducing):
         if of_rows:
             # 0, but null where there is no value.
             reduced = [*reduced, _integer(kernels, BinaryOperator.BITWISE_AND, reduced[-1], 0)]
-        return tuple(_carried(kernels, reduced))
+        return tuple(_carry_limbs(kernels, reduced))
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The sums.
@@ -101,7 +101,7 @@ class ExactSum(Reducing):
         Raises:
             ExecutionError: one has more than 38 digits.
         """
-        return _assembled(kernels, parts, self._kind)
+        return _assemble(kernels, parts, self._kind)
 
 
 class ExactAverage(ExactSum):
@@ -113,11 +113,11 @@ class ExactAverage(ExactSum):
 
     def row_reductions(self, kernels: Kernels, rows: Parts) -> Sequence[Reduction]:
         """Limbs and count."""
-        return (*super().row_reductions(kernels, rows), counted(rows[0]))
+        return (*super().row_reductions(kernels, rows), count_values(rows[0]))
 
     def state_reductions(self, kernels: Kernels, parts: Parts) -> Sequence[Reduction]:
         """The sums of both."""
-        return (*super().state_reductions(kernels, parts[:-1]), added(parts[-1]))
+        return (*super().state_reductions(kernels, parts[:-1]), total_counts(parts[-1]))
 
     def state(self, kernels: Kernels, reduced: Sequence[plc.Column], *, of_rows: bool) -> Parts:
         """Limbs with carries passed on, and the count."""
@@ -147,16 +147,16 @@ def _sum(values: plc.Column) -> Reduction:
     return Reduction(values, plc.aggregation.sum(), values.type())
 
 
-def _split(kernels: Kernels, column: plc.Column, *, is_short: bool) -> list[plc.Column]:
+def _split_limbs(kernels: Kernels, column: plc.Column, *, is_short: bool) -> list[plc.Column]:
     """Values as limbs, the lowest first, the highest with the sign; `is_short`: decimals fit in 64 bits."""
     kind = column.type().id()
     if kind == TypeId.DECIMAL128:
         if is_short:
-            return _halves(kernels, kernels.convert(decimals.unscaled(column), INT64), signed=True)
+            return _halves(kernels, kernels.convert(decimals.unscaled_values(column), INT64), signed=True)
         low, high = _words(kernels, column)
         return [*_halves(kernels, low, signed=False), *_halves(kernels, high, signed=True)]
     if kind in (TypeId.INT64, TypeId.UINT64):
-        return _halves(kernels, viewed(column, INT64), signed=kind == TypeId.INT64)
+        return _halves(kernels, view_as(column, INT64), signed=kind == TypeId.INT64)
     return [kernels.convert(column, INT64)]
 
 
@@ -179,7 +179,7 @@ def _halves(kernels: Kernels, words: plc.Column, *, signed: bool) -> list[plc.Co
     ]
 
 
-def _carried(kernels: Kernels, limbs: Sequence[plc.Column]) -> list[plc.Column]:
+def _carry_limbs(kernels: Kernels, limbs: Sequence[plc.Column]) -> list[plc.Column]:
     """The same numbers with all limbs but the highest within 32 bits."""
     carried = list(limbs)
     for low in range(len(carried) - 1):
@@ -189,14 +189,14 @@ def _carried(kernels: Kernels, limbs: Sequence[plc.Column]) -> list[plc.Column]:
     return carried
 
 
-def _assembled(kernels: Kernels, limbs: Sequence[plc.Column], kind: Any) -> plc.Column:
+def _assemble(kernels: Kernels, limbs: Sequence[plc.Column], kind: Any) -> plc.Column:
     groups = limbs[0].size()
     if not groups:
         return kernels.nulls(0, kind)
     present = kernels.is_valid(limbs[0])
-    known = [kernels.filled(limb, kernels.number(0)) for limb in limbs]
-    zeros = kernels.repeated(kernels.number(0), groups)
-    low0, low1, high0, high1, sign = _carried(kernels, [*known, *[zeros] * (5 - len(known))])
+    known = [kernels.fill_null(limb, kernels.number(0)) for limb in limbs]
+    zeros = kernels.repeat_scalar(kernels.number(0), groups)
+    low0, low1, high0, high1, sign = _carry_limbs(kernels, [*known, *[zeros] * (5 - len(known))])
     low, high = _word(kernels, low0, low1), _word(kernels, high0, high1)
     both = plc.reshape.interleave_columns(
         plc.Table([low, high]), stream=kernels.stream, mr=kernels.memory
@@ -204,12 +204,12 @@ def _assembled(kernels: Kernels, limbs: Sequence[plc.Column], kind: Any) -> plc.
     whole = plc.Column(INT128, groups, both.data(), None, 0, 0, [])
     # What is above 128 bits may only repeat the sign.
     repeated = _integer(kernels, BinaryOperator.SHIFT_RIGHT, high, 63)
-    outside = kernels.either(
+    outside = kernels.logical_or(
         kernels.test(BinaryOperator.NOT_EQUAL, sign, repeated), decimals.too_long(kernels, whole, 38)
     )
     if kernels.any_true(outside):
         raise ExecutionError(f"{type_name(kind)} overflow: a sum has more than 38 digits")
-    return kernels.where(present, viewed(whole, device_type(kind)), kernels.null(kind))
+    return kernels.where(present, view_as(whole, device_type(kind)), kernels.null(kind))
 
 
 def _word(kernels: Kernels, low: plc.Column, high: plc.Column) -> plc.Column:

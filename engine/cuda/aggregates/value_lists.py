@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pylibcudf as plc
 from pylibcudf.types import NullOrder, Order, TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, added
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, sum_counts
 from bamquery.engine.cuda.kernels import INT64, Kernels
-from bamquery.engine.cuda.keys.grouping import Codes, order_within
+from bamquery.engine.cuda.keys.grouping import GroupCodes, sort_within_groups
 from bamquery.engine.cuda.keys.sorting import null_order
 from bamquery.engine.cuda.vectors import Vector
 from bamquery.plan.expressions import SortKey
@@ -18,40 +18,40 @@ from bamquery.plan.expressions import SortKey
 _INT32 = plc.DataType(TypeId.INT32)
 
 
-class Gathered(Accumulator):
+class HolisticAggregate(Accumulator):
     """Lists of values that are not null, in the rows' order; memory follows the rows."""
 
-    def partial(self, kernels: Kernels, rows: Parts, codes: Codes) -> Parts:
+    def partial(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> Parts:
         """A list a group for each column of the rows."""
-        rows, codes = self._wanted(kernels, rows, codes)
-        counts = codes.counted(kernels)
-        order = order_within(kernels, codes)
-        return tuple(list_of(kernels, c, counts) for c in kernels.gather(rows, order))
+        rows, codes = self._select_rows(kernels, rows, codes)
+        counts = codes.count(kernels)
+        order = sort_within_groups(kernels, codes)
+        return tuple(make_lists(kernels, c, counts) for c in kernels.gather(rows, order))
 
-    def merge(self, kernels: Kernels, parts: Parts, codes: Codes) -> Parts:
+    def merge(self, kernels: Kernels, parts: Parts, codes: GroupCodes) -> Parts:
         """The lists, joined in the states' order."""
-        counts = added(kernels, lengths(kernels, parts[0]), codes)
-        joined = kernels.gather(parts, order_within(kernels, codes))
-        return tuple(list_of(kernels, flat(kernels, column), counts) for column in joined)
+        counts = sum_counts(kernels, list_lengths(kernels, parts[0]), codes)
+        joined = kernels.gather(parts, sort_within_groups(kernels, codes))
+        return tuple(make_lists(kernels, flatten_lists(kernels, column), counts) for column in joined)
 
     def final(self, kernels: Kernels, parts: Parts) -> plc.Column:
         """The answer from each group's values."""
-        counts = Vector(kernels, lengths(kernels, parts[0]))
-        return self.answer(kernels, tuple(flat(kernels, part) for part in parts), counts)
+        counts = Vector(kernels, list_lengths(kernels, parts[0]))
+        return self.answer(kernels, tuple(flatten_lists(kernels, part) for part in parts), counts)
 
     @abstractmethod
     def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
         """The aggregate of each group: of the first `counts[0]` values, of the next `counts[1]`, ..."""
 
-    def _wanted(self, kernels: Kernels, rows: Parts, codes: Codes) -> tuple[Parts, Codes]:
+    def _select_rows(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> tuple[Parts, GroupCodes]:
         """The rows that are kept."""
         if not rows[0].null_count():
             return rows, codes
-        codes, kept = codes.among(kernels, kernels.is_valid(rows[0]), *rows)
+        codes, kept = codes.filter(kernels, kernels.is_valid(rows[0]), *rows)
         return tuple(kept), codes
 
 
-class Ordered(Gathered):
+class OrderedAggregate(HolisticAggregate):
     """Another aggregate over the rows in an order of their own.
 
     Args:
@@ -68,37 +68,37 @@ class Ordered(Gathered):
 
     def answer(self, kernels: Kernels, values: Parts, counts: Vector) -> plc.Column:
         """The inner aggregate of the sorted rows."""
-        codes = codes_of(kernels, counts)
+        codes = group_codes(kernels, counts)
         keys = values[self._arguments :]
-        order = order_within(kernels, codes, keys, self._orders, self._nulls)
+        order = sort_within_groups(kernels, codes, keys, self._orders, self._nulls)
         rows = tuple(kernels.gather(values[: self._arguments], order))
         return self._inner.final(kernels, self._inner.partial(kernels, rows, codes))
 
-    def _wanted(self, kernels: Kernels, rows: Parts, codes: Codes) -> tuple[Parts, Codes]:
+    def _select_rows(self, kernels: Kernels, rows: Parts, codes: GroupCodes) -> tuple[Parts, GroupCodes]:
         return rows, codes
 
 
-def codes_of(kernels: Kernels, counts: Vector) -> Codes:
+def group_codes(kernels: Kernels, counts: Vector) -> GroupCodes:
     """Group numbers of rows that lie group by group."""
     groups = len(counts)
-    numbers = Vector.positions(kernels, groups).to(_INT32).repeats(counts)
-    return Codes(numbers.column, len(numbers), groups)
+    numbers = Vector.positions(kernels, groups).cast(_INT32).repeats(counts)
+    return GroupCodes(numbers.column, len(numbers), groups)
 
 
-def list_of(kernels: Kernels, values: plc.Column, counts: plc.Column) -> plc.Column:
+def make_lists(kernels: Kernels, values: plc.Column, counts: plc.Column) -> plc.Column:
     """Values that lie group by group as a list for each group."""
-    offsets = Vector(kernels, counts).totals().to(_INT32)
+    offsets = Vector(kernels, counts).totals().cast(_INT32)
     return plc.Column(plc.DataType(TypeId.LIST), counts.size(), None, None, 0, 0, [offsets.column, values])
 
 
-def flat(kernels: Kernels, lists: plc.Column) -> plc.Column:
+def flatten_lists(kernels: Kernels, lists: plc.Column) -> plc.Column:
     """The values of all lists, one after the other."""
     if not lists.size():
-        return kernels.cut(lists.child(1), 0, 0)
+        return kernels.slice_column(lists.child(1), 0, 0)
     return lists.list_view().get_sliced_child(stream=kernels.stream)
 
 
-def lengths(kernels: Kernels, lists: plc.Column) -> plc.Column:
+def list_lengths(kernels: Kernels, lists: plc.Column) -> plc.Column:
     """How many values each list has, as int64."""
     found = plc.lists.count_elements(lists, stream=kernels.stream, mr=kernels.memory)
     return kernels.convert(found, INT64)

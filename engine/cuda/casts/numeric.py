@@ -15,7 +15,7 @@ from pylibcudf.unary import UnaryOperator
 
 from bamquery.data_types.type_groups import HUGEINT, integer_range
 from bamquery.engine.cuda.casts.outcome import Outcome
-from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, INT128, UINT64, Kernels, Side, viewed
+from bamquery.engine.cuda.kernels import BOOL, FLOAT64, INT64, INT128, UINT64, Kernels, Side, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
 from bamquery.engine.cuda.numeric.rounding import half_away_from_zero, is_finite
@@ -35,7 +35,7 @@ def from_boolean(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> O
 def to_boolean(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Whatever is not 0 is true, NaN included."""
     if pa.types.is_decimal(own):
-        zero, column = decimals.integer(kernels, 0), decimals.unscaled(column)
+        zero, column = decimals.integer(kernels, 0), decimals.unscaled_values(column)
     else:
         zero = kernels.number(0, own)
     return Outcome(kernels.test(BinaryOperator.NOT_EQUAL, column, zero))
@@ -50,8 +50,8 @@ def _outside(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> plc.C
         failed = kernels.test(BinaryOperator.LESS, column, kernels.number(low, own))
     if high < own_high:
         above = kernels.test(BinaryOperator.GREATER, column, kernels.number(high, own))
-        failed = above if failed is None else kernels.either(failed, above)
-    return None if failed is None else kernels.filled(failed)
+        failed = above if failed is None else kernels.logical_or(failed, above)
+    return None if failed is None else kernels.fill_null(failed)
 
 
 def integer_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
@@ -67,7 +67,7 @@ def integer_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) 
 
 def decimal_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """The unscaled value, which is exact up to 2**53, divided once; beyond that the last bit may differ."""
-    whole = decimals.unscaled(column)
+    whole = decimals.unscaled_values(column)
     if own.precision <= _EXACT_DIGITS:
         doubles = kernels.convert(kernels.convert(whole, INT64), FLOAT64)
     elif own.scale:
@@ -109,8 +109,8 @@ def float_to_float(kernels: Kernels, column: plc.Column, own: Any, kind: Any) ->
     if own.bit_width <= kind.bit_width:
         return Outcome(narrowed)
     still = is_finite(kernels, kernels.convert(narrowed, FLOAT64))
-    failed = kernels.both(is_finite(kernels, column), kernels.invert(still))
-    return Outcome(narrowed, kernels.filled(failed))
+    failed = kernels.logical_and(is_finite(kernels, column), kernels.invert(still))
+    return Outcome(narrowed, kernels.fill_null(failed))
 
 
 def float_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
@@ -118,18 +118,18 @@ def float_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) 
     low, high = integer_range(kind)
     rounded = kernels.unary(UnaryOperator.RINT, kernels.convert(column, FLOAT64))
     # The bounds below are exact as floats: `high` itself is not, with 64 bits.
-    fits = kernels.both(
+    fits = kernels.logical_and(
         kernels.test(BinaryOperator.GREATER_EQUAL, rounded, kernels.number(float(low), _DOUBLE)),
         kernels.test(BinaryOperator.LESS, rounded, kernels.number(float(high + 1), _DOUBLE)),
     )
     stored = _zero_unless(kernels, fits, rounded)
-    failed = kernels.filled(kernels.invert(fits))
+    failed = kernels.fill_null(kernels.invert(fits))
     return Outcome(kernels.convert(stored, device_type(kind)), failed)
 
 
 def _zero_unless(kernels: Kernels, fits: plc.Column, values: plc.Column) -> plc.Column:
     """Doubles where they fit, 0 where they do not, null where they are null."""
-    zeros = kernels.where(kernels.filled(fits), values, kernels.number(0.0, _DOUBLE))
+    zeros = kernels.where(kernels.fill_null(fits), values, kernels.number(0.0, _DOUBLE))
     if not values.null_count():
         return zeros
     return kernels.where(kernels.is_valid(values), zeros, kernels.null(_DOUBLE))
@@ -137,40 +137,40 @@ def _zero_unless(kernels: Kernels, fits: plc.Column, values: plc.Column) -> plc.
 
 def integer_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Fails where the integer has more digits than the type keeps before the point."""
-    return _fit(kernels, kernels.convert(column, INT128), 0, 20, kind)
+    return _fit_precision(kernels, kernels.convert(column, INT128), 0, 20, kind)
 
 
 def decimal_to_integer(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Nearest integer, half away from zero; fails out of range."""
-    whole = decimals.rounded_quotient(kernels, decimals.unscaled(column), own.scale)
+    whole = decimals.rounded_quotient(kernels, decimals.unscaled_values(column), own.scale)
     low, high = (decimals.integer(kernels, bound) for bound in integer_range(kind))
-    failed = kernels.either(
+    failed = kernels.logical_or(
         kernels.test(BinaryOperator.LESS, whole, low), kernels.test(BinaryOperator.GREATER, whole, high)
     )
-    return Outcome(kernels.convert(whole, device_type(kind)), kernels.filled(failed))
+    return Outcome(kernels.convert(whole, device_type(kind)), kernels.fill_null(failed))
 
 
 def decimal_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Rounded half away from zero to the new scale; fails where it has too many digits."""
-    whole = decimals.unscaled(column)
+    whole = decimals.unscaled_values(column)
     if kind.scale >= own.scale:
-        return _fit(kernels, whole, own.scale, own.precision, kind)
+        return _fit_precision(kernels, whole, own.scale, own.precision, kind)
     rounded = decimals.rounded_quotient(kernels, whole, own.scale - kind.scale)
     digits = own.precision - (own.scale - kind.scale) + 1  # rounding may add one
-    return _fit(kernels, rounded, kind.scale, digits, kind)
+    return _fit_precision(kernels, rounded, kind.scale, digits, kind)
 
 
-def _fit(kernels: Kernels, whole: plc.Column, scale: int, digits: int, kind: Any) -> Outcome:
+def _fit_precision(kernels: Kernels, whole: plc.Column, scale: int, digits: int, kind: Any) -> Outcome:
     """Unscaled decimals of at most so many digits and no larger scale than the type's, in it."""
     added = kind.scale - scale
     failed = None
     if digits + added > kind.precision:
-        failed = kernels.filled(decimals.too_long(kernels, whole, max(kind.precision - added, 0)))
+        failed = kernels.fill_null(decimals.too_long(kernels, whole, max(kind.precision - added, 0)))
     if added == 38:  # the factor has 39 digits itself, and no digit but 0 is left
         whole = kernels.binary(BinaryOperator.MUL, whole, decimals.integer(kernels, 0), INT128)
     else:
         whole = decimals.times_power(kernels, whole, added)
-    return Outcome(viewed(whole, device_type(kind)), failed)
+    return Outcome(view_as(whole, device_type(kind)), failed)
 
 
 def float_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
@@ -187,7 +187,9 @@ def float_to_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) 
     magnitude = kernels.unary(UnaryOperator.ABS, scaled)
     fits = kernels.test(BinaryOperator.LESS, magnitude, kernels.number(10.0**kind.precision, _DOUBLE))
     stored = _zero_unless(kernels, fits, scaled)
-    return Outcome(viewed(_wide(kernels, stored), device_type(kind)), kernels.filled(kernels.invert(fits)))
+    return Outcome(
+        view_as(_wide(kernels, stored), device_type(kind)), kernels.fill_null(kernels.invert(fits))
+    )
 
 
 def _wide(kernels: Kernels, values: plc.Column) -> plc.Column:

@@ -11,7 +11,7 @@ from pylibcudf.strings.side_type import SideType
 from bamquery.data_types.names import type_name
 from bamquery.engine.cuda.casts.outcome import Outcome
 from bamquery.engine.cuda.integers import Integers
-from bamquery.engine.cuda.kernels import Kernels, viewed
+from bamquery.engine.cuda.kernels import Kernels, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
@@ -59,14 +59,14 @@ def from_decimal(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> O
 def from_date(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """ISO 8601."""
     _require_common_era(kernels, column, own)
-    return Outcome(_written(kernels, column, _DATE))
+    return Outcome(_format_column(kernels, column, _DATE))
 
 
 def from_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Hours to seconds, and as many digits of a fraction as it has."""
-    instants = viewed(column, device_type(pa.timestamp(own.unit)))
-    texts = _trimmed(kernels, _written(kernels, instants, _with_fraction(_TIME, own.unit)), own.unit)
-    ends = Integers.stored(kernels, column).equals(units_per_day(own))
+    instants = view_as(column, device_type(pa.timestamp(own.unit)))
+    texts = _trim_zeros(kernels, _format_column(kernels, instants, _with_fraction(_TIME, own.unit)), own.unit)
+    ends = Integers.from_column(kernels, column).equals(units_per_day(own))
     if kernels.any_true(ends):  # which as an instant is the next day's first
         texts = kernels.where(ends, _constant(kernels, "24:00:00"), texts)
     return Outcome(texts)
@@ -76,9 +76,9 @@ def from_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind: Any) ->
     """Date, space, time; with a zone the instant in UTC, marked `+00`."""
     _require_common_era(kernels, column, own)
     pattern = _with_fraction(f"{_DATE} {_TIME}", own.unit)
-    texts = _trimmed(kernels, _written(kernels, column, pattern), own.unit)
+    texts = _trim_zeros(kernels, _format_column(kernels, column, pattern), own.unit)
     if own.tz is not None:
-        zone = kernels.repeated(_constant(kernels, "+00"), column.size())
+        zone = kernels.repeat_scalar(_constant(kernels, "+00"), column.size())
         texts = plc.strings.combine.concatenate(
             plc.Table([texts, zone]),
             _constant(kernels, ""),
@@ -93,12 +93,12 @@ def to_boolean(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Out
     """true, t, yes, y, 1 and their opposites, in any case."""
     lowered = plc.strings.case.to_lower(column, stream=kernels.stream, mr=kernels.memory)
     is_true, is_false = (_is_one_of(kernels, lowered, names) for names in (TRUE_TEXTS, FALSE_TEXTS))
-    known = kernels.either(is_true, is_false)
-    failed = kernels.both(kernels.invert(known), kernels.is_valid(column))
+    known = kernels.logical_or(is_true, is_false)
+    failed = kernels.logical_and(kernels.invert(known), kernels.is_valid(column))
     values = is_true
     if column.null_count():
         values = kernels.where(kernels.is_valid(column), is_true, kernels.null(pa.bool_()))
-    return Outcome(values, kernels.filled(failed))
+    return Outcome(values, kernels.fill_null(failed))
 
 
 TRUE_TEXTS: Final = ("true", "t", "yes", "y", "1")
@@ -110,7 +110,7 @@ def _is_one_of(kernels: Kernels, column: plc.Column, names: tuple[str, ...]) -> 
     haystack = upload(kernels.session, constants)
     kernels.session.synchronize()
     found = plc.search.contains(haystack, column, stream=kernels.stream, mr=kernels.memory)
-    return kernels.filled(found)
+    return kernels.fill_null(found)
 
 
 def _with_fraction(pattern: str, unit: str) -> str:
@@ -118,14 +118,14 @@ def _with_fraction(pattern: str, unit: str) -> str:
     return f"{pattern}.%{digits}f" if digits else pattern
 
 
-def _written(kernels: Kernels, column: plc.Column, pattern: str) -> plc.Column:
+def _format_column(kernels: Kernels, column: plc.Column, pattern: str) -> plc.Column:
     nothing: Any = pa.array([], _TEXT)
     return plc.strings.convert.convert_datetime.from_timestamps(
         column, pattern, upload(kernels.session, nothing), stream=kernels.stream, mr=kernels.memory
     )
 
 
-def _trimmed(kernels: Kernels, texts: plc.Column, unit: str) -> plc.Column:
+def _trim_zeros(kernels: Kernels, texts: plc.Column, unit: str) -> plc.Column:
     """Without the fraction's last zeros, and without the point where nothing follows."""
     for end in ("0", ".") if UNITS_PER_SECOND[unit] > 1 else ():
         texts = plc.strings.strip.strip(
@@ -135,7 +135,7 @@ def _trimmed(kernels: Kernels, texts: plc.Column, unit: str) -> plc.Column:
 
 
 def _require_common_era(kernels: Kernels, column: plc.Column, own: Any) -> None:
-    days = Integers.stored(kernels, column) // units_per_day(own)
+    days = Integers.from_column(kernels, column) // units_per_day(own)
     if kernels.any_true(days.outside(_FIRST_DAY, _LAST_DAY)):
         raise ExecutionError(
             f"the cuda device writes {type_name(own)} values of the years 1 to 9999 only: "

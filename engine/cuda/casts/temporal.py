@@ -14,9 +14,9 @@ from bamquery.engine.cuda.temporal.date_parts import as_dates_or_times
 from bamquery.engine.formulas.time_units import UNITS_PER_SECOND, units_per_day
 
 
-def _scaled(kernels: Kernels, values: Integers, factor: int, kind: Any) -> Outcome:
+def _scale_units(kernels: Kernels, values: Integers, factor: int, kind: Any) -> Outcome:
     limit = _largest(kind) // factor
-    failed = kernels.filled(values.outside(-limit, limit))
+    failed = kernels.fill_null(values.outside(-limit, limit))
     return Outcome(as_dates_or_times(kernels, values * factor, kind), failed)
 
 
@@ -29,21 +29,21 @@ def _largest(kind: Any) -> int:
 
 def timestamp_to_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """To a coarser unit half away from zero; it fails where the type does not reach."""
-    values = Integers.stored(kernels, column)
+    values = Integers.from_column(kernels, column)
     before, after = UNITS_PER_SECOND[own.unit], UNITS_PER_SECOND[kind.unit]
     if before == after:
         return Outcome(as_dates_or_times(kernels, values, kind))
     if before < after:
-        return _scaled(kernels, values, after // before, kind)
+        return _scale_units(kernels, values, after // before, kind)
     values = rounded_quotient(values, before // after)
     most = _largest(kind)
-    failed = kernels.filled(values.outside(-most, most))
+    failed = kernels.fill_null(values.outside(-most, most))
     return Outcome(as_dates_or_times(kernels, values, kind), failed)
 
 
 def timestamp_to_date(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """The day it is in, of nanoseconds that of the nearest microsecond."""
-    values, per_day = Integers.stored(kernels, column), units_per_day(own)
+    values, per_day = Integers.from_column(kernels, column), units_per_day(own)
     if own.unit == "ns":
         values, per_day = rounded_quotient(values, 1000), per_day // 1000
     return Outcome(as_dates_or_times(kernels, values // per_day, kind))
@@ -51,7 +51,7 @@ def timestamp_to_date(kernels: Kernels, column: plc.Column, own: Any, kind: Any)
 
 def timestamp_to_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """The time of day of the timestamp nearest in the type's unit."""
-    values = Integers.stored(kernels, column)
+    values = Integers.from_column(kernels, column)
     before, after = UNITS_PER_SECOND[own.unit], UNITS_PER_SECOND[kind.unit]
     if before > after:
         values = rounded_quotient(values, before // after) % units_per_day(kind)
@@ -62,7 +62,7 @@ def timestamp_to_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any)
 
 def time_to_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Between units, half away from zero: 24:00:00 is a time."""
-    values = Integers.stored(kernels, column)
+    values = Integers.from_column(kernels, column)
     before, after = UNITS_PER_SECOND[own.unit], UNITS_PER_SECOND[kind.unit]
     values = values * (after // before) if before <= after else rounded_quotient(values, before // after)
     return Outcome(as_dates_or_times(kernels, values, kind))
@@ -70,4 +70,4 @@ def time_to_time(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> O
 
 def date_to_timestamp(kernels: Kernels, column: plc.Column, own: Any, kind: Any) -> Outcome:
     """Midnight; fails where the type does not reach."""
-    return _scaled(kernels, Integers.stored(kernels, column), units_per_day(kind), kind)
+    return _scale_units(kernels, Integers.from_column(kernels, column), units_per_day(kind), kind)

@@ -35,7 +35,7 @@ def _compute_where(
     try:
         return evaluate(kernels, expression, frame)
     except ExecutionError:
-        wanted = kernels.filled(needed())
+        wanted = kernels.fill_null(needed())
         places, *_ = kernels.keep([kernels.positions(frame.rows)], wanted)
         if places.size() == frame.rows:
             raise
@@ -43,7 +43,7 @@ def _compute_where(
         nothing = kernels.nulls(frame.rows, kind)
         if not places.size():
             return nothing
-        subset = kernels.kept(frame, wanted)
+        subset = kernels.filter_frame(frame, wanted)
         values = kernels.column(evaluate(kernels, expression, subset), subset.rows)
         spread = plc.copying.scatter(
             plc.Table([values]), places, plc.Table([nothing]), stream=kernels.stream, mr=kernels.memory
@@ -58,14 +58,14 @@ def _case(
     frame: CudaFrame,
     evaluate: Evaluate,
 ) -> Datum:
-    undecided = kernels.repeated(kernels.truth(True), frame.rows)
+    undecided = kernels.repeat_scalar(kernels.truth(True), frame.rows)
     branches: list[tuple[plc.Column, Datum]] = []
     for condition, value in zip(arguments[:-1:2], arguments[1::2], strict=True):
         found = _compute_where(kernels, condition, frame, evaluate, partial(_same, undecided))
-        met = kernels.filled(kernels.column(found, frame.rows))
-        taken = kernels.both(undecided, met)
+        met = kernels.fill_null(kernels.column(found, frame.rows))
+        taken = kernels.logical_and(undecided, met)
         branches.append((taken, _compute_where(kernels, value, frame, evaluate, partial(_same, taken))))
-        undecided = kernels.both(undecided, kernels.invert(met))
+        undecided = kernels.logical_and(undecided, kernels.invert(met))
     result = _compute_where(kernels, arguments[-1], frame, evaluate, partial(_same, undecided))
     for taken, chosen in reversed(branches):
         result = kernels.where(taken, kernels.side(chosen), kernels.side(result))
@@ -109,10 +109,10 @@ def _junction(*, settled: bool) -> Form:
 
             def open_rows(so_far: plc.Column = before) -> plc.Column:
                 decided = so_far if settled else kernels.invert(so_far)
-                return kernels.invert(kernels.filled(decided))
+                return kernels.invert(kernels.fill_null(decided))
 
             value = kernels.side(_compute_where(kernels, argument, frame, evaluate, open_rows))
-            result = kernels.either(result, value) if settled else kernels.both(result, value)
+            result = kernels.logical_or(result, value) if settled else kernels.logical_and(result, value)
         return result
 
     return apply

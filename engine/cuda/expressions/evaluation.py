@@ -13,7 +13,7 @@ from bamquery.engine.cuda.expressions.conditions import FORMS
 from bamquery.engine.cuda.expressions.function_registry import FUNCTIONS
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.kernels import Datum, Kernels, Operand
-from bamquery.errors import placed_at
+from bamquery.errors import attach_place
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
 
 
@@ -44,7 +44,7 @@ def evaluate(kernels: Kernels, expression: Expression, frame: CudaFrame) -> Datu
         case Cast(argument=argument, type=kind, try_=try_, place=written):
             column = kernels.column(evaluate(kernels, argument, frame), frame.rows)
             given = Operand(value_type(argument.type), column)
-            with placed_at(written):
+            with attach_place(written):
                 return cast(kernels, given, value_type(kind), try_=try_)
         case Call(function=name, arguments=arguments, type=kind) if name in FORMS:
             return FORMS[name](kernels, arguments, value_type(kind), frame, evaluate)

@@ -11,7 +11,7 @@ import pylibcudf as plc
 
 from bamquery.engine.cuda import comparisons
 from bamquery.engine.cuda.expressions import interpolation
-from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, rows_of
+from bamquery.engine.cuda.kernels import Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.numeric import arithmetic, mathematics, rounding
 from bamquery.engine.cuda.strings import basic as strings
 from bamquery.engine.cuda.strings import editing as texts
@@ -32,7 +32,7 @@ def _is_not_null(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataTy
 
 
 def _column(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
-    return kernels.column(arguments[0].datum, rows_of(arguments))
+    return kernels.column(arguments[0].datum, argument_rows(arguments))
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(

@@ -20,8 +20,8 @@ from bamquery.engine.cuda.kernels import (
     Implementation,
     Kernels,
     Operand,
-    rows_of,
-    viewed,
+    argument_rows,
+    view_as,
 )
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
@@ -33,15 +33,15 @@ _PAST_WORDS: Final = float(1 << 63)
 """What doubles make of the last 512 integers of 64 bits."""
 
 
-def between(
+def interpolate(
     kernels: Kernels, low: plc.Column, high: plc.Column, share: Vector, kind: pa.DataType
 ) -> plc.Column:
     """Values of a type between two others, `share` (from 0 to 1) of the way; null where one of them is."""
     if isinstance(kind, pa.Decimal128Type):
-        return _between_decimals(kernels, low, high, share, kind)
+        return _interpolate_decimals(kernels, low, high, share, kind)
     if not pa.types.is_temporal(kind):
         below, above = (Vector(kernels, kernels.convert(side, FLOAT64)) for side in (low, high))
-        result = _weighted(below, above, share)
+        result = _weighted_sum(below, above, share)
         return cast(kernels, Operand(pa.float64(), result.column), kind, try_=False)
     return _between_moments(kernels, low, high, share, kind)
 
@@ -50,39 +50,41 @@ def _between_moments(
     kernels: Kernels, low: plc.Column, high: plc.Column, share: Vector, kind: pa.DataType
 ) -> plc.Column:
     """Halves away from zero."""
-    least, most = (Vector(kernels, Integers.stored(kernels, side).column) for side in (low, high))
-    below, above = least.to(FLOAT64), most.to(FLOAT64)
+    least, most = (Vector(kernels, Integers.from_column(kernels, side).column) for side in (low, high))
+    below, above = least.cast(FLOAT64), most.cast(FLOAT64)
     result = _multiply_add(below, share * -1.0 + 1.0, above * share)
     size = Vector(kernels, kernels.unary(UnaryOperator.ABS, result.column))
     floor = Vector(kernels, kernels.unary(UnaryOperator.FLOOR, size.column))
     # Not `floor(size + 0.5)`: from 2^52 on that sum is another whole number.
     size = (size - floor >= 0.5).choose(floor + 1.0, floor)
-    rounded = (result < 0.0).choose(size * -1.0, size).to(INT64)
-    rounded = (result >= _PAST_WORDS).choose(least.greatest(most), rounded)
-    rounded = (result <= -_PAST_WORDS).choose(least.least(most), rounded)
+    rounded = (result < 0.0).choose(size * -1.0, size).cast(INT64)
+    rounded = (result >= _PAST_WORDS).choose(least.maximum(most), rounded)
+    rounded = (result <= -_PAST_WORDS).choose(least.minimum(most), rounded)
     # Whole places stay as they are, since doubles do not hold all of them.
     return _as_stored(kernels, share.equals(0.0).choose(least, rounded).column, device_type(kind))
 
 
-def _between_decimals(
+def _interpolate_decimals(
     kernels: Kernels, low: plc.Column, high: plc.Column, share: Vector, kind: pa.DataType
 ) -> plc.Column:
     """Cut off at the scale."""
-    whole, other = (Vector(kernels, kernels.convert(decimals.unscaled(side), INT64)) for side in (low, high))
-    below, above = whole.to(FLOAT64), other.to(FLOAT64)
+    whole, other = (
+        Vector(kernels, kernels.convert(decimals.unscaled_values(side), INT64)) for side in (low, high)
+    )
+    below, above = whole.cast(FLOAT64), other.cast(FLOAT64)
     # A value itself stays as it is: doubles do not hold all of them.
-    units = share.equals(0.0).choose(whole, _multiply_add(share, above - below, below).to(INT64))
-    return viewed(kernels.convert(units.column, INT128), device_type(kind))
+    units = share.equals(0.0).choose(whole, _multiply_add(share, above - below, below).cast(INT64))
+    return view_as(kernels.convert(units.column, INT128), device_type(kind))
 
 
 def _as_stored(kernels: Kernels, whole: plc.Column, kind: plc.DataType) -> plc.Column:
     """Whole numbers as the dates, times or timestamps that are stored so."""
     if kind.id() == TypeId.TIMESTAMP_DAYS:
         whole = kernels.convert(whole, plc.DataType(TypeId.INT32))
-    return whole if kind.id() == TypeId.INT64 else viewed(whole, kind)
+    return whole if kind.id() == TypeId.INT64 else view_as(whole, kind)
 
 
-def _weighted(below: Vector, above: Vector, share: Vector) -> Vector:
+def _weighted_sum(below: Vector, above: Vector, share: Vector) -> Vector:
     # Weights rather than a distance: that between infinities, or from one, would be NaN.
     return share.equals(0.0).choose(below, below * (share * -1.0 + 1.0) + above * share)
 
@@ -107,9 +109,9 @@ def _multiply_add(a: Vector, b: Vector, c: Vector) -> Vector:
 
 
 def _interpolate(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    rows = rows_of(arguments)
+    rows = argument_rows(arguments)
     low, high, share = (kernels.column(argument.datum, rows) for argument in arguments)
-    return between(kernels, low, high, Vector(kernels, share), kind)
+    return interpolate(kernels, low, high, Vector(kernels, share), kind)
 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType({"interpolate": _interpolate})

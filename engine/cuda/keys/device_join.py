@@ -27,46 +27,46 @@ from bamquery.engine.cuda.keys.portions import (
     text_lengths,
 )
 from bamquery.engine.cuda.vectors import Vector
-from bamquery.engine.operators.join.device_join import DeviceJoin, several_rows
+from bamquery.engine.operators.join.device_join import DeviceJoin, several_rows_error
 from bamquery.statement_context.cancellation import check_cancelled
 
 if TYPE_CHECKING:
-    from bamquery.engine.cuda.keys.join_table import CudaJoinTable, OnGpu
+    from bamquery.engine.cuda.keys.join_table import CudaJoinTable, RunOnGpu
 
 _INT32: Final = plc.DataType(TypeId.INT32)
 
 
-class CudaJoinedRows:
+class CudaJoinProbe:
     """See `bamquery.engine.operators.join.device_join.JoiningRows`."""
 
     def __init__(
-        self, kernels: Kernels, on_gpu: OnGpu, table: CudaJoinTable, work: DeviceJoin[CudaFrame]
+        self, kernels: Kernels, on_gpu: RunOnGpu, table: CudaJoinTable, work: DeviceJoin[CudaFrame]
     ) -> None:
         self._kernels = kernels
         self._on_gpu = on_gpu
         self._table = table
         self._work = work
-        self._copies = _Copies(kernels, work.held, range(len(work.held.columns)))
-        read = () if work.condition is None else work.condition.of_build
-        self._read = _Copies(kernels, work.held, read)
+        self._copies = _Copies(kernels, work.build, range(len(work.build.columns)))
+        read = () if work.condition is None else work.condition.build_columns
+        self._read = _Copies(kernels, work.build, read)
         self._portion = portion_bytes(kernels)
         self._found: plc.Column | None = None
         self._lock = Lock()
 
-    def of(self, frame: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
+    def probe(self, frame: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
         """What a frame's rows become."""
         for start, stop in self._table.portions(keys):
             yield from self._of(*(self._between(side, start, stop) for side in (frame, keys)))
 
-    def lone(self) -> CudaFrame:
+    def unmatched(self) -> CudaFrame:
         """Held rows that were not found."""
-        held, found = self._work.held, self._found
+        held, found = self._work.build, self._found
         if found is None:
             return held
-        return self._on_gpu("a join", lambda: self._kernels.kept(held, self._kernels.invert(found)))
+        return self._on_gpu("a join", lambda: self._kernels.filter_frame(held, self._kernels.invert(found)))
 
     def _between(self, frame: CudaFrame, start: int, stop: int) -> CudaFrame:
-        return self._on_gpu("a join", lambda: self._kernels.between(frame, start, stop))
+        return self._on_gpu("a join", lambda: self._kernels.slice_frame(frame, start, stop))
 
     def _of(self, rows: CudaFrame, keys: CudaFrame) -> Iterator[CudaFrame]:
         """What becomes of rows that are looked up at once."""
@@ -82,27 +82,27 @@ class CudaJoinedRows:
 
     def _pairs(self, rows: CudaFrame, keys: CudaFrame) -> _Pairs:
         """All of them that fulfil the condition."""
-        pairs = self._fulfilled(rows, *self._table.pairs(keys))
+        pairs = self._filter_pairs(rows, *self._table.pairs(keys))
         if self._work.kind in ("right", "full"):
-            self._note(pairs.found)
+            self._note_matches(pairs.found)
         return pairs
 
     def _chosen(self, rows: CudaFrame, keys: CudaFrame, pairs: _Pairs) -> CudaFrame:
         """Rows with a partner, or without; all rows and a mark."""
         kernels, kind = self._kernels, self._work.kind
-        truth = marked(kernels, pairs.positions, rows.rows)
+        truth = mark_rows(kernels, pairs.positions, rows.rows)
         if kind == "mark":
             return make_frame([*rows.columns, self._mark(truth, pairs.undecided, keys)], rows.rows)
-        return kernels.kept(rows, truth if kind == "semi" else kernels.invert(truth))
+        return kernels.filter_frame(rows, truth if kind == "semi" else kernels.invert(truth))
 
-    def _fulfilled(self, rows: CudaFrame, positions: plc.Column, found: plc.Column) -> _Pairs:
+    def _filter_pairs(self, rows: CudaFrame, positions: plc.Column, found: plc.Column) -> _Pairs:
         """The pairs that fulfil the condition, and for a mark the probed rows for which it is null."""
         kernels, condition = self._kernels, self._work.condition
         if condition is None:
             return _Pairs(positions, found)
         if not positions.size():
             return _Pairs(positions, found, positions)
-        mine = _Copies(kernels, rows, condition.of_probe)
+        mine = _Copies(kernels, rows, condition.probe_columns)
         both = _SideBySide(kernels, (mine, positions), (self._read, found), self._portion)
         kept: list[list[plc.Column]] = []
         unknown: list[plc.Column] = []
@@ -110,32 +110,32 @@ class CudaJoinedRows:
         for end in both.ends:
             check_cancelled()
             (truth,) = evaluate_columns(kernels, [condition.expression], both.made(begin, end))
-            pairs = [kernels.cut(column, begin, end) for column in (positions, found)]
+            pairs = [kernels.slice_column(column, begin, end) for column in (positions, found)]
             if self._work.kind == "mark":
                 unknown += kernels.keep(pairs[:1], kernels.is_null(truth))
             kept.append(kernels.keep(pairs, truth))
             begin = end
-        positions, found = (kernels.joined(columns) for columns in zip(*kept, strict=True))
-        return _Pairs(positions, found, kernels.joined(unknown) if unknown else None)
+        positions, found = (kernels.concatenate(columns) for columns in zip(*kept, strict=True))
+        return _Pairs(positions, found, kernels.concatenate(unknown) if unknown else None)
 
     def _mark(self, truth: plc.Column, undecided: plc.Column | None, keys: CudaFrame) -> plc.Column:
         """The column, null where a row has no partner and may have one."""
-        kernels, which = self._kernels, self._work.open_marks
+        kernels, which = self._kernels, self._work.null_marks
         lone = kernels.invert(truth)
         if undecided is not None:
-            lone = kernels.both(lone, marked(kernels, undecided, truth.size()))
+            lone = kernels.logical_and(lone, mark_rows(kernels, undecided, truth.size()))
         elif which == "none":
             return truth
         elif which == "null keys":
             (key,) = keys.columns
-            lone = kernels.both(lone, kernels.is_null(key))
+            lone = kernels.logical_and(lone, kernels.is_null(key))
         return kernels.null_where(lone, truth, pa.bool_())
 
-    def _note(self, found: plc.Column) -> None:
+    def _note_matches(self, found: plc.Column) -> None:
         """Held rows that are no longer lone."""
-        kernels, rows = self._kernels, self._work.held.rows
+        kernels, rows = self._kernels, self._work.build.rows
         with self._lock:  # or another thread's would be lost
-            self._found = marked(kernels, found, rows, self._found)
+            self._found = mark_rows(kernels, found, rows, self._found)
 
     def _side_by_side(self, rows: CudaFrame, pairs: _Pairs) -> _SideBySide:
         """Both sides' columns, in order; rows without a partner beside nulls if the kind wants them.
@@ -143,17 +143,17 @@ class CudaJoinedRows:
         Raises:
             ExecutionError: a row that may have one partner has several.
         """
-        kernels, held, kind = self._kernels, self._work.held, self._work.kind
+        kernels, held, kind = self._kernels, self._work.build, self._work.kind
         positions, found, beside_nulls = pairs.positions, pairs.found, 0
         if kind in ("left", "full", "single"):
-            alone = kernels.invert(marked(kernels, positions, rows.rows))
+            alone = kernels.invert(mark_rows(kernels, positions, rows.rows))
             (lone,) = kernels.keep([kernels.positions(rows.rows)], alone)
             if kind == "single" and lone.size() + positions.size() > rows.rows:
-                raise several_rows()
+                raise several_rows_error()
             beside_nulls = lone.size()
-            nowhere = kernels.repeated(kernels.number(held.rows, pa.int32()), beside_nulls)
-            positions, found = kernels.joined([positions, lone]), kernels.joined([found, nowhere])
-        positions, found = in_order(kernels, positions, found)
+            nowhere = kernels.repeat_scalar(kernels.number(held.rows, pa.int32()), beside_nulls)
+            positions, found = kernels.concatenate([positions, lone]), kernels.concatenate([found, nowhere])
+        positions, found = sort_pairs(kernels, positions, found)
         mine = _Copies(kernels, rows, range(len(rows.columns)))
         return _SideBySide(
             kernels,
@@ -200,7 +200,7 @@ class _Copies:
     def lengths(self, positions: plc.Column) -> Vector:
         """Bytes of the texts of rows; none of those beyond the last one."""
         if self._lengths is None:
-            return Vector.repeated(self._kernels, 0, positions.size())
+            return Vector.full(self._kernels, 0, positions.size())
         return lengths_at(self._kernels, self._lengths, positions)
 
     def taken(self, positions: plc.Column, *, nullify: bool) -> list[plc.Column]:
@@ -255,11 +255,11 @@ class _SideBySide:
         """The columns of both for some pairs."""
         columns: list[plc.Column] = []
         for side, places, nullify in self._sides:
-            columns += side.taken(self._kernels.cut(places, begin, end), nullify=nullify)
+            columns += side.taken(self._kernels.slice_column(places, begin, end), nullify=nullify)
         return make_frame(columns, end - begin)
 
 
-def in_order(kernels: Kernels, positions: plc.Column, found: plc.Column) -> tuple[plc.Column, plc.Column]:
+def sort_pairs(kernels: Kernels, positions: plc.Column, found: plc.Column) -> tuple[plc.Column, plc.Column]:
     """Pairs by their first, then by their second number; int32, none negative.
 
     Both are one int64 while they are sorted: libcudf sorts one column of numbers by radix, several by
@@ -279,12 +279,12 @@ def in_order(kernels: Kernels, positions: plc.Column, found: plc.Column) -> tupl
     return kernels.convert(high, _INT32), kernels.convert(low, _INT32)
 
 
-def marked(
+def mark_rows(
     kernels: Kernels, positions: plc.Column, rows: int, before: plc.Column | None = None
 ) -> plc.Column:
     """For each of so many rows whether it is at one of the positions, or was marked before."""
-    flags = kernels.repeated(kernels.truth(False), rows) if before is None else before
+    flags = kernels.repeat_scalar(kernels.truth(False), rows) if before is None else before
     if not positions.size():
         return flags
-    true = kernels.repeated(kernels.truth(True), positions.size())
-    return kernels.spread(true, positions, flags)
+    true = kernels.repeat_scalar(kernels.truth(True), positions.size())
+    return kernels.scatter(true, positions, flags)

@@ -20,7 +20,7 @@ _FLOATS = (TypeId.FLOAT32, TypeId.FLOAT64)
 
 
 @dataclass(frozen=True)
-class Codes:
+class GroupCodes:
     """Which group each of some rows is in.
 
     Attributes:
@@ -33,58 +33,58 @@ class Codes:
     rows: int
     groups: int
 
-    def reduced(
+    def reduce(
         self, kernels: Kernels, values: plc.Column, aggregation: Aggregation, kind: plc.DataType
     ) -> plc.Column:
         """The aggregation of each group's values in a type, one row a group; null for one without values.
 
-        Not for counts, which are 0 then; see `counted`.
+        Not for counts, which are 0 then; see `count`.
         """
         if self.column is None:
             if not self.rows:
                 return _empty_groups(kernels, values, kind)
-            return kernels.repeated(kernels.reduce(values, aggregation, kind), 1)
+            return kernels.repeat_scalar(kernels.reduce(values, aggregation, kind), 1)
         if not self.rows:
             return _empty_groups(kernels, values, kind, self.groups)
-        found, codes = self._grouped(kernels, values, aggregation)
-        return self.spread(kernels, [kernels.convert(found, kind)], codes)[0]
+        found, codes = self._group(kernels, values, aggregation)
+        return self.scatter(kernels, [kernels.convert(found, kind)], codes)[0]
 
-    def counted(self, kernels: Kernels, values: plc.Column | None = None) -> plc.Column:
+    def count(self, kernels: Kernels, values: plc.Column | None = None) -> plc.Column:
         """Rows of each group, or its values that are not null, as int64."""
         if self.column is None:
             count = self.rows if values is None else self.rows - values.null_count()
-            return kernels.repeated(kernels.number(count), 1)
+            return kernels.repeat_scalar(kernels.number(count), 1)
         if not self.rows:
-            return kernels.repeated(kernels.number(0), self.groups)
+            return kernels.repeat_scalar(kernels.number(0), self.groups)
         counted = self.column if values is None else values
-        found, codes = self._grouped(kernels, counted, plc.aggregation.count(NullPolicy.EXCLUDE))
-        wide = self.spread(kernels, [kernels.convert(found, plc.DataType(TypeId.INT64))], codes)[0]
-        return kernels.filled(wide, kernels.number(0))
+        found, codes = self._group(kernels, counted, plc.aggregation.count(NullPolicy.EXCLUDE))
+        wide = self.scatter(kernels, [kernels.convert(found, plc.DataType(TypeId.INT64))], codes)[0]
+        return kernels.fill_null(wide, kernels.number(0))
 
-    def of_rows(self, kernels: Kernels, values: plc.Column) -> plc.Column:
+    def spread_to_rows(self, kernels: Kernels, values: plc.Column) -> plc.Column:
         """A value of each group, on each row of it."""
         if self.column is None:
-            zeros = kernels.repeated(kernels.number(0, pa.int32()), self.rows)
+            zeros = kernels.repeat_scalar(kernels.number(0, pa.int32()), self.rows)
             return kernels.gather([values], zeros)[0]
         return kernels.gather([values], self.column)[0]
 
     def numbers(self, kernels: Kernels) -> plc.Column:
         """The group number of each row, as int32."""
         if self.column is None:
-            return kernels.repeated(kernels.number(0, pa.int32()), self.rows)
+            return kernels.repeat_scalar(kernels.number(0, pa.int32()), self.rows)
         return self.column
 
-    def among(
+    def filter(
         self, kernels: Kernels, mask: plc.Column, *columns: plc.Column
-    ) -> tuple[Codes, list[plc.Column]]:
+    ) -> tuple[GroupCodes, list[plc.Column]]:
         """These codes, and the columns, on the rows where the mask is true."""
         own = [] if self.column is None else [self.column]
         kept = kernels.keep([*own, *columns, mask], mask)
         rows = kept[-1].size()
-        codes = Codes(None if self.column is None else kept[0], rows, self.groups)
+        codes = GroupCodes(None if self.column is None else kept[0], rows, self.groups)
         return codes, kept[len(own) : -1]
 
-    def _grouped(
+    def _group(
         self, kernels: Kernels, values: plc.Column, aggregation: Aggregation
     ) -> tuple[plc.Column, plc.Column]:
         assert self.column is not None
@@ -94,7 +94,7 @@ class Codes:
         )
         return results[0].columns()[0], keys.columns()[0]
 
-    def spread(self, kernels: Kernels, found: Sequence[plc.Column], codes: plc.Column) -> list[plc.Column]:
+    def scatter(self, kernels: Kernels, found: Sequence[plc.Column], codes: plc.Column) -> list[plc.Column]:
         """What was found for some groups, in any order, in the groups' order; null for the others."""
         nothing = [
             plc.Column.all_null_like(column, self.groups, stream=kernels.stream, mr=kernels.memory)
@@ -115,13 +115,13 @@ class Grouping:
         keys: for each key column, its value in each group.
     """
 
-    codes: Codes
+    codes: GroupCodes
     keys: tuple[plc.Column, ...]
 
 
-def order_within(
+def sort_within_groups(
     kernels: Kernels,
-    codes: Codes,
+    codes: GroupCodes,
     keys: Sequence[plc.Column] = (),
     orders: Sequence[Order] | None = None,
     nulls: Sequence[NullOrder] | None = None,
@@ -138,41 +138,41 @@ def order_within(
     )
 
 
-def ends_within(kernels: Kernels, codes: Codes, order: plc.Column, *, last: bool = False) -> plc.Column:
+def group_ends(kernels: Kernels, codes: GroupCodes, order: plc.Column, *, last: bool = False) -> plc.Column:
     """The first or last row of each group, of rows in an order by group; beyond all rows if it has none."""
     narrow = plc.DataType(TypeId.INT32)
     column = None if codes.column is None else kernels.gather([codes.column], order)[0]
-    sorted_codes = Codes(column, codes.rows, codes.groups)
+    sorted_codes = GroupCodes(column, codes.rows, codes.groups)
     aggregation = plc.aggregation.max() if last else plc.aggregation.min()
-    places = sorted_codes.reduced(kernels, kernels.positions(codes.rows), aggregation, narrow)
+    places = sorted_codes.reduce(kernels, kernels.positions(codes.rows), aggregation, narrow)
     beyond = kernels.number(codes.rows, pa.int32())
-    found = kernels.gather([order], kernels.filled(places, beyond), nullify=True)[0]
-    return kernels.filled(found, beyond)
+    found = kernels.gather([order], kernels.fill_null(places, beyond), nullify=True)[0]
+    return kernels.fill_null(found, beyond)
 
 
 def group_rows(kernels: Kernels, keys: Sequence[plc.Column], rows: int) -> Grouping:
     """Number the rows by their keys; without keys all rows, even none, are one group."""
     if not keys:
-        return Grouping(Codes(None, rows, 1), ())
+        return Grouping(GroupCodes(None, rows, 1), ())
     if not rows:
-        return Grouping(Codes(kernels.nulls(0, pa.int32()), 0, 0), tuple(keys))
+        return Grouping(GroupCodes(kernels.nulls(0, pa.int32()), 0, 0), tuple(keys))
     distinct, sorted_codes = plc.transform.encode(
         plc.Table([canonical(kernels, key) for key in keys]), stream=kernels.stream, mr=kernels.memory
     )
     groups = distinct.num_rows()
-    in_order = Codes(kernels.convert(sorted_codes, plc.DataType(TypeId.INT32)), rows, groups)
-    first = in_order.reduced(
+    in_order = GroupCodes(kernels.convert(sorted_codes, plc.DataType(TypeId.INT32)), rows, groups)
+    first = in_order.reduce(
         kernels, kernels.positions(rows), plc.aggregation.min(), plc.DataType(TypeId.INT32)
     )
     order = plc.sorting.stable_sorted_order(
         plc.Table([first]), [Order.ASCENDING], [NullOrder.AFTER], stream=kernels.stream, mr=kernels.memory
     )
-    number = _inverted(kernels, order, groups)
-    codes = Codes(in_order.of_rows(kernels, number), rows, groups)
+    number = _invert(kernels, order, groups)
+    codes = GroupCodes(in_order.spread_to_rows(kernels, number), rows, groups)
     return Grouping(codes, tuple(kernels.gather(distinct.columns(), order)))
 
 
-def _inverted(kernels: Kernels, order: plc.Column, groups: int) -> plc.Column:
+def _invert(kernels: Kernels, order: plc.Column, groups: int) -> plc.Column:
     """Where each position is in an order of all of them."""
     places = kernels.positions(groups)
     spread = plc.copying.scatter(

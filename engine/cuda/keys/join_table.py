@@ -16,8 +16,8 @@ from pylibcudf.join import inner_join
 from pylibcudf.types import NullEquality, NullPolicy, TypeId
 
 from bamquery.engine.cuda.frames import CudaFrame, column_bytes, make_frame
-from bamquery.engine.cuda.kernels import INT64, Kernels, viewed
-from bamquery.engine.cuda.keys.device_join import CudaJoinedRows, in_order
+from bamquery.engine.cuda.kernels import INT64, Kernels, view_as
+from bamquery.engine.cuda.keys.device_join import CudaJoinProbe, sort_pairs
 from bamquery.engine.cuda.keys.portions import portion_bytes
 from bamquery.engine.cuda.transfer import record_batches as transfer
 from bamquery.engine.operators.join.device_join import DeviceJoin
@@ -37,7 +37,7 @@ _PAIR: Final = (Field("position", pa.int32()), Field("found", pa.int32()))
 _COUNT: Final = (Field("pairs", pa.int64()),)
 
 
-class OnGpu(Protocol):
+class RunOnGpu(Protocol):
     """Runs work in a GPU's context, its failures in words."""
 
     def __call__(self, what: str, compute: Callable[[], Answer]) -> Answer:
@@ -66,7 +66,7 @@ class _Keys:
         if plain:
             mask = kernels.is_valid(plain[0])
             for column in plain[1:]:
-                mask = kernels.both(mask, kernels.is_valid(column))
+                mask = kernels.logical_and(mask, kernels.is_valid(column))
             self.places, *self.columns = kernels.keep([kernels.positions(rows), *self.columns], mask)
             self.rows = self.places.size()
 
@@ -78,29 +78,31 @@ class _Keys:
 class CudaJoinTable:
     """See `bamquery.engine.device.JoinTable`. libcudf hashes the prepared rows anew for each look-up."""
 
-    def __init__(self, kernels: Kernels, on_gpu: OnGpu, keys: CudaFrame, nulls_equal: Sequence[bool]) -> None:
+    def __init__(
+        self, kernels: Kernels, on_gpu: RunOnGpu, keys: CudaFrame, nulls_equal: Sequence[bool]
+    ) -> None:
         self._kernels = kernels
         self._on_gpu = on_gpu
         self._nulls_equal = tuple(nulls_equal)
-        self._held = on_gpu("a join", lambda: _Keys(kernels, keys.columns, keys.rows, self._nulls_equal))
+        self._build = on_gpu("a join", lambda: _Keys(kernels, keys.columns, keys.rows, self._nulls_equal))
 
     @property
     def nbytes(self) -> int:
         """Memory held."""
-        return sum(map(column_bytes, self._held.columns))
+        return sum(map(column_bytes, self._build.columns))
 
     def matches(self, keys: CudaFrame) -> Iterator[tuple[int, Positions, Positions]]:
         """Pairs of equal keys."""
         for start, stop in self.portions(keys):
             positions, found = self._on_gpu(
                 "a join",
-                lambda: self._on_host(self._kernels.between(keys, start, stop)),  # noqa: B023
+                lambda: self._pairs_on_host(self._kernels.slice_frame(keys, start, stop)),  # noqa: B023
             )
             yield stop, positions + start, found
 
-    def joining(self, work: DeviceJoin[CudaFrame]) -> CudaJoinedRows:
+    def start_join(self, work: DeviceJoin[CudaFrame]) -> CudaJoinProbe:
         """A join with the rows; see `bamquery.engine.operators.join.device_join`."""
-        return CudaJoinedRows(self._kernels, self._on_gpu, self, work)
+        return CudaJoinProbe(self._kernels, self._on_gpu, self, work)
 
     def portions(self, keys: CudaFrame) -> Iterator[tuple[int, int]]:
         """Runs of rows, each to be looked up at once; at least one, maybe without rows.
@@ -109,15 +111,15 @@ class CudaJoinTable:
         read. But it has no more than about `_largest` pairs, or is one row.
         """
         largest = self._largest
-        step = min(self._held.rows, keys.rows, largest)
+        step = min(self._build.rows, keys.rows, largest)
         if step > _PORTION:
-            step = min(step, largest // self._most_equal)
+            step = min(step, largest // self._most_equal_rows)
         step = max(step, _PORTION)
         for start in range(0, max(keys.rows, 1), step):
             stop = min(start + step, keys.rows)
-            most = (stop - start) * self._held.rows
-            if most > largest and (stop - start) * self._most_equal > largest:
-                yield from self._counted(keys, start, stop)
+            most = (stop - start) * self._build.rows
+            if most > largest and (stop - start) * self._most_equal_rows > largest:
+                yield from self._count_pairs(keys, start, stop)
             else:
                 yield start, stop
 
@@ -125,26 +127,26 @@ class CudaJoinTable:
         """Pairs of equal keys in any order, as int32 positions in `keys` and of prepared rows."""
         kernels = self._kernels
         asked = _Keys(kernels, keys.columns, keys.rows, self._nulls_equal)
-        if not asked.rows or not self._held.rows:
+        if not asked.rows or not self._build.rows:
             nothing = kernels.nulls(0, pa.int32())
             return nothing, nothing
-        left, right = _equal_rows(kernels, asked.columns, self._held.columns)
-        return asked.original(kernels, left), self._held.original(kernels, right)
+        left, right = _equal_rows(kernels, asked.columns, self._build.columns)
+        return asked.original(kernels, left), self._build.original(kernels, right)
 
     @property
     def _largest(self) -> int:
         return min(_LARGEST, portion_bytes(self._kernels) // _PAIR_BYTES)
 
     @functools.cached_property
-    def _most_equal(self) -> int:
+    def _most_equal_rows(self) -> int:
         """The most prepared rows, of at least one, that have one key; the host waits."""
         kernels = self._kernels
 
-        def most() -> int:
+        def largest_count() -> int:
             found = kernels.reduce(self._key_counts()[-1], plc.aggregation.max(), INT64)
             return int(found.to_py(stream=kernels.stream) or 0)
 
-        return self._on_gpu("a join", most)
+        return self._on_gpu("a join", largest_count)
 
     @functools.cached_property
     def _many(self) -> list[plc.Column]:
@@ -153,23 +155,23 @@ class CudaJoinTable:
 
     def _key_counts(self) -> list[plc.Column]:
         """Each prepared key once, and the int64 number of its rows."""
-        kernels, columns = self._kernels, self._held.columns
+        kernels, columns = self._kernels, self._build.columns
         request = GroupByRequest(columns[0], [plc.aggregation.count(NullPolicy.INCLUDE)])
         grouping = GroupBy(plc.Table(columns), NullPolicy.INCLUDE)
         keys, results = grouping.aggregate([request], stream=kernels.stream, mr=kernels.memory)
         return [*keys.columns(), kernels.convert(results[0].columns()[0], INT64)]
 
-    def _counted(self, keys: CudaFrame, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    def _count_pairs(self, keys: CudaFrame, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Runs of some rows, by the pairs that each row has; the host waits for their numbers."""
         *known, counts = self._many
-        kernels, wanted = self._kernels, self._kernels.between(keys, start, stop)
+        kernels, wanted = self._kernels, self._kernels.slice_frame(keys, start, stop)
 
         def pairs_of_rows() -> pa.RecordBatch:
             asked = _Keys(kernels, wanted.columns, wanted.rows, self._nulls_equal)
-            spread = kernels.repeated(kernels.number(0), wanted.rows)
+            spread = kernels.repeat_scalar(kernels.number(0), wanted.rows)
             if asked.rows:
                 left, right = _equal_rows(kernels, asked.columns, known)
-                spread = kernels.spread(
+                spread = kernels.scatter(
                     kernels.gather([counts], right)[0], asked.original(kernels, left), spread
                 )
             return transfer.to_arrow(kernels.session, make_frame([spread], wanted.rows), _COUNT)
@@ -179,8 +181,8 @@ class CudaJoinTable:
         inner = [start + cut for cut in np.unique(cuts).tolist() if cut]
         yield from pairwise([start, *inner, stop])
 
-    def _on_host(self, keys: CudaFrame) -> tuple[Positions, Positions]:
-        pairs = in_order(self._kernels, *self.pairs(keys))
+    def _pairs_on_host(self, keys: CudaFrame) -> tuple[Positions, Positions]:
+        pairs = sort_pairs(self._kernels, *self.pairs(keys))
         batch = transfer.to_arrow(self._kernels.session, make_frame(pairs, pairs[0].size()), _PAIR)
         positions, found = (np.asarray(column).astype(np.int64) for column in batch.columns)
         return positions, found
@@ -204,4 +206,4 @@ def comparable(kernels: Kernels, column: plc.Column) -> plc.Column:
     if bits is None:
         return column
     one = plc.replace.normalize_nans_and_zeros(column, stream=kernels.stream, mr=kernels.memory)
-    return viewed(one, bits)
+    return view_as(one, bits)

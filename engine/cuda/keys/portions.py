@@ -42,14 +42,14 @@ def text_lengths(kernels: Kernels, columns: Sequence[plc.Column]) -> Vector | No
     for column in columns:
         if is_text(column) and column.size():
             sizes = plc.strings.attributes.count_bytes(column, stream=kernels.stream, mr=kernels.memory)
-            own = Vector(kernels, kernels.convert(sizes, INT64)).filled(0)
+            own = Vector(kernels, kernels.convert(sizes, INT64)).fill_nulls(0)
             found = own if found is None else found + own
     return found
 
 
 def lengths_at(kernels: Kernels, lengths: Vector, places: plc.Column) -> Vector:
     """Those of rows at places, 0 beyond the last row."""
-    return Vector(kernels, kernels.gather([lengths.column], places, nullify=True)[0]).filled(0)
+    return Vector(kernels, kernels.gather([lengths.column], places, nullify=True)[0]).fill_nulls(0)
 
 
 def is_text(column: plc.Column) -> bool:
@@ -83,8 +83,8 @@ def fitting_ends(kernels: Kernels, sizes: Vector, most: int) -> list[int]:
     totals = sizes.totals()
     if totals.item(rows) <= most:
         return [rows]
-    portion = totals.cut(0, rows) / most
-    begins = (portion.cut(1, rows).differs(portion.cut(0, rows - 1)).places() + 1).column
+    portion = totals.slice(0, rows) / most
+    begins = (portion.slice(1, rows).differs(portion.slice(0, rows - 1)).places() + 1).column
     batch = transfer.to_arrow(kernels.session, make_frame([begins], begins.size()), _ENDS)
     ends: Any = np.asarray(batch.column(0))
     return [*ends.tolist(), rows]

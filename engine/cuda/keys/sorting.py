@@ -24,7 +24,7 @@ def sort_frame(kernels: Kernels, frame: CudaFrame, keys: Sequence[SortKey], limi
     """
     rows = frame.rows if limit is None else min(limit, frame.rows)
     if not keys or frame.rows < 2:
-        return make_frame([kernels.cut(column, 0, rows) for column in frame.columns], rows)
+        return make_frame([kernels.slice_column(column, 0, rows) for column in frame.columns], rows)
     columns = evaluate_columns(kernels, [key.expression for key in keys], frame)
     orders = [Order.DESCENDING if key.descending else Order.ASCENDING for key in keys]
     nulls = [null_order(key) for key in keys]
@@ -35,7 +35,7 @@ def sort_frame(kernels: Kernels, frame: CudaFrame, keys: Sequence[SortKey], limi
         positions = _with_nans_in_order(kernels, positions, columns[0])
     if not frame.columns:
         return make_frame((), rows)
-    return make_frame(kernels.gather(frame.columns, kernels.cut(positions, 0, rows)), rows)
+    return make_frame(kernels.gather(frame.columns, kernels.slice_column(positions, 0, rows)), rows)
 
 
 def _with_nans_in_order(kernels: Kernels, positions: plc.Column, keys: plc.Column) -> plc.Column:
@@ -52,11 +52,11 @@ def _with_nans_in_order(kernels: Kernels, positions: plc.Column, keys: plc.Colum
     if count < 2:
         return positions
     rows = positions.size()
-    first = plc.Table([kernels.cut(positions, 0, count)])
+    first = plc.Table([kernels.slice_column(positions, 0, count)])
     ordered = plc.sorting.sort(
         first, [Order.ASCENDING], [NullOrder.AFTER], stream=kernels.stream, mr=kernels.memory
     )
-    return kernels.joined([*ordered.columns(), kernels.cut(positions, count, rows)])
+    return kernels.concatenate([*ordered.columns(), kernels.slice_column(positions, count, rows)])
 
 
 def null_order(key: SortKey) -> NullOrder:

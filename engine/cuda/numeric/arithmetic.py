@@ -23,7 +23,7 @@ from bamquery.engine.cuda.kernels import (
     Kernels,
     Operand,
     Side,
-    rows_of,
+    argument_rows,
 )
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
@@ -45,23 +45,25 @@ def _exact(name: str, on_decimals: Implementation) -> Implementation:
         if pa.types.is_floating(kind):
             a, b = _sides(kernels, arguments)
             return kernels.binary(_OPERATORS[name], a, b, device_type(kind))
-        return _checked(kernels, name, arguments, kind)
+        return _compute_checked(kernels, name, arguments, kind)
 
     return apply
 
 
-def _checked(kernels: Kernels, name: str, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+def _compute_checked(
+    kernels: Kernels, name: str, arguments: Sequence[Operand], kind: pa.DataType
+) -> plc.Column:
     """Computed in 64 bits: all of narrower integers fits there, and overflow of 64 is found in the signs."""
     wide = UINT64 if pa.types.is_unsigned_integer(kind) and name == "multiply" else INT64
     if kind.bit_width == 64:
         wide = device_type(kind)
-    rows = rows_of(arguments)
+    rows = argument_rows(arguments)
     a, b = (kernels.convert(kernels.column(argument.datum, rows), wide) for argument in arguments)
     result = kernels.binary(_OPERATORS[name], a, b, wide)
     if kind.bit_width < 64:
         low, high = integer_range(kind)
         bounds = pa.uint64() if wide.id() == UINT64.id() else pa.int64()
-        failed = kernels.either(
+        failed = kernels.logical_or(
             kernels.test(BinaryOperator.LESS, result, kernels.number(low, bounds)),
             kernels.test(BinaryOperator.GREATER, result, kernels.number(high, bounds)),
         )
@@ -91,10 +93,10 @@ def _wrapped_signed(
     if name == "multiply":
         least = kernels.number(integer_range(pa.int64())[0])
         minus_one = kernels.number(-1)
-        negated = kernels.both(
+        negated = kernels.logical_and(
             kernels.test(BinaryOperator.EQUAL, a, minus_one), kernels.test(BinaryOperator.EQUAL, b, least)
         )
-        return kernels.either(_wrapped_product(kernels, a, b, result, pa.int64()), negated)
+        return kernels.logical_or(_wrapped_product(kernels, a, b, result, pa.int64()), negated)
 
     def differ(x: plc.Column, y: plc.Column) -> plc.Column:
         return kernels.binary(BinaryOperator.BITWISE_XOR, x, y, INT64)
@@ -110,7 +112,7 @@ def _wrapped_product(
     zero, one = kernels.number(0, kind), kernels.number(1, kind)
     nonzero = kernels.test(BinaryOperator.NOT_EQUAL, a, zero)
     back = kernels.binary(BinaryOperator.DIV, result, kernels.where(nonzero, a, one), device_type(kind))
-    return kernels.both(nonzero, kernels.test(BinaryOperator.NOT_EQUAL, back, b))
+    return kernels.logical_and(nonzero, kernels.test(BinaryOperator.NOT_EQUAL, back, b))
 
 
 def _by_divisor(name: str, operator: BinaryOperator, on_decimals: Implementation) -> Implementation:
@@ -119,32 +121,32 @@ def _by_divisor(name: str, operator: BinaryOperator, on_decimals: Implementation
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
         if pa.types.is_decimal(kind):
             return on_decimals(kernels, arguments, kind)
-        rows, width = rows_of(arguments), device_type(kind)
+        rows, width = argument_rows(arguments), device_type(kind)
         dividend, divisor = (kernels.column(argument.datum, rows) for argument in arguments)
         if pa.types.is_floating(kind) and operator == BinaryOperator.MOD:
             return kernels.binary(operator, dividend, divisor, width)
         known = kernels.test(BinaryOperator.NOT_EQUAL, divisor, kernels.number(0, kind))
         if pa.types.is_floating(kind):  # DuckDB's // does not truncate floats
             result = kernels.binary(operator, dividend, divisor, width)
-            return kernels.where(kernels.filled(known), result, kernels.null(kind))
+            return kernels.where(kernels.fill_null(known), result, kernels.null(kind))
         low, _ = integer_range(kind)
         if low < 0:
-            failed = kernels.both(
+            failed = kernels.logical_and(
                 kernels.test(BinaryOperator.EQUAL, dividend, kernels.number(low, kind)),
                 kernels.test(BinaryOperator.EQUAL, divisor, kernels.number(-1, kind)),
             )
             if kernels.any_true(failed):
                 fail_call(kernels, name, arguments, kind, failed)
         by = kernels.where(known, divisor, kernels.null(kind))
-        by = kernels.filled(by, kernels.number(1, kind))  # nothing is divided by zero, not even in vain
+        by = kernels.fill_null(by, kernels.number(1, kind))  # nothing is divided by zero, not even in vain
         result = kernels.binary(operator, dividend, by, width)
-        return kernels.where(kernels.filled(known), result, kernels.null(kind))
+        return kernels.where(kernels.fill_null(known), result, kernels.null(kind))
 
     return apply
 
 
 def _negate(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    column = kernels.column(arguments[0].datum, rows_of(arguments))
+    column = kernels.column(arguments[0].datum, argument_rows(arguments))
     if pa.types.is_unsigned_integer(kind):
         failed = kernels.test(BinaryOperator.GREATER, column, kernels.number(0, kind))
         if kernels.any_true(failed):
@@ -160,7 +162,7 @@ def _negate(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -
 
 
 def _abs(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    column = kernels.column(arguments[0].datum, rows_of(arguments))
+    column = kernels.column(arguments[0].datum, argument_rows(arguments))
     if pa.types.is_unsigned_integer(kind):
         return column
     if pa.types.is_decimal(kind):
@@ -172,7 +174,7 @@ def _abs(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> p
 
 def _refuse_least(kernels: Kernels, name: str, arguments: Sequence[Operand], kind: pa.DataType) -> None:
     least = kernels.number(integer_range(kind)[0], kind)
-    column = kernels.column(arguments[0].datum, rows_of(arguments))
+    column = kernels.column(arguments[0].datum, argument_rows(arguments))
     failed = kernels.test(BinaryOperator.EQUAL, column, least)
     if kernels.any_true(failed):
         fail_call(kernels, name, arguments, kind, failed)
@@ -188,7 +190,7 @@ def _float_pair(operator: BinaryOperator) -> Implementation:
 
 def _float_function(operator: UnaryOperator) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-        return kernels.unary(operator, kernels.column(arguments[0].datum, rows_of(arguments)))
+        return kernels.unary(operator, kernels.column(arguments[0].datum, argument_rows(arguments)))
 
     return apply
 

@@ -14,16 +14,16 @@ import pylibcudf as plc
 from pylibcudf.binaryop import BinaryOperator
 from pylibcudf.unary import UnaryOperator
 
-from bamquery.engine.cuda.kernels import INT128, Kernels, Operand, Side, rows_of, viewed
+from bamquery.engine.cuda.kernels import INT128, Kernels, Operand, Side, argument_rows, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.value_errors import fail_call
 
 _WHOLE: Any = pa.decimal128(38, 0)
 
 
-def unscaled(column: plc.Column) -> plc.Column:
+def unscaled_values(column: plc.Column) -> plc.Column:
     """A decimal column's stored integers, without a copy."""
-    return viewed(column, INT128)
+    return view_as(column, INT128)
 
 
 def integer(kernels: Kernels, value: int) -> plc.Scalar:
@@ -33,14 +33,14 @@ def integer(kernels: Kernels, value: int) -> plc.Scalar:
 
 
 def _operands(kernels: Kernels, arguments: Sequence[Operand]) -> list[plc.Column]:
-    rows = rows_of(arguments)
-    return [unscaled(kernels.column(argument.datum, rows)) for argument in arguments]
+    rows = argument_rows(arguments)
+    return [unscaled_values(kernels.column(argument.datum, rows)) for argument in arguments]
 
 
 def too_long(kernels: Kernels, whole: plc.Column, digits: int) -> plc.Column:
     """Whether a 128-bit integer has more digits."""
     most = 10**digits - 1
-    return kernels.either(
+    return kernels.logical_or(
         kernels.test(BinaryOperator.GREATER, whole, integer(kernels, most)),
         kernels.test(BinaryOperator.LESS, whole, integer(kernels, -most)),
     )
@@ -62,11 +62,11 @@ def _same_scale(
         alike = kernels.test(
             BinaryOperator.NOT_EQUAL if subtract else BinaryOperator.EQUAL, signs[0], signs[1]
         )
-        wrapped = kernels.both(alike, kernels.test(BinaryOperator.NOT_EQUAL, signs[0], signs[2]))
-        failed = kernels.either(failed, wrapped)
+        wrapped = kernels.logical_and(alike, kernels.test(BinaryOperator.NOT_EQUAL, signs[0], signs[2]))
+        failed = kernels.logical_or(failed, wrapped)
     if kernels.any_true(failed):
         fail_call(kernels, name, arguments, kind, failed)
-    return viewed(result, device_type(kind))
+    return view_as(result, device_type(kind))
 
 
 def add(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
@@ -92,7 +92,7 @@ def product_failed(kernels: Kernels, a: plc.Column, b: plc.Column, product: plc.
     nonzero = kernels.test(BinaryOperator.NOT_EQUAL, a, integer(kernels, 0))
     divisor = kernels.where(nonzero, a, integer(kernels, 1))
     back = kernels.binary(BinaryOperator.DIV, product, divisor, INT128)
-    return kernels.both(nonzero, kernels.test(BinaryOperator.NOT_EQUAL, back, b))
+    return kernels.logical_and(nonzero, kernels.test(BinaryOperator.NOT_EQUAL, back, b))
 
 
 def multiply(kernels: Kernels, arguments: Sequence[Operand], kind: Any) -> plc.Column:
@@ -107,10 +107,10 @@ def multiply(kernels: Kernels, arguments: Sequence[Operand], kind: Any) -> plc.C
     if digits > kind.precision:
         failed = too_long(kernels, result, kind.precision)
         if digits > 38:
-            failed = kernels.either(failed, product_failed(kernels, a, b, result))
+            failed = kernels.logical_or(failed, product_failed(kernels, a, b, result))
         if kernels.any_true(failed):
             fail_call(kernels, "multiply", arguments, kind, failed)
-    return viewed(result, device_type(kind))
+    return view_as(result, device_type(kind))
 
 
 def _precision(kind: Any) -> int:
@@ -145,21 +145,21 @@ def _by_divisor(
     kind: pa.DataType,
 ) -> plc.Column:
     dividend, divisor = _operands(kernels, arguments)
-    known = kernels.filled(kernels.test(BinaryOperator.NOT_EQUAL, divisor, integer(kernels, 0)))
+    known = kernels.fill_null(kernels.test(BinaryOperator.NOT_EQUAL, divisor, integer(kernels, 0)))
     by = kernels.where(known, divisor, integer(kernels, 1))
-    result = viewed(operation(kernels, dividend, by), device_type(kind))
+    result = view_as(operation(kernels, dividend, by), device_type(kind))
     return kernels.where(known, result, kernels.null(kind))
 
 
 def negate(kernels: Kernels, column: plc.Column) -> plc.Column:
     """-a; always fits."""
     zero = integer(kernels, 0)
-    return viewed(kernels.binary(BinaryOperator.SUB, zero, unscaled(column), INT128), column.type())
+    return view_as(kernels.binary(BinaryOperator.SUB, zero, unscaled_values(column), INT128), column.type())
 
 
 def absolute(kernels: Kernels, column: plc.Column) -> plc.Column:
     """|a|; always fits."""
-    return viewed(kernels.unary(UnaryOperator.ABS, unscaled(column)), column.type())
+    return view_as(kernels.unary(UnaryOperator.ABS, unscaled_values(column)), column.type())
 
 
 def rounded_quotient(kernels: Kernels, whole: plc.Column, digits: int) -> plc.Column:

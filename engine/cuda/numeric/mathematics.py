@@ -14,14 +14,14 @@ from pylibcudf.types import TypeId
 from pylibcudf.unary import UnaryOperator
 
 from bamquery.engine.cuda import comparisons
-from bamquery.engine.cuda.kernels import BOOL, FLOAT64, Implementation, Kernels, Operand, rows_of
+from bamquery.engine.cuda.kernels import BOOL, FLOAT64, Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.libcudf_types import device_type
 
 _INT8: Final = plc.DataType(TypeId.INT8)
 
 
 def _only(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
-    return kernels.column(arguments[0].datum, rows_of(arguments))
+    return kernels.column(arguments[0].datum, argument_rows(arguments))
 
 
 def _unary(operator: UnaryOperator) -> Implementation:
@@ -54,10 +54,10 @@ def _sign(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
 
 def _isnan(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     column = _only(kernels, arguments)
-    return _known(kernels, column, kernels.is_nan(column))
+    return _null_where_unknown(kernels, column, kernels.is_nan(column))
 
 
-def _known(kernels: Kernels, column: plc.Column, mask: plc.Column) -> plc.Column:
+def _null_where_unknown(kernels: Kernels, column: plc.Column, mask: plc.Column) -> plc.Column:
     """The mask, null where the column is."""
     return kernels.where(kernels.is_valid(column), mask, kernels.null(pa.bool_()))
 
@@ -65,7 +65,9 @@ def _known(kernels: Kernels, column: plc.Column, mask: plc.Column) -> plc.Column
 def _is_infinite(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
     column = _only(kernels, arguments)
     limits = [kernels.number(limit, arguments[0].kind) for limit in (math.inf, -math.inf)]
-    return kernels.either(*(kernels.binary(BinaryOperator.EQUAL, column, limit, BOOL) for limit in limits))
+    return kernels.logical_or(
+        *(kernels.binary(BinaryOperator.EQUAL, column, limit, BOOL) for limit in limits)
+    )
 
 
 def _isinf(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
@@ -74,21 +76,21 @@ def _isinf(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) ->
 
 def _isfinite(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     column = _only(kernels, arguments)
-    neither = kernels.either(kernels.is_nan(column), _is_infinite(kernels, arguments))
-    return _known(kernels, column, kernels.invert(neither))
+    neither = kernels.logical_or(kernels.is_nan(column), _is_infinite(kernels, arguments))
+    return _null_where_unknown(kernels, column, kernels.invert(neither))
 
 
 def _extreme(better: str) -> Implementation:
     """The best of values that are not null; null where all are."""
 
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-        rows = rows_of(arguments)
+        rows = argument_rows(arguments)
         best = kernels.column(arguments[0].datum, rows)
         for argument in arguments[1:]:
             other = kernels.column(argument.datum, rows)
             sides = [Operand(kind, other), Operand(kind, best)]
-            ahead = kernels.filled(comparisons.FUNCTIONS[better](kernels, sides, pa.bool_()))
-            choose = kernels.either(ahead, kernels.is_null(best))
+            ahead = kernels.fill_null(comparisons.FUNCTIONS[better](kernels, sides, pa.bool_()))
+            choose = kernels.logical_or(ahead, kernels.is_null(best))
             best = kernels.where(choose, other, best)
         return best
 

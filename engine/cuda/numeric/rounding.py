@@ -21,8 +21,8 @@ from bamquery.engine.cuda.kernels import (
     Kernels,
     Operand,
     Side,
-    rows_of,
-    viewed,
+    argument_rows,
+    view_as,
 )
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.numeric import decimals
@@ -66,7 +66,7 @@ def _round_floats(kernels: Kernels, column: plc.Column, digits: int, kind: pa.Da
     scaled = half_away_from_zero(kernels, _double(kernels, there, values, unit))
     rounded = _double(kernels, back, scaled, unit)
     otherwise: Side = kernels.number(0.0, _DOUBLE) if digits < 0 and infinite else values
-    finite = kernels.filled(is_finite(kernels, rounded))
+    finite = kernels.fill_null(is_finite(kernels, rounded))
     chosen = kernels.where(finite, rounded, otherwise)
     if column.null_count():
         chosen = kernels.where(kernels.is_valid(column), chosen, kernels.null(_DOUBLE))
@@ -81,7 +81,7 @@ def _round_integers(
     whole = kernels.convert(column, INT128)
     rounded = decimals.times_power(kernels, decimals.rounded_quotient(kernels, whole, places), places)
     low, high = integer_range(kind)
-    failed = kernels.either(
+    failed = kernels.logical_or(
         kernels.test(BinaryOperator.LESS, rounded, decimals.integer(kernels, low)),
         kernels.test(BinaryOperator.GREATER, rounded, decimals.integer(kernels, high)),
     )
@@ -94,7 +94,7 @@ def _round_decimals(
     kernels: Kernels, arguments: Sequence[Operand], column: plc.Column, digits: int, kind: Any
 ) -> plc.Column:
     scale = -column.type().scale()
-    whole = decimals.unscaled(column)
+    whole = decimals.unscaled_values(column)
     dropped = scale - digits
     rounded = decimals.rounded_quotient(kernels, whole, dropped) if dropped > 0 else whole
     if dropped > 0 and digits < 0 and dropped <= 38:
@@ -108,11 +108,11 @@ def _round_decimals(
         failed = decimals.too_long(kernels, rounded, kind.precision)
         if kernels.any_true(failed):
             fail_call(kernels, "round", arguments, kind, failed)
-    return viewed(rounded, device_type(kind))
+    return view_as(rounded, device_type(kind))
 
 
 def _round(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    column = kernels.column(arguments[0].datum, rows_of(arguments))
+    column = kernels.column(arguments[0].datum, argument_rows(arguments))
     digits = arguments[1].literal if len(arguments) > 1 else 0
     if digits is None:
         return kernels.nulls(column.size(), kind)
@@ -125,12 +125,12 @@ def _round(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) ->
 
 def _toward(operator: UnaryOperator, *, up: bool) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-        column = kernels.column(arguments[0].datum, rows_of(arguments))
+        column = kernels.column(arguments[0].datum, argument_rows(arguments))
         if pa.types.is_integer(kind):
             return column
         if not pa.types.is_decimal(kind):
             return kernels.unary(operator, column)
-        return viewed(_whole_decimals(kernels, column, up=up), device_type(kind))
+        return view_as(_whole_decimals(kernels, column, up=up), device_type(kind))
 
     return apply
 
@@ -138,7 +138,7 @@ def _toward(operator: UnaryOperator, *, up: bool) -> Implementation:
 def _whole_decimals(kernels: Kernels, column: plc.Column, *, up: bool) -> plc.Column:
     """The quotient toward zero, and one more, or less, where a rest points that way."""
     scale = -column.type().scale()
-    whole = decimals.unscaled(column)
+    whole = decimals.unscaled_values(column)
     if not scale:
         return whole
     if scale == 38:

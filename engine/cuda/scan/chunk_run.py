@@ -1,4 +1,4 @@
-"""One chunk from its first step to its columns: the GPU's `bamquery.engine.operators.scan.chunk_selection`."""
+"""One chunk from its first step to its columns: the GPU's `operators.scan.chunk_selection`."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.scan.chunk.row_selection import (
-    Passed,
+    PassedRows,
     Selection,
-    everything,
     filter_column,
     narrow,
-    narrow_by,
+    narrow_by_places,
     select,
+    select_all,
 )
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings
-from bamquery.engine.cuda.scan.columns.libcudf_rows import rows_at
+from bamquery.engine.cuda.scan.columns.libcudf_rows import take_rows
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
 from bamquery.engine.cuda.scan.reads.accounting import settle
@@ -28,7 +28,7 @@ from bamquery.engine.cuda.scan.reads.column_reads import ReadColumn
 from bamquery.engine.cuda.scan.reads.gather_rows import take
 from bamquery.engine.cuda.scan.reads.string_reads import StringRead
 from bamquery.engine.cuda.scan.scan_state import ScanState
-from bamquery.engine.operators.scan.filter_order import Step
+from bamquery.engine.operators.scan.filter_order import FilterStep
 
 Held: TypeAlias = "ReadColumn | DeviceStrings | plc.Column"
 
@@ -71,7 +71,7 @@ class ChunkRun:
             if not self._alive:
                 return False
             step = plan.order.next(waiting, self._cost) if waiting else None
-        self._read(plan.outputs)
+        self._load_columns(plan.outputs)
         return True
 
     def copy_back(self) -> Any:
@@ -102,20 +102,20 @@ class ChunkRun:
         outputs = state.work.plan.outputs
         if not outputs:
             return CudaFrame((), self._alive)
-        return make_frame([self._finished(column) for column in outputs], self._alive)
+        return make_frame([self._finish_column(column) for column in outputs], self._alive)
 
-    def _prepare(self, step: Step) -> None:
+    def _prepare(self, step: FilterStep) -> None:
         """Have in memory what the step looks at."""
         fused = isinstance(self._state.fused[step.number], FusedPredicate)
         if fused and self._selection is None and step.columns[0] in self._loading.staged:
             self._count_whole(step.columns)
             return
-        self._read(step.columns)
+        self._load_columns(step.columns)
 
-    def _covers(self, step: Step) -> bool:
+    def _covers(self, step: FilterStep) -> bool:
         return all(column in self._held for column in step.columns)
 
-    def _cost(self, step: Step) -> float:
+    def _cost(self, step: FilterStep) -> float:
         """Seconds to read what the step still needs, for the rows that are alive."""
         columns = [self._state.columns[c] for c in step.columns if c not in self._held]
         return sum(self._loads.strategy(column, self._alive)[1] for column in columns)
@@ -127,23 +127,23 @@ class ChunkRun:
             reads, name = self._state.work.reads, self._state.columns[column].name
             reads.count_whole_pieces(self._loading.chunk.pieces, name)
 
-    def _read(self, columns: Sequence[int]) -> None:
+    def _load_columns(self, columns: Sequence[int]) -> None:
         """Have those columns in memory for the rows that are alive."""
         missing = [column for column in dict.fromkeys(columns) if column not in self._held]
         self._count_whole(missing)
         if self._selection is None and missing:
-            self._selection = everything(self._chunk)
+            self._selection = select_all(self._chunk)
         late = []
         for column in missing:
             assert self._selection is not None
             found = self._state.columns[column]
             staged = self._loading.staged.get(column)
             if staged is not None:
-                self._held[column] = self._loads.gathered(found, staged, self._selection)
+                self._held[column] = self._loads.gather_staged(found, staged, self._selection)
             elif not self._filtered:
                 one = self._loads.stage(found, self._state.stream)
                 self._loads.check(found.name, one, self._state.stream)
-                self._held[column] = self._loads.gathered(found, one, self._selection)
+                self._held[column] = self._loads.gather_staged(found, one, self._selection)
             else:
                 late.append(column)
         if late:
@@ -159,7 +159,7 @@ class ChunkRun:
             self._wait()
             self._held |= zip(waiting, self._loads.complete(list(waiting.values())), strict=True)
 
-    def _apply(self, step: Step, wanted: set[int]) -> None:
+    def _apply(self, step: FilterStep, wanted: set[int]) -> None:
         """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
         before = self._alive
         fused = self._state.fused[step.number]
@@ -176,22 +176,22 @@ class ChunkRun:
         self._state.work.plan.order.learn(step, before, self._alive)
         self._held = {column: held for column, held in self._held.items() if column in wanted}
         if places is not None and self._alive:
-            self._held = {column: self._taken(held, *places) for column, held in self._held.items()}
+            self._held = {column: self._take_rows(held, *places) for column, held in self._held.items()}
         staged = [c for c in self._loading.staged if c in wanted and c not in self._held]
         if self._alive and staged:
-            self._read(staged)
+            self._load_columns(staged)
         for dropped in self._loading.staged.values():
             self._loads.drop(dropped)
         self._loading.staged.clear()
 
-    def _select(self, step: Step, fused: FusedPredicate) -> None:
+    def _select(self, step: FilterStep, fused: FusedPredicate) -> None:
         passed = self._loading.passed
         if passed is not None and step is self._loading.first:
             self._state.wait(self._loading.looked)
             self._raise_failure()
         else:
             staged = self._loading.staged[step.columns[0]]
-            passed = self._loads.filtered(fused, staged, self._state.stream)
+            passed = self._loads.start_filter(fused, staged, self._state.stream)
             self._wait()
         board = self._chunk.board
         self._alive = board.word(passed.total)
@@ -204,7 +204,7 @@ class ChunkRun:
             self._wanted = np.repeat(counts > 0, np.diff(firsts).astype(np.int64))
         self._selection = select(self._chunk, passed, self._alive)
 
-    def _narrow(self, passed: Passed) -> tuple[int, int] | None:
+    def _narrow(self, passed: PassedRows) -> tuple[int, int] | None:
         """The places of the rows that passed, and how many; None where all did."""
         self._wait()
         rows = self._chunk.board.word(passed.total)
@@ -217,26 +217,26 @@ class ChunkRun:
         self._selection, places = narrow(self._chunk, self._selection, passed, rows)
         return places.ptr, rows
 
-    def _match(self, step: Step) -> tuple[int, int] | None:
+    def _match(self, step: FilterStep) -> tuple[int, int] | None:
         """As `_narrow`, for a condition that libcudf computes."""
         self._wait()
-        frame = make_frame([self._finished(column) for column in step.columns], self._alive)
-        passed = self._state.device.matching(step.predicate, frame)
+        frame = make_frame([self._finish_column(column) for column in step.columns], self._alive)
+        passed = self._state.device.matching_positions(step.predicate, frame)
         if len(passed) == self._alive:
             return None
         self._alive = len(passed)
         if not len(passed):
             return None
         assert self._selection is not None
-        self._selection, places, rows = narrow_by(self._chunk, self._selection, passed)
+        self._selection, places, rows = narrow_by_places(self._chunk, self._selection, passed)
         return places, rows
 
-    def _taken(self, held: Held, places: int, rows: int) -> Held:
+    def _take_rows(self, held: Held, places: int, rows: int) -> Held:
         if isinstance(held, DeviceColumn):
             return take(self._chunk, held, places, rows)
-        return rows_at(self._state.session, self._column(held), places, rows)
+        return take_rows(self._state.session, self._column(held), places, rows)
 
-    def _finished(self, column: int) -> plc.Column:
+    def _finish_column(self, column: int) -> plc.Column:
         return self._column(self._held[column])
 
     def _column(self, held: Held) -> plc.Column:

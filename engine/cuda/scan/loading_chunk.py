@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
-from bamquery.engine.cuda.scan.chunk.row_selection import Passed
+from bamquery.engine.cuda.scan.chunk.row_selection import PassedRows
 from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads, StagedColumn
 from bamquery.engine.operators.scan.chunks import Chunk
-from bamquery.engine.operators.scan.filter_order import Step
+from bamquery.engine.operators.scan.filter_order import FilterStep
 
 
 @dataclass
@@ -27,8 +27,8 @@ class LoadingChunk:
 
     chunk: Chunk
     memory: ChunkMemory | None
-    first: Step | None
+    first: FilterStep | None
     loads: ColumnLoads | None = None
     staged: dict[int, StagedColumn] = field(default_factory=dict)
-    passed: Passed | None = None
+    passed: PassedRows | None = None
     looked: Any = None

@@ -39,7 +39,7 @@ class Stages(Protocol[Chunk_contra, Loading, Answer_co]):
         ...
 
 
-def overlapped(
+def overlap_chunks(
     stages: Stages[Chunk_contra, Loading, Answer_co], chunks: Iterable[Chunk_contra], alone: int = 1
 ) -> Generator[Answer_co, None, None]:
     """The chunks' answers in order.

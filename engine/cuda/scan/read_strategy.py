@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bamquery.storage.encodings.encoding import Footprint
-from bamquery.storage.encodings.fixed_width import scattered
+from bamquery.storage.encodings.fixed_width import expected_footprint
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.read_planner.device_profile import DeviceProfile
 from bamquery.storage.read_planner.planner import Strategy, expected_vectors
@@ -35,7 +35,7 @@ class PathRates:
     latency: float
 
     @classmethod
-    def mapped(cls, controller_threads: int) -> PathRates:
+    def for_mapped_files(cls, controller_threads: int) -> PathRates:
         """Files in the page cache: the copy engine, and a software controller (docs/benchmarks/gpu.md).
 
         Whole vectors are compared with their checksums and rows gathered from them: part of the rate.
@@ -49,7 +49,7 @@ class PathRates:
         )
 
     @classmethod
-    def direct(cls, volume: DeviceProfile) -> PathRates:
+    def for_direct_reads(cls, volume: DeviceProfile) -> PathRates:
         """Files past it: what the volume gave the CPU's reader, which is the drive's doing."""
         return cls(volume.bandwidth, volume.bandwidth, volume.bandwidth, volume.iops, volume.latency)
 
@@ -69,7 +69,7 @@ class BufferShape:
     touched: float = 1.0
 
     @classmethod
-    def of_strings(cls, vectors: int, bytes_of_row: float, block_bytes: int) -> BufferShape:
+    def for_strings(cls, vectors: int, bytes_of_row: float, block_bytes: int) -> BufferShape:
         """Bytes of strings: one block each, and another for each end of a block within."""
         return cls(vectors, 8 * bytes_of_row, 1 + max(bytes_of_row - 1, 0) / block_bytes)
 
@@ -108,6 +108,6 @@ def _seconds(  # noqa: PLR0917 - as choose_strategy
                 count = expected_vectors(round(rows * share), buffer.vectors)
                 seconds += max(count * size / rates.vectors, count / rates.commands)
             case Strategy.FETCH_BLOCKS:
-                blocks = scattered(round(rows * share * buffer.touched), whole).blocks
+                blocks = expected_footprint(round(rows * share * buffer.touched), whole).blocks
                 seconds += max(blocks * block_bytes / rates.blocks, blocks / rates.commands)
     return seconds

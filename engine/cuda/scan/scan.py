@@ -10,12 +10,12 @@ from typing import Any, Final
 from bamquery.driver.gpu.wait import wait_until
 from bamquery.engine.cuda.frames import CudaFrame
 from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
-from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, ListedChunk, cut
+from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, ListedChunk, cut_chunks
 from bamquery.engine.cuda.scan.chunk.vector_list import VectorList, listed_vectors
 from bamquery.engine.cuda.scan.chunk_run import ChunkRun
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
 from bamquery.engine.cuda.scan.loading_chunk import LoadingChunk
-from bamquery.engine.cuda.scan.pipeline import overlapped
+from bamquery.engine.cuda.scan.pipeline import overlap_chunks
 from bamquery.engine.cuda.scan.reads.column_reads import ColumnLoads
 from bamquery.engine.cuda.scan.resources.resident_vectors import runs
 from bamquery.engine.cuda.scan.resources.scan_resources import resources_of
@@ -60,7 +60,7 @@ def scan_on_gpu(
     stages = _Stages(session, device, work)
     # Without a filter the first chunk, a small one, may be all that a LIMIT wants.
     alone = 0 if work.plan.steps else 1
-    for frame in overlapped(stages, stages.chunks(), alone):
+    for frame in overlap_chunks(stages, stages.chunks(), alone):
         if frame is not None:
             yield frame
 
@@ -115,7 +115,7 @@ class _Stages:
             resident = state.resources.runs.get(self._session, fragments)
             listed = listed_vectors(state, resident, ranges)
             self._lists.add(listed)
-            for chunk in cut(listed, whole if listed.parts is None else thin):
+            for chunk in cut_chunks(listed, whole if listed.parts is None else thin):
                 work.check()
                 work.readers.expect(chunk.chunk)
                 yield chunk
@@ -146,7 +146,7 @@ class _Stages:
                 loads.check(state.columns[position].name, staged, state.look_stream)
         if isinstance(fused, FusedPredicate):
             assert first is not None
-            loading.passed = loads.filtered(fused, loading.staged[first.columns[0]], state.look_stream)
+            loading.passed = loads.start_filter(fused, loading.staged[first.columns[0]], state.look_stream)
             memory.board.copy_back(state.look_stream)
         loading.looked = state.event(state.look_stream)
         return loading
@@ -192,12 +192,12 @@ class _Stages:
         self._reading.close()
         self._stop()
         self._ends = self._state.events() if self._open else []
-        if not self.closed_within(_SETTLE_S):
+        if not self.close_within(_SETTLE_S):
             self._state.resources.park(self)
 
-    def closed_within(self, seconds: float) -> bool:
+    def close_within(self, seconds: float) -> bool:
         """Give all back, if the GPU has done with it by then."""
-        if not self._settled(seconds):
+        if not self._settle(seconds):
             return False
         self._count_discarded()
         for memory in self._open:
@@ -224,15 +224,15 @@ class _Stages:
                     with self._work.profile.lock:
                         self._work.profile.columns[read.name].counters += read.counters
 
-    def _settled(self, seconds: float) -> bool:
+    def _settle(self, seconds: float) -> bool:
         api = self._session.gpu.cuda.api
         statuses: list[int] = []
 
-        def ended() -> bool:
+        def has_ended() -> bool:
             statuses[:] = [api.cuEventQuery(event)[0] for event in self._ends]
             return api.CUresult.CUDA_ERROR_NOT_READY not in statuses
 
-        if not wait_until(ended, seconds) or any(map(int, statuses)):
+        if not wait_until(has_ended, seconds) or any(map(int, statuses)):
             return False
         while self._ends:
             self._state.forget(self._ends.pop())

@@ -63,7 +63,7 @@ class ScanClock:
     def _wait(self, event: Any, deadline_s: float) -> None:
         cuda, name = self.session.gpu.cuda, self.session.name
 
-        def done() -> bool:
+        def has_ended() -> bool:
             (status,) = cuda.api.cuEventQuery(event)
             if status == cuda.api.CUresult.CUDA_ERROR_NOT_READY:
                 return False
@@ -72,7 +72,7 @@ class ScanClock:
                 raise GpuError(f"the scan failed on {name}: {why}; it takes no more work from this process")
             return True
 
-        if not wait_until(done, deadline_s, check=self._check, longest_nap_s=_LONGEST_NAP_S):
+        if not wait_until(has_ended, deadline_s, check=self._check, longest_nap_s=_LONGEST_NAP_S):
             raise GpuError(f"a scan's step did not end on {name} within {deadline_s:g} s: {STUCK}")
 
     def wait_for(self, stream: Any) -> None:
@@ -95,7 +95,7 @@ class ScanClock:
         """Destroy an event."""
         self.session.gpu.cuda.quietly("cuEventDestroy", event)
 
-    def started_launch(self, launch: Launch) -> Callable[[], float]:
+    def note_launch(self, launch: Launch) -> Callable[[], float]:
         """A kernel that drives queue pairs was started; the result, called once it has ended, is its time."""
         self._launches.append(launch)
         return lambda: launch.wait(1.0)

@@ -16,7 +16,7 @@ from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, f
 from bamquery.engine.cuda.scan.read_strategy import PathRates
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
 from bamquery.engine.cuda.scan.resources.pinned_files import PinnedExtent, require_whole
-from bamquery.engine.cuda.scan.resources.resident_vectors import Resident
+from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.resources.rings import Rings, block_rings, controller_threads, stream_rings
 from bamquery.engine.cuda.scan.resources.scan_resources import ScanResources
 from bamquery.engine.cuda.scan.scan_clock import ScanClock
@@ -24,7 +24,7 @@ from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.device import Device
 from bamquery.engine.operators.scan.column_reads import forced_strategy
 from bamquery.engine.operators.scan.device_scan import ScanWork
-from bamquery.engine.operators.scan.filter_order import Step
+from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.engine.profiling.queue_profile import QueueProfile
 from bamquery.engine.settings import available_cores
 from bamquery.storage.format.layout import Extent
@@ -138,7 +138,7 @@ class ScanState(ScanClock):
         """For whole vectors."""
         return self._open_rings("vectors")
 
-    def pinned(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
+    def pin(self, fragment: Fragment, extent: Extent) -> PinnedExtent | str:
         """A buffer that the GPU reaches where the page cache has it, or why it does not."""
         if self.direct:
             return "direct reads go past the page cache"
@@ -150,7 +150,9 @@ class ScanState(ScanClock):
                 self.note(f"streams go through queue pairs: {found}")
         return found
 
-    def namespaces(self, resident: Resident, rings: Rings, fragments: Sequence[int]) -> NDArray[np.uint32]:
+    def namespaces(
+        self, resident: ResidentVectors, rings: Rings, fragments: Sequence[int]
+    ) -> NDArray[np.uint32]:
         """The namespace of each fragment of a run, as far as they have been asked for with `fragments`."""
         key = (id(resident), id(rings))
         known = self._namespaces.get(key)
@@ -193,10 +195,10 @@ class ScanState(ScanClock):
 
     def _rates(self, threads: int) -> PathRates:
         if not self.direct:
-            return PathRates.mapped(threads)
-        return PathRates.direct(DeviceProfile.measure(self.work.fragments[0].path, "direct"))
+            return PathRates.for_mapped_files(threads)
+        return PathRates.for_direct_reads(DeviceProfile.measure(self.work.fragments[0].path, "direct"))
 
-    def _fuse(self, step: Step) -> FusedPredicate | str:
+    def _fuse(self, step: FilterStep) -> FusedPredicate | str:
         return fuse(step, self.columns[step.columns[0]].kind)
 
     def _note(self) -> None:

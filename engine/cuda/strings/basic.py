@@ -13,7 +13,7 @@ import pylibcudf as plc
 from pylibcudf.strings.side_type import SideType
 
 from bamquery.engine.cpu.strings.basic import SPACES
-from bamquery.engine.cuda.kernels import INT64, Constant, Implementation, Kernels, Operand, rows_of
+from bamquery.engine.cuda.kernels import INT64, Constant, Implementation, Kernels, Operand, argument_rows
 
 _TEXT: Any = pa.large_string()
 _LAST_CODE_POINT: Final = 0x1FFFF
@@ -38,21 +38,21 @@ def _case_table(kernel: str) -> dict[int | str, int | str]:
     }
 
 
-def _cased(kernel: str) -> Implementation:
+def _case_function(kernel: str) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-        return _translated(kernels, _text_column(kernels, arguments), kernel)
+        return _translate(kernels, _text_column(kernels, arguments), kernel)
 
     return apply
 
 
-def _translated(kernels: Kernels, column: plc.Column, kernel: str) -> plc.Column:
+def _translate(kernels: Kernels, column: plc.Column, kernel: str) -> plc.Column:
     return plc.strings.translate.translate(
         column, _case_table(kernel), stream=kernels.stream, mr=kernels.memory
     )
 
 
 def _text_column(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
-    return kernels.column(arguments[0].datum, rows_of(arguments))
+    return kernels.column(arguments[0].datum, argument_rows(arguments))
 
 
 def _text(kernels: Kernels, value: str) -> plc.Scalar:
@@ -67,7 +67,7 @@ def _length(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -
 
 
 def _concat(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
-    rows = rows_of(arguments)
+    rows = argument_rows(arguments)
     table = plc.Table([kernels.column(argument.datum, rows) for argument in arguments])
     return plc.strings.combine.concatenate(
         table, _text(kernels, ""), kernels.null(_TEXT), stream=kernels.stream, mr=kernels.memory
@@ -77,27 +77,27 @@ def _concat(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -
 def _like(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     pattern = arguments[1].literal
     if pattern is None:
-        return kernels.nulls(rows_of(arguments), kind)
-    return _likened(kernels, _text_column(kernels, arguments), pattern)
+        return kernels.nulls(argument_rows(arguments), kind)
+    return _match_like(kernels, _text_column(kernels, arguments), pattern)
 
 
-def _likened(kernels: Kernels, column: plc.Column, pattern: str) -> plc.Column:
+def _match_like(kernels: Kernels, column: plc.Column, pattern: str) -> plc.Column:
     return plc.strings.contains.like(column, pattern, stream=kernels.stream, mr=kernels.memory)
 
 
 def _ilike(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     pattern = arguments[1].literal
     if pattern is None:
-        return kernels.nulls(rows_of(arguments), kind)
+        return kernels.nulls(argument_rows(arguments), kind)
     lowered: Any = pc.call_function("utf8_lower", [pa.array([pattern], _TEXT)])
-    column = _translated(kernels, _text_column(kernels, arguments), "utf8_lower")
-    return _likened(kernels, column, lowered[0].as_py())
+    column = _translate(kernels, _text_column(kernels, arguments), "utf8_lower")
+    return _match_like(kernels, column, lowered[0].as_py())
 
 
 def _starts_with(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     prefix = arguments[1].literal
     if prefix is None:
-        return kernels.nulls(rows_of(arguments), kind)
+        return kernels.nulls(argument_rows(arguments), kind)
     column, target = _text_column(kernels, arguments), _text(kernels, prefix)
     return plc.strings.find.starts_with(column, target, stream=kernels.stream, mr=kernels.memory)
 
@@ -105,7 +105,7 @@ def _starts_with(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataTy
 def _contains(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     part = arguments[1].literal
     if part is None:
-        return kernels.nulls(rows_of(arguments), kind)
+        return kernels.nulls(argument_rows(arguments), kind)
     column, target = _text_column(kernels, arguments), _text(kernels, part)
     return plc.strings.find.contains(column, target, stream=kernels.stream, mr=kernels.memory)
 
@@ -151,8 +151,8 @@ def _trim(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> 
 
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
-        "lower": _cased("utf8_lower"),
-        "upper": _cased("utf8_upper"),
+        "lower": _case_function("utf8_lower"),
+        "upper": _case_function("utf8_upper"),
         "length": _length,
         "concat": _concat,
         "like": _like,

@@ -11,14 +11,14 @@ import pylibcudf as plc
 from pylibcudf.strings.side_type import SideType
 
 from bamquery.engine.cpu.strings.basic import SPACES
-from bamquery.engine.cuda.kernels import INT64, Constant, Implementation, Kernels, Operand, rows_of
+from bamquery.engine.cuda.kernels import INT64, Constant, Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.strings.basic import FAR, slice_places
 
 _TEXT: Any = pa.large_string()
 
 
 def _column(kernels: Kernels, arguments: Sequence[Operand]) -> plc.Column:
-    return kernels.column(arguments[0].datum, rows_of(arguments))
+    return kernels.column(arguments[0].datum, argument_rows(arguments))
 
 
 def _text(kernels: Kernels, value: str) -> plc.Scalar:
@@ -31,7 +31,7 @@ def _constants(implementation: Implementation) -> Implementation:
 
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
         if any(argument.literal is None for argument in arguments[1:]):
-            return kernels.nulls(rows_of(arguments), kind)
+            return kernels.nulls(argument_rows(arguments), kind)
         return implementation(kernels, arguments, kind)
 
     return apply
@@ -43,7 +43,7 @@ def _ends_with(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     return plc.strings.find.ends_with(column, target, stream=kernels.stream, mr=kernels.memory)
 
 
-def _stripped(side: SideType, *, spaces: bool) -> Implementation:
+def _strip(side: SideType, *, spaces: bool) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
         characters = SPACES if spaces else arguments[1].literal
         column = _column(kernels, arguments)
@@ -66,7 +66,7 @@ def _right(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) ->
     return slice_places(kernels, _column(kernels, arguments), start, stop)
 
 
-def _replaced(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
+def _replace(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     what, by = (argument.literal for argument in arguments[1:])
     column = _column(kernels, arguments)
     if not what:
@@ -79,7 +79,7 @@ def _replaced(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType)
 def _position(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
     column, part = _column(kernels, arguments), arguments[1].literal
     if not part:
-        found = kernels.repeated(kernels.number(1), column.size())
+        found = kernels.repeat_scalar(kernels.number(1), column.size())
         return kernels.where(kernels.is_valid(column), found, kernels.null(kind))
     places = plc.strings.find.find(column, _text(kernels, part), stream=kernels.stream, mr=kernels.memory)
     place = kernels.convert(places, INT64)
@@ -99,14 +99,14 @@ def _byte_count(factor: int) -> Implementation:
 FUNCTIONS: Final[Mapping[str, Implementation]] = MappingProxyType(
     {
         "ends_with": _constants(_ends_with),
-        "ltrim": _stripped(SideType.LEFT, spaces=True),
-        "rtrim": _stripped(SideType.RIGHT, spaces=True),
-        "trim_of": _stripped(SideType.BOTH, spaces=False),
-        "ltrim_of": _stripped(SideType.LEFT, spaces=False),
-        "rtrim_of": _stripped(SideType.RIGHT, spaces=False),
+        "ltrim": _strip(SideType.LEFT, spaces=True),
+        "rtrim": _strip(SideType.RIGHT, spaces=True),
+        "trim_of": _strip(SideType.BOTH, spaces=False),
+        "ltrim_of": _strip(SideType.LEFT, spaces=False),
+        "rtrim_of": _strip(SideType.RIGHT, spaces=False),
         "left": _constants(_left),
         "right": _constants(_right),
-        "replace": _constants(_replaced),
+        "replace": _constants(_replace),
         "position": _constants(_position),
         "strlen": _byte_count(1),
         "bit_length": _byte_count(8),

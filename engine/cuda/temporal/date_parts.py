@@ -15,7 +15,7 @@ from bamquery.data_types.limits import LARGEST_DAY
 from bamquery.data_types.type_groups import integer_range
 from bamquery.engine.cuda.calendar import CALENDAR
 from bamquery.engine.cuda.integers import Integers, rounded_quotient
-from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of, viewed
+from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, argument_rows, view_as
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.value_errors import fail_call
 from bamquery.engine.formulas.time_units import FRACTIONS, TIME_PARTS, UNITS_PER_SECOND, units_per_day
@@ -25,12 +25,12 @@ def as_dates_or_times(kernels: Kernels, values: Integers, kind: pa.DataType) -> 
     """Stored integers, which fit, as a date, time or timestamp column."""
     if pa.types.is_date32(kind):
         narrow = kernels.convert(values.column, plc.DataType(TypeId.INT32))
-        return viewed(narrow, device_type(kind))
-    return viewed(values.column, device_type(kind))
+        return view_as(narrow, device_type(kind))
+    return view_as(values.column, device_type(kind))
 
 
 def _values(kernels: Kernels, arguments: Sequence[Operand], place: int) -> Integers:
-    return Integers.stored(kernels, kernels.column(arguments[place].datum, rows_of(arguments)))
+    return Integers.from_column(kernels, kernels.column(arguments[place].datum, argument_rows(arguments)))
 
 
 def _date_part(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
@@ -83,14 +83,14 @@ def _epoch(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) ->
     unit: str = getattr(arguments[0].kind, "unit", "day")
     double: Any = pa.float64()
     if pa.types.is_date32(arguments[0].kind):
-        return _by_number(kernels, BinaryOperator.MUL, values, kernels.number(86_400.0, double))
+        return _apply_number(kernels, BinaryOperator.MUL, values, kernels.number(86_400.0, double))
     if unit == "ns":  # through microseconds, as DuckDB
         values, unit = rounded_quotient(values, 1000), "us"
     per_second = kernels.number(float(UNITS_PER_SECOND[unit]), double)
-    return _by_number(kernels, BinaryOperator.DIV, values, per_second)
+    return _apply_number(kernels, BinaryOperator.DIV, values, per_second)
 
 
-def _by_number(
+def _apply_number(
     kernels: Kernels, operator: BinaryOperator, values: Integers, number: plc.Scalar
 ) -> plc.Column:
     return kernels.binary(operator, kernels.convert(values.column, FLOAT64), number, FLOAT64)

@@ -16,7 +16,7 @@ from bamquery.data_types.type_groups import integer_range
 from bamquery.engine.cpu.temporal.instants import MOST_WHOLE_DAYS, OF_MICROSECONDS
 from bamquery.engine.cuda.calendar import CALENDAR, first_day_of_month, months_of
 from bamquery.engine.cuda.integers import Integers
-from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, rows_of
+from bamquery.engine.cuda.kernels import FLOAT64, Implementation, Kernels, Operand, argument_rows
 from bamquery.engine.cuda.temporal.date_parts import as_dates_or_times
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.engine.cuda.value_errors import fail_call
@@ -37,7 +37,7 @@ _MONTH_NAMES: Final = list(calendar.month_name)[1:]
 
 
 def _values(kernels: Kernels, arguments: Sequence[Operand], place: int = 0) -> Integers:
-    return Integers.stored(kernels, kernels.column(arguments[place].datum, rows_of(arguments)))
+    return Integers.from_column(kernels, kernels.column(arguments[place].datum, argument_rows(arguments)))
 
 
 def _days(kernels: Kernels, arguments: Sequence[Operand], place: int = 0) -> Integers:
@@ -58,7 +58,7 @@ def _name(names: Sequence[str], place: Callable[[Integers], Integers]) -> Implem
         column = upload(kernels.session, texts)
         kernels.session.synchronize()  # the array's copy is done
         places = place(_days(kernels, arguments)).column
-        beyond = kernels.filled(places, kernels.number(len(names)))
+        beyond = kernels.fill_null(places, kernels.number(len(names)))
         return kernels.gather([column], beyond, nullify=True)[0]
 
     return apply
@@ -85,7 +85,7 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
     if unit in _MICROSECONDS:
         start, end = (_values(kernels, arguments, i) for i in (0, 1))
         if unit in OF_MICROSECONDS and per_day == 1:
-            failed = kernels.either(*(v.outside(-MOST_WHOLE_DAYS, MOST_WHOLE_DAYS) for v in (start, end)))
+            failed = kernels.logical_or(*(v.outside(-MOST_WHOLE_DAYS, MOST_WHOLE_DAYS) for v in (start, end)))
             if kernels.any_true(failed):
                 fail_call(kernels, "date_diff", arguments, kind, failed)
         start, end = (_at_unit(values, unit, per_day) for values in (start, end))
@@ -100,7 +100,7 @@ def _date_diff(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType
         return count.column
     start, end = (_days(kernels, arguments, i) for i in (0, 1))
     if unit == "week":
-        return (end - start).truncated(7).column
+        return (end - start).truncate_divide(7).column
     if unit != "day":
         start, end = (_at_month(days, unit) for days in (start, end))
     return (end - start).column
@@ -117,8 +117,8 @@ def _at_month(days: Integers, unit: str) -> Integers:
         return year
     months = months_of(days)
     if unit in _YEARS:
-        return (months // 12 + 1970).truncated(_YEARS[unit])
-    return (months + 1970 * 12).truncated(3 if unit == "quarter" else 1)
+        return (months // 12 + 1970).truncate_divide(_YEARS[unit])
+    return (months + 1970 * 12).truncate_divide(3 if unit == "quarter" else 1)
 
 
 def _shift(name: str, sign: int) -> Implementation:
@@ -127,7 +127,7 @@ def _shift(name: str, sign: int) -> Implementation:
     def apply(kernels: Kernels, arguments: Sequence[Operand], kind: pa.DataType) -> plc.Column:
         span = arguments[1].literal
         if span is None:
-            return kernels.nulls(rows_of(arguments), kind)
+            return kernels.nulls(argument_rows(arguments), kind)
         months, days, micros = sign * span.months, sign * span.days, sign * (span.nanoseconds // 1000)
         values = _values(kernels, arguments)
         if pa.types.is_time64(kind):
@@ -140,8 +140,8 @@ def _shift(name: str, sign: int) -> Implementation:
         rest = rest + clock
         day = day + (days + carried) + rest // _DAY_MICROSECONDS
         rest = rest % _DAY_MICROSECONDS
-        last = kernels.both(day.equals(LAST_MOMENT_DAY), rest > LAST_MOMENT_REST)
-        failed = kernels.either(day.outside(-LAST_MOMENT_DAY, LAST_MOMENT_DAY), last)
+        last = kernels.logical_and(day.equals(LAST_MOMENT_DAY), rest > LAST_MOMENT_REST)
+        failed = kernels.logical_or(day.outside(-LAST_MOMENT_DAY, LAST_MOMENT_DAY), last)
         if kernels.any_true(failed):
             fail_call(kernels, name, arguments, kind, failed)
         return as_dates_or_times(kernels, day * _DAY_MICROSECONDS + rest, kind)
@@ -156,7 +156,7 @@ def _months_later(kernels: Kernels, days: Integers, months: int) -> Integers:
     there = here + max(min(months, _MOST_MONTHS), -_MOST_MONTHS)
     first = first_day_of_month(there)
     last = first_day_of_month(there + 1) - first - 1
-    kept = kernels.where(kernels.filled(place <= last), place.column, last.column)
+    kept = kernels.where(kernels.fill_null(place <= last), place.column, last.column)
     return first + Integers(kernels, kept)
 
 

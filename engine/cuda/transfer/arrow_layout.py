@@ -16,7 +16,7 @@ from bamquery.engine.cpu.kernels import convert
 Array: TypeAlias = "pa.Array[Any]"
 
 
-def outbound(array: Array) -> Array:
+def to_libcudf_layout(array: Array) -> Array:
     """A column (not of dictionaries) as libcudf takes it: times as integers, bytes as strings.
 
     Bits must begin with a byte: libcudf 26.10 copies one byte more than it has room for where they do not and
@@ -32,11 +32,11 @@ def outbound(array: Array) -> Array:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return array.view(pa.timestamp(kind.unit))
     if pa.types.is_large_binary(kind):
-        return retyped(array, pa.large_string())
+        return reinterpret(array, pa.large_string())
     return array
 
 
-def inbound(array: Array, kind: pa.DataType) -> Array:
+def from_libcudf_layout(array: Array, kind: pa.DataType) -> Array:
     """What libcudf gave for a column of type `kind`, as exactly that type; dictionaries are made here.
 
     Raises:
@@ -53,11 +53,11 @@ def _as_plain(array: Array, kind: Any) -> Array:
         return pa.nulls(len(array))
     if pa.types.is_large_string(kind) or pa.types.is_large_binary(kind):
         # libcudf's offsets have 32 bits where these are enough: they are widened, the bytes stay.
-        return retyped(convert(array, pa.large_string()), kind)
-    return retyped(array, kind)
+        return reinterpret(convert(array, pa.large_string()), kind)
+    return reinterpret(array, kind)
 
 
-def retyped(array: Array, kind: pa.DataType) -> Array:
+def reinterpret(array: Array, kind: pa.DataType) -> Array:
     """The same buffers under a type of the same layout."""
     if array.type == kind:
         return array

@@ -11,7 +11,7 @@ import pylibcudf as plc
 from bamquery.engine.cpu.frames import make_batch
 from bamquery.engine.cuda.frames import CudaFrame, make_frame
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.engine.cuda.transfer.arrow_layout import inbound
+from bamquery.engine.cuda.transfer.arrow_layout import from_libcudf_layout
 from bamquery.engine.cuda.transfer.upload import upload
 from bamquery.plan.nodes import Field
 
@@ -33,11 +33,11 @@ def to_arrow(session: CudaSession, frame: CudaFrame, fields: Sequence[Field]) ->
         return make_batch([], frame.rows)
     session.synchronize()  # so that what is left to wait for is the copy
     pairs = zip(frame.columns, fields, strict=True)
-    arrays = [inbound(downloaded(session, column), field.type) for column, field in pairs]
+    arrays = [from_libcudf_layout(download(session, column), field.type) for column, field in pairs]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(f.name, f.type) for f in fields]))
 
 
-def downloaded(session: CudaSession, column: plc.Column) -> pa.Array[Any]:
+def download(session: CudaSession, column: plc.Column) -> pa.Array[Any]:
     """The column as libcudf gives it."""
     array: Any = column.to_arrow(stream=session.stream)
     found: pa.Array[Any] = array

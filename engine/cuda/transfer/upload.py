@@ -10,7 +10,7 @@ from pylibcudf.copying import OutOfBoundsPolicy
 
 from bamquery.engine.cuda.libcudf_types import device_type
 from bamquery.engine.cuda.session import CudaSession
-from bamquery.engine.cuda.transfer.arrow_layout import outbound
+from bamquery.engine.cuda.transfer.arrow_layout import to_libcudf_layout
 
 
 def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
@@ -23,12 +23,12 @@ def upload(session: CudaSession, array: pa.Array[Any]) -> plc.Column:
         kind = device_type(array.type)
         return plc.column_factories.make_empty_column(kind, stream=session.stream, mr=session.memory)
     if isinstance(array, pa.DictionaryArray):
-        return _looked_up(session, array)
-    sent = outbound(array)
+        return _decode_dictionary(session, array)
+    sent = to_libcudf_layout(array)
     return plc.Column.from_arrow(sent, stream=session.stream, mr=session.memory)
 
 
-def _looked_up(session: CudaSession, array: pa.DictionaryArray[Any, Any]) -> plc.Column:
+def _decode_dictionary(session: CudaSession, array: pa.DictionaryArray[Any, Any]) -> plc.Column:
     """One value a row; a null index is a place beyond the dictionary, where there is nothing."""
     if not len(array.dictionary):
         nothing: Any = pa.nulls(len(array), array.dictionary.type)

@@ -43,7 +43,7 @@ class Known:
 
     def of(self, start: int, stop: int) -> plc.Column:
         """Some of them, without a copy."""
-        return self.kernels.cut(self.column, start, stop)
+        return self.kernels.slice_column(self.column, start, stop)
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Chosen:
 
     def of(self, start: int, stop: int) -> plc.Column:
         """The values at the places."""
-        places = self.places.cut(start, stop).column
+        places = self.places.slice(start, stop).column
         return self.kernels.gather([self.values], places, nullify=True)[0]
 
 
@@ -95,11 +95,11 @@ class Neighbours:
         if isinstance(self.default, plc.Column):
             default = text_lengths(self.kernels, [self.default])
         else:
-            default = text_lengths(self.kernels, [self.kernels.repeated(self.default, 1)])
+            default = text_lengths(self.kernels, [self.kernels.repeat_scalar(self.default, 1)])
             default = (
                 None
                 if default is None
-                else Vector.repeated(self.kernels, default.total(), len(self.found.places))
+                else Vector.full(self.kernels, default.total(), len(self.found.places))
             )
         if found is None or default is None:
             return found or default
@@ -109,12 +109,12 @@ class Neighbours:
         """See `Answer`."""
         kernels, default = self.kernels, self.default
         if isinstance(default, plc.Column):
-            default = kernels.cut(default, start, stop)
-        there = kernels.cut(self.there.column, start, stop)
+            default = kernels.slice_column(default, start, stop)
+        there = kernels.slice_column(self.there.column, start, stop)
         result = kernels.where(there, self.found.of(start, stop), default)
         if self.given is None:
             return result
-        return kernels.where(kernels.cut(self.given, start, stop), result, kernels.null(self.kind))
+        return kernels.where(kernels.slice_column(self.given, start, stop), result, kernels.null(self.kind))
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class OfFrames:
 
     def lengths(self) -> Vector:
         """Those of the rows' frames."""
-        return self.most.at(self.numbers)
+        return self.most.take(self.numbers)
 
     def of(self, start: int, stop: int) -> plc.Column:
         """Those of the rows' frames."""
         first, last = self.numbers.item(start), self.numbers.item(stop - 1)
-        own = self.numbers.cut(start, stop) - first
+        own = self.numbers.slice(start, stop) - first
         return self.kernels.gather([self.values(first, last + 1)], own.column)[0]
 
 
@@ -152,5 +152,5 @@ def portion_ends(kernels: Kernels, answers: Sequence[Answer], start: int, stop: 
             lengths = own if lengths is None else lengths + own
     if lengths is None or stop - start < 2:
         return [stop]
-    ends = fitting_ends(kernels, lengths.cut(start, stop), portion_bytes(kernels))
+    ends = fitting_ends(kernels, lengths.slice(start, stop), portion_bytes(kernels))
     return [start + end for end in ends]

@@ -104,7 +104,7 @@ def _answer(
         return Known(kernels, ntile(partitions, arguments[0]))
     if name in _IN_FRAME:
         number = arguments[1] if len(arguments) > 1 else None
-        frames = frames if outside is None else [ranges.clipped(frame.rows) for ranges in frames]
+        frames = frames if outside is None else [ranges.clip(frame.rows) for ranges in frames]
         return framed_value(kernels, name, arguments[0], number, frames, ignore_nulls=window.ignore_nulls)
     value, offset = arguments
     kind = value_type(call.arguments[0].type)

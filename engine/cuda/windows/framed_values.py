@@ -23,8 +23,8 @@ def framed_value(
 ) -> Chosen:
     """The value on the first, last or given row of each frame; null where it has no such row."""
     if ignore_nulls and value.null_count():
-        known = Mask.known(kernels, value)
-        frames = among_kept(known, frames)
+        known = Mask.from_validity(kernels, value)
+        frames = renumber_frames(known, frames)
         (value,) = kernels.keep([value], known.column)
     sizes = [frame.sizes() for frame in frames]
     total = sizes[0]
@@ -32,23 +32,23 @@ def framed_value(
         total += size
     count = len(total)
     if function == "first_value":
-        index = Vector.repeated(kernels, 0, count)
+        index = Vector.full(kernels, 0, count)
     elif function == "last_value":
         index = total - 1
     else:
         assert number is not None
-        index = Vector(kernels, kernels.convert(number, INT64)).filled(0) - 1
+        index = Vector(kernels, kernels.convert(number, INT64)).fill_nulls(0) - 1
     there = (index >= 0) & (index < total)
-    places = Vector.repeated(kernels, value.size(), count)
+    places = Vector.full(kernels, value.size(), count)
     for frame, size in zip(frames, sizes, strict=True):
         inside = there & (index >= 0) & (index < size)
         places = inside.choose(frame.start + index, places)
         # Behind the range it is found in, an index is below zero.
-        index = inside.choose(Vector.repeated(kernels, -1, count), index - size)
+        index = inside.choose(Vector.full(kernels, -1, count), index - size)
     return Chosen(kernels, value, places)
 
 
-def among_kept(kept: Mask, frames: Sequence[Ranges]) -> list[Ranges]:
+def renumber_frames(kept: Mask, frames: Sequence[Ranges]) -> list[Ranges]:
     """The frames as positions among the rows that are kept."""
     before = kept.numbers().totals()
-    return [Ranges(before.at(frame.start), before.at(frame.end)) for frame in frames]
+    return [Ranges(before.take(frame.start), before.take(frame.end)) for frame in frames]

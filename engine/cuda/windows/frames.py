@@ -27,17 +27,17 @@ class Ranges:
         """How many rows each has."""
         return self.end - self.start
 
-    def at(self, places: Vector) -> Ranges:
+    def take(self, places: Vector) -> Ranges:
         """Those of some rows."""
-        return Ranges(self.start.at(places), self.end.at(places))
+        return Ranges(self.start.take(places), self.end.take(places))
 
-    def cut(self, start: int, end: int) -> Ranges:
+    def slice(self, start: int, end: int) -> Ranges:
         """Those of the rows from `start` to before `end`."""
-        return Ranges(self.start.cut(start, end), self.end.cut(start, end))
+        return Ranges(self.start.slice(start, end), self.end.slice(start, end))
 
-    def clipped(self, rows: int) -> Ranges:
+    def clip(self, rows: int) -> Ranges:
         """What they have of so many rows, where they reach beyond them."""
-        return Ranges(self.start.clipped(0, rows), self.end.clipped(0, rows))
+        return Ranges(self.start.clip(0, rows), self.end.clip(0, rows))
 
 
 def find_frames(
@@ -49,25 +49,25 @@ def find_frames(
         ExecutionError: an offset is null or below zero, or a bound cannot be computed.
     """
     start = _edge(frame, frame.start, partitions, order, rows, ends=False)
-    end = start.greatest(_edge(frame, frame.end, partitions, order, rows, ends=True))
+    end = start.maximum(_edge(frame, frame.end, partitions, order, rows, ends=True))
     own = partitions.own
     match frame.exclude:
         case "no others":
             return [Ranges(start, end)]
         case "current row":
-            return _without(start, end, own, own + 1)
+            return _exclude_hole(start, end, own, own + 1)
         case "group":
-            return _without(start, end, partitions.peer_start, partitions.peer_end)
+            return _exclude_hole(start, end, partitions.peer_start, partitions.peer_end)
         case "ties":
-            before, after = _without(start, end, partitions.peer_start, partitions.peer_end)
+            before, after = _exclude_hole(start, end, partitions.peer_start, partitions.peer_end)
             inside = ((start <= own) & (own < end)).numbers()
             return [before, Ranges(own, own + inside), after]
 
 
-def _without(start: Vector, end: Vector, hole_start: Vector, hole_end: Vector) -> list[Ranges]:
+def _exclude_hole(start: Vector, end: Vector, hole_start: Vector, hole_end: Vector) -> list[Ranges]:
     """What is left before a hole and behind it."""
-    before, after = end.least(hole_start), start.greatest(hole_end)
-    return [Ranges(start, start.greatest(before)), Ranges(after.least(end), end)]
+    before, after = end.minimum(hole_start), start.maximum(hole_end)
+    return [Ranges(start, start.maximum(before)), Ranges(after.minimum(end), end)]
 
 
 def _edge(
@@ -93,11 +93,11 @@ def _edge(
     distance = _distances(partitions, frame, bound, rows)
     toward = -distance if bound.kind == "preceding" else distance
     if frame.unit == "rows":
-        return (partitions.own + toward + int(ends)).clipped(partitions.start, partitions.end)
+        return (partitions.own + toward + int(ends)).clip(partitions.start, partitions.end)
     first, last = partitions.first_group, partitions.last_group
     group = partitions.peers + toward
-    inside = group.clipped(first, last)
-    edges = (partitions.peer_ends if ends else partitions.peer_begins).at(inside)
+    inside = group.clip(first, last)
+    edges = (partitions.peer_ends if ends else partitions.peer_begins).take(inside)
     edges = (group > last).choose(partitions.end, edges)
     return (group < first).choose(partitions.start, edges)
 
@@ -111,11 +111,11 @@ def _distances(partitions: Partitions, frame: WindowFrame, bound: Bound, rows: C
     if offsets.null_count():
         if frame.unit == "rows":
             raise ExecutionError(f"{words} needs a number, not NULL")
-        distances = Mask.known(kernels, offsets).choose(distances, partitions.own * 0)
+        distances = Mask.from_validity(kernels, offsets).choose(distances, partitions.own * 0)
     if (distances < 0).any():
         raise ExecutionError(f"{words} needs a number that is not below zero")
     # No frame reaches further than all rows; sums of positions must not overflow.
-    return distances.least(partitions.reach)
+    return distances.minimum(partitions.reach)
 
 
 def _range_edge(
@@ -130,12 +130,12 @@ def _range_edge(
     assert bound.key is not None
     keys, targets = evaluate_columns(kernels, [bound.key, bound.offset], rows)
     kind = value_type(bound.key.type)
-    numbers = ranked(kernels, Operand(kind, kernels.joined([keys, targets]))).numbers
-    ranks, wanted = numbers.cut(0, rows.rows), numbers.cut(rows.rows, 2 * rows.rows)
+    numbers = ranked(kernels, Operand(kind, kernels.concatenate([keys, targets]))).numbers
+    ranks, wanted = numbers.slice(0, rows.rows), numbers.slice(rows.rows, 2 * rows.rows)
     if order.descending:
         ranks, wanted = -ranks, -wanted
-    known = Mask.known(kernels, keys)
-    bounded = known & Mask.known(kernels, targets)
+    known = Mask.from_validity(kernels, keys)
+    bounded = known & Mask.from_validity(kernels, targets)
     wrong = (wanted > ranks) if bound.kind == "preceding" else (wanted < ranks)
     if (bounded & wrong).any():
         raise ExecutionError(f"RANGE {bound.kind.upper()} needs an offset that is not below zero")
@@ -149,9 +149,9 @@ def _known_rows(partitions: Partitions, known: Mask) -> tuple[Vector, Vector]:
     numbers = known.numbers()
     totals = numbers.totals()
     starts, ends = partitions.starts, partitions.ends
-    counts = totals.at(ends) - totals.at(starts)
-    begin = numbers.at(starts).equals(0).choose(ends - counts, starts)
-    return begin.at(partitions.number), (begin + counts).at(partitions.number)
+    counts = totals.take(ends) - totals.take(starts)
+    begin = numbers.take(starts).equals(0).choose(ends - counts, starts)
+    return begin.take(partitions.number), (begin + counts).take(partitions.number)
 
 
 def _search(ranks: Vector, wanted: Vector, low: Vector, high: Vector, *, beyond: bool) -> Vector:
@@ -165,7 +165,7 @@ def _search(ranks: Vector, wanted: Vector, low: Vector, high: Vector, *, beyond:
         if not open_.any():
             return low
         middle = (low + high) / 2
-        seen = ranks.at(middle.least(last))
+        seen = ranks.take(middle.minimum(last))
         before = (seen <= wanted) if beyond else (seen < wanted)
         low = (open_ & before).choose(middle + 1, low)
         high = (open_ & ~before).choose(middle, high)

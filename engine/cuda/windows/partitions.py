@@ -59,22 +59,22 @@ class Partitions:
     @cached_property
     def start(self) -> Vector:
         """First row of each row's partition."""
-        return self.starts.at(self.number) - self.rest.rows_before
+        return self.starts.take(self.number) - self.rest.rows_before
 
     @cached_property
     def end(self) -> Vector:
         """End of each row's partition."""
-        return self.ends.at(self.number) + self.rest.rows_after
+        return self.ends.take(self.number) + self.rest.rows_after
 
     @cached_property
     def first_group(self) -> Vector:
         """Number of the first group of peers in each row's partition."""
-        return self.peers.at(self.starts).at(self.number)
+        return self.peers.take(self.starts).take(self.number)
 
     @cached_property
     def last_group(self) -> Vector:
         """Number of the last one."""
-        return self.peers.at(self.ends - 1).at(self.number)
+        return self.peers.take(self.ends - 1).take(self.number)
 
     @cached_property
     def peers(self) -> Vector:
@@ -84,8 +84,8 @@ class Partitions:
     @cached_property
     def peer_begins(self) -> Vector:
         """First row of each group of peers."""
-        first = Vector.repeated(self.kernels, -self.rest.peers_before, 1)
-        return self.peer_starts.cut(1, len(self.peer_starts)).before(first)
+        first = Vector.full(self.kernels, -self.rest.peers_before, 1)
+        return self.peer_starts.slice(1, len(self.peer_starts)).prepend(first)
 
     @cached_property
     def peer_ends(self) -> Vector:
@@ -95,16 +95,16 @@ class Partitions:
     @cached_property
     def peer_start(self) -> Vector:
         """First peer of each row."""
-        return self.peer_begins.at(self.peers)
+        return self.peer_begins.take(self.peers)
 
     @cached_property
     def peer_end(self) -> Vector:
         """End of each row's peers."""
-        return self.peer_ends.at(self.peers)
+        return self.peer_ends.take(self.peers)
 
     def _ends(self, starts: Vector, more: int = 0) -> Vector:
-        last = Vector.repeated(self.kernels, self.rows + more, 1)
-        return last.before(starts.cut(1, len(starts)))
+        last = Vector.full(self.kernels, self.rows + more, 1)
+        return last.prepend(starts.slice(1, len(starts)))
 
 
 def find_partitions(
@@ -124,20 +124,20 @@ def find_partitions(
 
 def changes(kernels: Kernels, columns: Sequence[Operand], rows: int) -> Mask:
     """Whether each of at least one row differs from the one before; the first does."""
-    first = kernels.repeated(kernels.truth(True), 1)
+    first = kernels.repeat_scalar(kernels.truth(True), 1)
     if rows == 1:
         return Mask(kernels, first)
-    found = Mask.repeated(kernels, False, rows - 1)
+    found = Mask.full(kernels, False, rows - 1)
     for operand in columns:
         column = operand.datum
         assert isinstance(column, plc.Column)
-        sides = (kernels.cut(column, 0, rows - 1), kernels.cut(column, 1, rows))
+        sides = (kernels.slice_column(column, 0, rows - 1), kernels.slice_column(column, 1, rows))
         before, here = (Operand(operand.kind, side) for side in sides)
         found |= Mask(kernels, is_distinct_from(kernels, before, here))
-    return Mask(kernels, kernels.joined([first, found.column]))
+    return Mask(kernels, kernels.concatenate([first, found.column]))
 
 
 def _numbers(begins: Mask) -> Vector:
     """How many begin up to each row, that of the first left out."""
     totals = begins.numbers().totals()
-    return totals.cut(1, len(totals)) - 1
+    return totals.slice(1, len(totals)) - 1

@@ -23,12 +23,12 @@ def ntile(partitions: Partitions, counts: plc.Column) -> plc.Column:
         ExecutionError: n is below 1.
     """
     kernels = partitions.kernels
-    known = Mask.known(kernels, counts)
-    parts = Vector(kernels, kernels.convert(counts, INT64)).filled(1)
+    known = Mask.from_validity(kernels, counts)
+    parts = Vector(kernels, kernels.convert(counts, INT64)).fill_nulls(1)
     if (parts < 1).any():
         raise ExecutionError("ntile() needs a number above zero")
     size = partitions.end - partitions.start
-    parts = parts.least(size)
+    parts = parts.minimum(size)
     small, larger = size / parts, size % parts
     row = partitions.own - partitions.start
     in_larger = larger * (small + 1)
@@ -48,10 +48,10 @@ def neighbours(
 ) -> Neighbours:
     """Of lead (`forward`) or lag: the value `offset` rows away, or the default where no row is there."""
     kernels, rows = partitions.kernels, partitions.rows
-    away = Vector(kernels, kernels.convert(offsets, INT64)).filled(0).clipped(-rows - 1, rows + 1)
+    away = Vector(kernels, kernels.convert(offsets, INT64)).fill_nulls(0).clip(-rows - 1, rows + 1)
     away = away if forward else -away
     if ignore_nulls:
-        places, there = _counted(partitions, value, away)
+        places, there = _ignoring_nulls(partitions, value, away)
     else:
         places = partitions.own + away
         there = (places >= partitions.start) & (places < partitions.end)
@@ -62,21 +62,21 @@ def neighbours(
     )
 
 
-def _counted(partitions: Partitions, value: plc.Column, away: Vector) -> tuple[Vector, Mask]:
+def _ignoring_nulls(partitions: Partitions, value: plc.Column, away: Vector) -> tuple[Vector, Mask]:
     """Only rows without null count; the row itself does at distance 0."""
-    known = Mask.known(partitions.kernels, value)
+    known = Mask.from_validity(partitions.kernels, value)
     rows, before, own = known.places(), known.numbers().totals(), partitions.own
     # Forward, the first is the next one after this row; back, the last is the one before.
-    number = (away > 0).choose(before.at(own + 1) + away - 1, before.at(own) + away)
-    there = (before.at(partitions.start) <= number) & (number < before.at(partitions.end))
-    places = rows.at(there.choose(number, 0)) if len(rows) else own
+    number = (away > 0).choose(before.take(own + 1) + away - 1, before.take(own) + away)
+    there = (before.take(partitions.start) <= number) & (number < before.take(partitions.end))
+    places = rows.take(there.choose(number, 0)) if len(rows) else own
     here = away.equals(0)
     return here.choose(own, places), there | here
 
 
 def _percent_rank(p: Partitions) -> Vector:
     others = p.end - p.start - 1
-    share = (p.peer_start - p.start).to(FLOAT64) / others.greatest(1).to(FLOAT64)
+    share = (p.peer_start - p.start).cast(FLOAT64) / others.maximum(1).cast(FLOAT64)
     return (others > 0).choose(share, 0.0)
 
 
@@ -86,7 +86,7 @@ RANKINGS: Final[Mapping[str, Callable[[Partitions], Vector]]] = MappingProxyType
         "rank": lambda p: p.peer_start - p.start + 1,
         "dense_rank": lambda p: p.peers - p.first_group + (1 + p.rest.groups_before),
         "percent_rank": _percent_rank,
-        "cume_dist": lambda p: (p.peer_end - p.start).to(FLOAT64) / (p.end - p.start).to(FLOAT64),
+        "cume_dist": lambda p: (p.peer_end - p.start).cast(FLOAT64) / (p.end - p.start).cast(FLOAT64),
     }
 )
 """Functions without arguments."""

@@ -34,6 +34,6 @@ def ranked(kernels: Kernels, operand: Operand) -> Ranks:
     )
     (in_order,) = kernels.gather([column], order)
     begins = changes(kernels, [Operand(operand.kind, in_order)], column.size())
-    steps = begins.numbers().totals().cut(1, column.size() + 1) - 1
-    numbers = kernels.spread(steps.column, order, steps.column)
+    steps = begins.numbers().totals().slice(1, column.size() + 1) - 1
+    numbers = kernels.scatter(steps.column, order, steps.column)
     return Ranks(Vector(kernels, numbers), kernels.gather([in_order], begins.places().column)[0])

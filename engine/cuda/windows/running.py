@@ -10,11 +10,11 @@ import pylibcudf as plc
 from pylibcudf.groupby import GroupBy, GroupByRequest
 from pylibcudf.types import NullPolicy, Sorted, TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, concatenate_parts
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.vectors import Mask, Vector
-from bamquery.engine.cuda.windows.framed_values import among_kept
+from bamquery.engine.cuda.windows.framed_values import renumber_frames
 from bamquery.engine.cuda.windows.frames import Ranges
 
 _INT32 = plc.DataType(TypeId.INT32)
@@ -22,24 +22,24 @@ Edges: TypeAlias = tuple[Parts, Parts]
 """One state of what comes before the rows, and one of what comes after; positions count from the first."""
 
 
-def each_row(kernels: Kernels, rows: int) -> Codes:
+def each_row(kernels: Kernels, rows: int) -> GroupCodes:
     """Every row as a group of its own."""
-    return Codes(kernels.positions(rows), rows, rows)
+    return GroupCodes(kernels.positions(rows), rows, rows)
 
 
 def row_states(kernels: Kernels, accumulator: Accumulator, rows: Parts, edges: Edges | None = None) -> Parts:
     """The state of each row; with edges, before them that of what comes before, and behind them the other."""
     parts = accumulator.partial(kernels, rows, each_row(kernels, rows[0].size()))
-    return parts if edges is None else joined_parts(kernels, [edges[0], parts, edges[1]])
+    return parts if edges is None else concatenate_parts(kernels, [edges[0], parts, edges[1]])
 
 
 def state_of_none(kernels: Kernels, accumulator: Accumulator, rows: Parts) -> Parts:
     """The state of no rows of such columns."""
-    none = tuple(kernels.cut(column, 0, 0) for column in rows)
-    return accumulator.partial(kernels, none, Codes(None, 0, 1))
+    none = tuple(kernels.slice_column(column, 0, 0) for column in rows)
+    return accumulator.partial(kernels, none, GroupCodes(None, 0, 1))
 
 
-def by_differences(
+def difference_states(
     kernels: Kernels,
     accumulator: Accumulator,
     rows: Parts,
@@ -51,9 +51,9 @@ def by_differences(
     nothing = state_of_none(kernels, accumulator, rows)
     parts: list[plc.Column] = []
     for state, empty in zip(states, nothing, strict=True):
-        own = _differences(Vector(kernels, state).filled(0), frames)
+        own = _differences(Vector(kernels, state).fill_nulls(0), frames)
         if empty.null_count():  # so is the state of a frame without values
-            values = _differences(Mask.known(kernels, state).numbers(), frames)
+            values = _differences(Mask.from_validity(kernels, state).numbers(), frames)
             parts.append(kernels.where((values > 0).column, own.column, kernels.null(pa.int64())))
         else:
             parts.append(own.column)
@@ -65,38 +65,38 @@ def by_differences(
 def _differences(numbers: Vector, frames: Sequence[Ranges]) -> Vector:
     """Each frame's sum."""
     totals = numbers.totals()
-    sums = [totals.at(frame.end) - totals.at(frame.start) for frame in frames]
+    sums = [totals.take(frame.end) - totals.take(frame.start) for frame in frames]
     found = sums[0]
     for more in sums[1:]:
         found += more
     return found
 
 
-def can_run(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
+def can_accumulate(accumulator: Accumulator, frames: Sequence[Ranges]) -> bool:
     """Whether frames grow, each from the row where others end, and the states can be added up as they do."""
     if not accumulator.scans or len(frames) != 1:
         return False
     count = len(frames[0].start)
     if count < 2:
         return True
-    here, after = frames[0].cut(0, count - 1), frames[0].cut(1, count)
+    here, after = frames[0].slice(0, count - 1), frames[0].slice(1, count)
     grows = (after.end >= here.end) & (after.start.equals(here.start) | (after.start >= here.end))
     return not (~grows).any()
 
 
-def by_running(kernels: Kernels, accumulator: Accumulator, rows: Parts, frame: Ranges) -> plc.Column:
+def running_states(kernels: Kernels, accumulator: Accumulator, rows: Parts, frame: Ranges) -> plc.Column:
     """Each frame's state as what its start's rows have come to so far; of frames that have rows."""
     (column,) = rows
     if column.null_count():
-        known = Mask.known(kernels, column)
-        (frame,) = among_kept(known, [frame])
+        known = Mask.from_validity(kernels, column)
+        (frame,) = renumber_frames(known, [frame])
         (column,) = kernels.keep([column], known.column)
     size = column.size()
     states = accumulator.partial(kernels, (column,), each_row(kernels, size))
     filled = frame.start < frame.end
     places = filled.choose(frame.end - 1, size).column
     if size:
-        keys = plc.Table([_owners(kernels, frame.at(filled.places()), size)])
+        keys = plc.Table([_owners(kernels, frame.take(filled.places()), size)])
         grouping = GroupBy(keys, NullPolicy.EXCLUDE, Sorted.YES)
         requests = [
             GroupByRequest(state, [scan]) for state, scan in zip(states, accumulator.scans, strict=True)
@@ -108,9 +108,9 @@ def by_running(kernels: Kernels, accumulator: Accumulator, rows: Parts, frame: R
 
 def _owners(kernels: Kernels, frame: Ranges, rows: int) -> plc.Column:
     """For each row the number of starts up to it."""
-    marks = Vector.repeated(kernels, 0, rows)
+    marks = Vector.full(kernels, 0, rows)
     if len(frame.start):
-        ones = Vector.repeated(kernels, 1, len(frame.start))
+        ones = Vector.full(kernels, 1, len(frame.start))
         spread = plc.copying.scatter(
             plc.Table([ones.column]),
             kernels.convert(frame.start.column, _INT32),
@@ -119,4 +119,4 @@ def _owners(kernels: Kernels, frame: Ranges, rows: int) -> plc.Column:
             mr=kernels.memory,
         )
         marks = Vector(kernels, spread.columns()[0])
-    return marks.totals().cut(1, rows + 1).to(_INT32).column
+    return marks.totals().slice(1, rows + 1).cast(_INT32).column

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import pylibcudf as plc
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, joined_parts
+from bamquery.engine.cuda.aggregates.accumulator import Accumulator, Parts, concatenate_parts
 from bamquery.engine.cuda.kernels import Kernels
-from bamquery.engine.cuda.keys.grouping import Codes
+from bamquery.engine.cuda.keys.grouping import GroupCodes
 from bamquery.engine.cuda.vectors import Mask, Vector
 from bamquery.engine.cuda.windows.frames import Ranges
 from bamquery.engine.cuda.windows.running import Edges, row_states
@@ -35,8 +35,8 @@ class StateTree:
         size = rows[0].size() + (0 if edges is None else 2)
         self._levels: list[Parts] = [row_states(kernels, accumulator, rows, edges)]
         while size > 1:
-            owners = (Vector.positions(kernels, size) / 2).to(_INT32)
-            codes = Codes(owners.column, size, (size + 1) // 2)
+            owners = (Vector.positions(kernels, size) / 2).cast(_INT32)
+            codes = GroupCodes(owners.column, size, (size + 1) // 2)
             size = codes.groups
             self._levels.append(accumulator.merge(kernels, self._levels[-1], codes))
 
@@ -49,12 +49,12 @@ class StateTree:
         kernels = self._kernels
         picks = [pick for frame in frames for pick in self._picks(frame)]
         picks = [pick for pick in picks if len(pick[1])] or picks[:1]
-        parts = joined_parts(
+        parts = concatenate_parts(
             kernels,
             [tuple(kernels.gather(self._levels[level], places.column)) for level, places, _ in picks],
         )
-        owners = kernels.joined([owners.to(_INT32).column for _, _, owners in picks])
-        codes = Codes(owners, owners.size(), len(frames[0].start))
+        owners = kernels.concatenate([owners.cast(_INT32).column for _, _, owners in picks])
+        codes = GroupCodes(owners, owners.size(), len(frames[0].start))
         return self._accumulator.final(kernels, self._accumulator.merge(kernels, parts, codes))
 
     def _picks(self, frame: Ranges) -> list[_Picks]:
@@ -64,15 +64,15 @@ class StateTree:
         descending: list[_Picks] = []
         for level in range(len(self._levels)):
             odd_start = (low < high) & (low % 2).equals(1)
-            ascending.append(_picked(level, low, odd_start))
+            ascending.append(_pick_states(level, low, odd_start))
             low += odd_start.numbers()
             odd_end = (low < high) & (high % 2).equals(1)
-            descending.append(_picked(level, high - 1, odd_end))
+            descending.append(_pick_states(level, high - 1, odd_end))
             high -= odd_end.numbers()
             low, high = low / 2, high / 2
         return [*ascending, *reversed(descending)]
 
 
-def _picked(level: int, places: Vector, chosen: Mask) -> _Picks:
+def _pick_states(level: int, places: Vector, chosen: Mask) -> _Picks:
     rows = chosen.places()
-    return level, places.at(rows), rows
+    return level, places.take(rows), rows

@@ -83,7 +83,7 @@ def _numbers(
     kernels: Kernels, pieces: list[plc.Column], kind: pa.DataType
 ) -> tuple[list[plc.Column], plc.Column]:
     """Numbers of texts in several columns, null for null, and the texts by number."""
-    column = kernels.joined(pieces)
+    column = kernels.concatenate(pieces)
     ranks = ranked(kernels, Operand(kind, column))
     numbers = ranks.numbers.column
     if column.null_count():
@@ -91,7 +91,7 @@ def _numbers(
     found: list[plc.Column] = []
     start = 0
     for piece in pieces:
-        found.append(kernels.cut(numbers, start, start + piece.size()))
+        found.append(kernels.slice_column(numbers, start, start + piece.size()))
         start += piece.size()
     return found, ranks.values
 

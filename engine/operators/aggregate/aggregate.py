@@ -8,10 +8,10 @@ from typing import Any, Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.aggregate.group_states import grouped
+from bamquery.engine.operators.aggregate.group_states import group_rows
 from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
-from bamquery.engine.operators.base.frame_sizing import sliced
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import slice_frame
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, referenced_columns
@@ -43,7 +43,7 @@ class Aggregate(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The groups, once all rows have come."""
         device = context.device
-        known = None if self._keys else self.children[0].known(self._aggregates)
+        known = None if self._keys else self.children[0].known_aggregates(self._aggregates)
         if known is not None:
             self.profile.details["answered by"] = "zone maps"
             yield device.from_arrow(known)
@@ -54,7 +54,7 @@ class Aggregate(Operator[Frame], Generic[Frame]):
             context.memory.reservation(grouping_name(self._keys, self._aggregates)) as memory,
             closing(self.children[0].frames(context)) as rows,
             closing(
-                grouped(
+                group_rows(
                     context,
                     rows,
                     nothing,
@@ -67,21 +67,21 @@ class Aggregate(Operator[Frame], Generic[Frame]):
         ):
             for frame in groups:
                 self.profile.details["peak_memory"] = memory.peak
-                yield from sliced(device, frame)
+                yield from slice_frame(device, frame)
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """A condition on keys leaves out whole groups; without keys there is a row in any case."""
-        return narrow_groups(self.children[0], self._keys, value, late)
+        return push_filter_to_groups(self.children[0], self._keys, value, late)
 
 
-def narrow_groups(
-    child: Operator[Any], keys: Sequence[Expression], value: Expression, late: LateFilter
+def push_filter_to_groups(
+    child: Operator[Any], keys: Sequence[Expression], value: Expression, late: DynamicFilter
 ) -> bool:
     """See `Operator.narrow`, for an operator that gives keys first, then what depends on the groups' rows."""
     read = referenced_columns(value)
     if not read or any(index >= len(keys) for index in read):
         return False
-    return child.narrow(substitute(value, keys), late)
+    return child.push_dynamic_filter(substitute(value, keys), late)
 
 
 def grouping_name(keys: Sequence[object], calls: Sequence[AggregateCall]) -> str:

@@ -23,7 +23,7 @@ from bamquery.plan.nodes import Field
 _GROUP = Field("group", pa.int64())
 
 
-def answers(
+def answers_from_counts(
     counts: SortedCounts[Frame], call: AggregateCall, sorting: Reservation
 ) -> Generator[Frame, None, None]:
     """Keys and the call's value, a row for each group, in the keys' order.
@@ -49,7 +49,7 @@ def _discrete(counts: SortedCounts[Frame], quantile: float | Decimal) -> Generat
     ranks = discrete_ranks(abs(share), counts.totals)
     if _descends(quantile):
         ranks = counts.totals - 1 - ranks
-    with closing(counts.at(counts.starts + ranks)) as rows:
+    with closing(counts.rows_at(counts.starts + ranks)) as rows:
         for frame in rows:
             yield counts.context.device.select(frame, range(len(counts.fields)))
 
@@ -89,7 +89,7 @@ def _pairs(
     """The rows of two values of each group, of which the second does not come before the first."""
     device = counts.context.device
     left: Frame | None = None
-    with closing(counts.at(np.column_stack([low, high]).ravel())) as rows:
+    with closing(counts.rows_at(np.column_stack([low, high]).ravel())) as rows:
         for frame in rows:
             joined = frame if left is None else device.concatenate([left, frame])
             count = device.row_count(joined) // 2 * 2
@@ -166,7 +166,7 @@ def _entropies(counts: SortedCounts[Frame]) -> Generator[Frame, None, None]:
             np.add.at(bits, groups, -shares * np.log2(shares))
     keys = range(len(counts.fields) - 1)
     done = 0
-    with closing(counts.at(counts.starts)) as rows:
+    with closing(counts.rows_at(counts.starts)) as rows:
         for frame in rows:
             end = done + device.row_count(frame)
             own = device.from_arrow(_batch("entropy", bits[done:end] + 0.0))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.operators.aggregate.group_states import grouped
+from bamquery.engine.operators.aggregate.group_states import group_rows
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field
@@ -21,7 +21,7 @@ _OF_NOTHING: Final[Mapping[str, float]] = MappingProxyType({"count": 0, "regr_co
 """Functions whose value for no rows is not null."""
 
 
-class Meeting:
+class GroupCombiner:
     """Groups by keys, whose calls' values come in rows of their own: keys, values of some calls, else nulls.
 
     Attributes:
@@ -34,7 +34,7 @@ class Meeting:
         self._calls = tuple(calls)
         self._places = [ColumnRef(len(self.keys) + i, "", call.type) for i, call in enumerate(calls)]
 
-    def row(self, given: Sequence[int], columns: Sequence[int] | None = None) -> list[Expression]:
+    def make_row(self, given: Sequence[int], columns: Sequence[int] | None = None) -> list[Expression]:
         """A row, over keys and values of the given calls, which are in `columns` (None: behind the keys)."""
         places = range(len(self.keys), len(self.keys) + len(given)) if columns is None else columns
         found: list[Expression] = list(self.keys)
@@ -45,7 +45,7 @@ class Meeting:
                 found.append(Literal(pa.scalar(None, call.type)))
         return found
 
-    def groups(
+    def combine(
         self,
         context: ExecutionContext[Frame],
         rows: Iterable[Frame],
@@ -62,7 +62,7 @@ class Meeting:
         found = [AggregateCall("any_value", (place,), place.type) for place in self._places]
         meeting = device.aggregation(self.keys, found)
         nothing = device.empty(self._fields)
-        with closing(grouped(context, rows, nothing, meeting, memory=memory, profile=profile)) as groups:
+        with closing(group_rows(context, rows, nothing, meeting, memory=memory, profile=profile)) as groups:
             for frame in groups:
                 yield device.evaluate([*self.keys, *self._answers()], frame)
 

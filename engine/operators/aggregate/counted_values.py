@@ -11,7 +11,7 @@ from bamquery.engine.device import Aggregation, Frame, GroupState
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Division, Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.aggregate.combine import Meeting
+from bamquery.engine.operators.aggregate.combine import GroupCombiner
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.value_counts import COUNTED, ValueCounts
 from bamquery.engine.operators.base.frame_sizing import GATHERED_ROWS
@@ -32,7 +32,7 @@ Task: TypeAlias = tuple[int, GroupState, int, int]
 """Argument, or -1 for what is no value; state; its number; the first value."""
 
 
-def counted_calls(calls: Sequence[AggregateCall]) -> tuple[int, ...]:
+def calls_of_value_counts(calls: Sequence[AggregateCall]) -> tuple[int, ...]:
     """Which calls gather values of which it is enough to know each different one, and how often it comes."""
     # Texts that are joined must fit, and a call may share its values with another one of the same argument.
     joined = {_argument(call) for call in calls if call.function == "string_agg"}
@@ -41,7 +41,7 @@ def counted_calls(calls: Sequence[AggregateCall]) -> tuple[int, ...]:
     )
 
 
-class GatheredValues(Generic[Frame]):
+class CountedValues(Generic[Frame]):
     """States go in, groups come out; what is held meanwhile goes to files where it does not fit.
 
     For each argument of aggregates that gather values the rows are grouped by keys and value, which gives
@@ -59,7 +59,7 @@ class GatheredValues(Generic[Frame]):
         """`level`: how often states were split into files before."""
         self._context = context
         self._aggregation = aggregation
-        self._counted = counted_calls(aggregation.calls)
+        self._counted = calls_of_value_counts(aggregation.calls)
         self._profile = profile
         self._numbers = 0  # of states
         self._keys = tuple(Field("key", key.type) for key in aggregation.keys)
@@ -96,7 +96,7 @@ class GatheredValues(Generic[Frame]):
         def compute(task: Task) -> tuple[int, GroupState]:
             place, state, number, start = task
             if place < 0:
-                return place, self._aggregation.without_values(state, self._counted)
+                return place, self._aggregation.drop_values(state, self._counted)
             values = self._aggregation.values(state, self._members[place][0], start, length)
             return place, self._counts[place].partial(values, number, start)
 
@@ -112,10 +112,10 @@ class GatheredValues(Generic[Frame]):
             ExecutionError: see `Aggregation.final`.
             StorageError: files cannot be written or read back.
         """
-        meeting = Meeting(self._keys, self._aggregation.calls)
+        meeting = GroupCombiner(self._keys, self._aggregation.calls)
         with (
-            closing(self._met(meeting)) as rows,
-            closing(meeting.groups(self._context, rows, self._answers, self._profile)) as groups,
+            closing(self._combine_rows(meeting)) as rows,
+            closing(meeting.combine(self._context, rows, self._answers, self._profile)) as groups,
         ):
             yield from groups
 
@@ -131,7 +131,7 @@ class GatheredValues(Generic[Frame]):
                 for start in range(0, self._aggregation.value_count(state, members[0]), length):
                     yield place, state, self._numbers, start
 
-    def _met(self, meeting: Meeting) -> Generator[Frame, None, None]:
+    def _combine_rows(self, combiner: GroupCombiner) -> Generator[Frame, None, None]:
         """Rows for the meeting: every key with what is no count, then with each of the others."""
         device = self._context.device
         light = [i for i in range(len(self._aggregation.calls)) if i not in self._counted]
@@ -140,16 +140,16 @@ class GatheredValues(Generic[Frame]):
         with closing(self._light.frames()) as frames:
             for frame in frames:
                 groups += device.row_count(frame)
-                yield device.evaluate(meeting.row(light, places), frame)
+                yield device.evaluate(combiner.make_row(light, places), frame)
         for counts in self._counts[1:]:
-            counts.let_go()
+            counts.release_memory()
         for members, counts in zip(self._members, self._counts, strict=True):
             with closing(counts.answers(groups, self._sorting, self._groups, self._modes)) as answers:
                 for call, frame in answers:
-                    found = device.evaluate(self._as_given(members[call]), frame)
-                    yield device.evaluate(meeting.row([members[call]]), found)
+                    found = device.evaluate(self._values_as_rows(members[call]), frame)
+                    yield device.evaluate(combiner.make_row([members[call]]), found)
 
-    def _as_given(self, call: int) -> list[Expression]:
+    def _values_as_rows(self, call: int) -> list[Expression]:
         """Keys and a call's values, which have no dictionaries, as the aggregation gives them."""
         fields = [*self._keys, Field("value", self._aggregation.calls[call].type)]
         columns = [ColumnRef(i, field.name, value_type(field.type)) for i, field in enumerate(fields)]

@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from bamquery.engine.device import Frame, GroupState
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.aggregate.aggregate import group_details, grouping_name, narrow_groups
-from bamquery.engine.operators.aggregate.combine import Meeting
-from bamquery.engine.operators.aggregate.group_states import GroupStates, grouped
+from bamquery.engine.operators.aggregate.aggregate import group_details, grouping_name, push_filter_to_groups
+from bamquery.engine.operators.aggregate.combine import GroupCombiner
+from bamquery.engine.operators.aggregate.group_states import GroupStates, group_rows
 from bamquery.engine.operators.aggregate.holistic_states import HolisticStates
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
-from bamquery.engine.operators.base.frame_sizing import gathered, sliced
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, slice_frame
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.base.out_of_memory_split import map_in_parts
+from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import (
     AggregateCall,
@@ -40,7 +40,7 @@ _INDIFFERENT: Final = frozenset(
 )
 
 
-def without_needless_distinct(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
+def drop_needless_distinct(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
     """The calls, DISTINCT left out where repeated values change nothing."""
     return tuple(replace(call, distinct=False) if call.function in _INDIFFERENT else call for call in calls)
 
@@ -68,22 +68,22 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         self._aggregates = tuple(aggregates)
         # One for each grouping of rows, of arguments, and of values.
         self.reservations = 2 + 2 * sum(call.distinct for call in aggregates)
-        self._meeting = Meeting(fields[: len(keys)], aggregates)
+        self._combiner = GroupCombiner(fields[: len(keys)], aggregates)
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """As `Aggregate.narrow`."""
-        return narrow_groups(self.children[0], self._keys, value, late)
+        return push_filter_to_groups(self.children[0], self._keys, value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The groups, once all rows have come."""
         with (
             context.memory.reservation("GROUP BY with DISTINCT") as memory,
             closing(self._values(context)) as values,
-            closing(self._meeting.groups(context, values, memory, self.profile)) as groups,
+            closing(self._combiner.combine(context, values, memory, self.profile)) as groups,
         ):
             for frame in groups:
                 self.profile.details["peak_memory"] = context.memory.peak
-                yield from sliced(context.device, frame)
+                yield from slice_frame(context.device, frame)
 
     def _values(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """Keys and the values of some calls, those of the others null; every key comes at least once."""
@@ -93,16 +93,16 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
             plain = [i for i, call in enumerate(self._aggregates) if not call.distinct]
             with closing(first.frames()) as frames:
                 for frame in frames:
-                    yield device.evaluate(self._meeting.row(plain), frame)
+                    yield device.evaluate(self._combiner.make_row(plain), frame)
             for i, grouping in zip(self._distinct(), others, strict=True):
                 fields = self._argument_fields(i)
                 call = _over_arguments(self._aggregates[i], len(self._keys))
                 memory = stack.enter_context(context.memory.reservation(grouping_name(self._keys, [call])))
-                once = device.aggregation(self._meeting.keys, [call])
+                once = device.aggregation(self._combiner.keys, [call])
                 with (
                     closing(grouping.frames()) as rows,
                     closing(
-                        grouped(
+                        group_rows(
                             context,
                             rows,
                             device.empty(fields),
@@ -114,7 +114,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
                     ) as frames,
                 ):
                     for frame in frames:
-                        yield device.evaluate(self._meeting.row([i]), frame)
+                        yield device.evaluate(self._combiner.make_row([i]), frame)
 
     def _first_groupings(
         self, context: ExecutionContext[Frame], stack: ExitStack
@@ -124,7 +124,7 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
         calls = [self._aggregates[i] for i in self._distinct()]
         ways = [device.aggregation(self._keys, [c for c in self._aggregates if not c.distinct])]
         ways += [device.aggregation([*self._keys, *_inputs(call)], ()) for call in calls]
-        counted = [_counted(call) for call in calls]
+        counted = [_counted_filter(call) for call in calls]
 
         def partial(frame: Frame) -> list[GroupState]:
             inputs = [frame, *(device.filter(frame, predicate) for predicate in counted)]
@@ -137,8 +137,8 @@ class DistinctAggregate(Operator[Frame], Generic[Frame]):
             groupings.append(stack.enter_context(closing(grouping)))
         with (
             closing(self.children[0].frames(context)) as frames,
-            closing(gathered(context, frames)) as chunks,
-            closing(map_in_parts(context, partial, chunks)) as partials,
+            closing(coalesce_frames(context, frames)) as chunks,
+            closing(map_split_on_out_of_memory(context, partial, chunks)) as partials,
         ):
             nothing = partial(device.empty(self.children[0].fields))
             for states in chain([nothing], partials):
@@ -171,7 +171,7 @@ def _inputs(call: AggregateCall) -> tuple[Expression, ...]:
     return (*call.arguments, *dict.fromkeys(others))
 
 
-def _counted(call: AggregateCall) -> Expression:
+def _counted_filter(call: AggregateCall) -> Expression:
     """Which rows a DISTINCT call looks at; the argument is not computed where the filter drops them."""
     present: list[Expression] = [Call("is_not_null", (value,), pa.bool_()) for value in call.arguments]
     conditions = present if call.filter is None else [call.filter, *present]

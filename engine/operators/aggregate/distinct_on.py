@@ -14,8 +14,8 @@ from bamquery.data_types import type_groups as types
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
-from bamquery.engine.operators.base.frame_sizing import gathered
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
@@ -27,7 +27,7 @@ _MANY: Final = 0.5
 """Part of a chunk's rows that are first ones from which on the search costs more than it spares."""
 
 
-class FirstRows(Operator[Frame], Generic[Frame]):
+class DistinctOnPrefilter(Operator[Frame], Generic[Frame]):
     """The child's rows in their order, without most of those that come after another one of their group.
 
     Rows are of one group if their `keys` are equal. In the order of `order`, and in that of the child where
@@ -40,11 +40,11 @@ class FirstRows(Operator[Frame], Generic[Frame]):
         super().__init__(child.fields, (child,), OperatorProfile("First rows", {"keys": len(keys)}))
         self._keys = tuple(keys)
         place = ColumnRef(len(child.fields), _POSITION.name, _POSITION.type)
-        self._calls, self._answer = _first(place, order, len(keys))
+        self._calls, self._answer = _first_row_calls(place, order, len(keys))
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """What groups do not want as a whole, nobody does: the grouping above passes on nothing else."""
-        return self.children[0].narrow(value, late)
+        return self.children[0].push_dynamic_filter(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """What is left of each chunk."""
@@ -52,7 +52,7 @@ class FirstRows(Operator[Frame], Generic[Frame]):
         grouping = device.aggregation(self._keys, self._calls)
         many = False
 
-        def reduced(frame: Frame) -> Frame:
+        def keep_candidates(frame: Frame) -> Frame:
             nonlocal many
             rows = device.row_count(frame)
             if many or rows < 2:
@@ -72,13 +72,13 @@ class FirstRows(Operator[Frame], Generic[Frame]):
 
         with (
             closing(self.children[0].frames(context)) as frames,
-            closing(gathered(context, frames)) as chunks,
-            closing(ordered_map(context, reduced, chunks)) as answers,
+            closing(coalesce_frames(context, frames)) as chunks,
+            closing(ordered_map(context, keep_candidates, chunks)) as answers,
         ):
             yield from answers
 
 
-def _first(
+def _first_row_calls(
     place: ColumnRef, order: Sequence[SortKey], keys: int
 ) -> tuple[tuple[AggregateCall, ...], Expression]:
     """Calls that find the position of each group's first row, and the expression over groups that it is."""

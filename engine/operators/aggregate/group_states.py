@@ -8,11 +8,11 @@ from typing import Any, Final, Generic
 
 from bamquery.engine.device import Aggregation, Frame, GroupState
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.memory_budget import Reservation, release_unused
+from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS, PLACE_GROUPS, StateParts
-from bamquery.engine.operators.base.frame_sizing import drained, gathered
-from bamquery.engine.operators.base.out_of_memory_split import map_in_parts
+from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS, PLACE_GROUPS, StatePartitions
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list
+from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
 from bamquery.engine.profiling.query_profile import OperatorProfile
 
 _PENDING_GROUPS: Final = 1 << 18
@@ -71,7 +71,7 @@ class GroupStates(Generic[Frame]):
         self._merged_groups = self._pending_groups = 0
         self._merged_bytes = self._pending_bytes = 0
         self._taken_groups = 0  # since states went to files last
-        self._parts: StateParts[Frame] | None = None
+        self._partitions: StatePartitions[Frame] | None = None
         self._merges = True
         self._split_bytes = min(_SPLIT_BYTES * context.device.task_size, context.memory.limit // _SPLIT_PART)
 
@@ -102,7 +102,7 @@ class GroupStates(Generic[Frame]):
             yield from frames
         self._memory.resize(0)
 
-    def let_go(self) -> None:
+    def release_memory(self) -> None:
         """Put what is held into files, so that others have its memory, where that is possible.
 
         Raises:
@@ -113,30 +113,30 @@ class GroupStates(Generic[Frame]):
 
     def close(self) -> None:
         """Let go of files."""
-        if self._parts is not None:
-            self._parts.close()
+        if self._partitions is not None:
+            self._partitions.close()
 
     def _settle(self) -> None:
         """No more states will come: what there is goes to where it is finished."""
-        if self._parts is None:
+        if self._partitions is None:
             self._merge()
-            if self._memory.fits(self._needed()):
+            if self._memory.fits(self._needed_bytes()):
                 return
         self._spill()
 
     def _groups(self) -> Generator[Frame, None, None]:
         finished = (
-            ordered_map(self._context, self._aggregation.final, drained(self._merged))
-            if self._parts is None
-            else self._finished(self._parts)
+            ordered_map(self._context, self._aggregation.final, drain_list(self._merged))
+            if self._partitions is None
+            else self._finish_partitions(self._partitions)
         )
         with closing(finished) as frames:
             yield from frames
 
-    def _finished(self, parts: StateParts[Frame]) -> Generator[Frame, None, None]:
-        with closing(parts.finished(self._memory)) as frames:
+    def _finish_partitions(self, partitions: StatePartitions[Frame]) -> Generator[Frame, None, None]:
+        with closing(partitions.finish(self._memory)) as frames:
             yield from frames
-        for states in parts.large():
+        for states in partitions.oversized_states():
             with closing(states):
                 below = type(self)(
                     self._context, self._aggregation, self._memory, self._profile, self._level + 1
@@ -156,14 +156,14 @@ class GroupStates(Generic[Frame]):
         many = many or (large and self._merges)
         if many and self._merges:
             self._merge()
-        if self._memory.fits(self._needed()) and (self._merges or not many):
+        if self._memory.fits(self._needed_bytes()) and (self._merges or not many):
             return
         if self._merges:
             self._merge()
-        if 2 * self._needed() > self._memory.room or not self._merges:
+        if 2 * self._needed_bytes() > self._memory.room or not self._merges:
             self._spill()
         else:
-            self._memory.resize(self._needed())
+            self._memory.resize(self._needed_bytes())
 
     def _spill(self) -> None:
         """What is held goes to files, and nothing is held any more.
@@ -173,18 +173,18 @@ class GroupStates(Generic[Frame]):
         """
         context = self._context
         groups = self._merged_groups + self._pending_groups
-        if self._parts is None:
+        if self._partitions is None:
             if context.spill_folder is None or groups < 2 or self._level == MOST_LEVELS:
-                self._memory.resize(self._needed())
+                self._memory.resize(self._needed_bytes())
                 return
-            self._parts = StateParts(context, self._aggregation, self._profile, self._level + 1)
+            self._partitions = StatePartitions(context, self._aggregation, self._profile, self._level + 1)
             self._merges = groups < _FEW_REPEATED * self._taken_groups
         self._profile.details["peak_memory"] = self._memory.peak
-        self._parts.add(drained(self._given_up()))
+        self._partitions.add(drain_list(self._take_all()))
         self._memory.resize(0)
-        release_unused()
+        release_unused_memory()
 
-    def _given_up(self) -> list[GroupState]:
+    def _take_all(self) -> list[GroupState]:
         """All that was held, in the rows' order."""
         states = [*self._merged, *self._pending]
         self._merged.clear()
@@ -202,7 +202,7 @@ class GroupStates(Generic[Frame]):
             self._pending.clear()
             self._merged = [self._merged_state(states)]
             if self._merged[0].groups > _SPLIT_GROUPS * size:
-                (state,) = drained(self._merged)
+                (state,) = drain_list(self._merged)
                 self._merged = list(
                     self._aggregation.split(state, self._first_places, _MEMORY_LEVEL, apart=True)
                 )
@@ -225,22 +225,22 @@ class GroupStates(Generic[Frame]):
 
         places: list[list[GroupState]] = [[] for _ in range(count)]
         if count == len(self._merged):
-            places = [[state] for state in drained(self._merged)]
+            places = [[state] for state in drain_list(self._merged)]
         else:
-            self._pending[:0] = drained(self._merged)
-        with closing(ordered_map(self._context, split, drained(self._pending))) as pieces:
+            self._pending[:0] = drain_list(self._merged)
+        with closing(ordered_map(self._context, split, drain_list(self._pending))) as pieces:
             for piece in pieces:
                 for place, state in zip(places, piece, strict=True):
                     if state.groups or not place:
                         place.append(state)
-        with closing(ordered_map(self._context, self._merged_state, drained(places))) as merged:
+        with closing(ordered_map(self._context, self._merged_state, drain_list(places))) as merged:
             self._merged.extend(merged)
 
     def _merged_state(self, states: Sequence[GroupState]) -> GroupState:
         state: GroupState = self._aggregation.merge(states, repeated=self._repeated)
         return state
 
-    def _needed(self) -> int:
+    def _needed_bytes(self) -> int:
         """What is held and allocators keep beside it, and what is being merged: a place for each thread."""
         held = self._merged_bytes + self._pending_bytes
         places = len(self._merged)
@@ -250,7 +250,7 @@ class GroupStates(Generic[Frame]):
         return held + held // _UNUSED + _MERGING * merging
 
 
-def grouped(
+def group_rows(
     context: ExecutionContext[Frame],
     rows: Iterable[Frame],
     nothing: Frame,
@@ -267,8 +267,8 @@ def grouped(
     with closing((kind or GroupStates)(context, aggregation, memory, profile)) as states:
         empty = True
         with (
-            closing(gathered(context, rows)) as chunks,
-            closing(map_in_parts(context, aggregation.partial, chunks)) as partials,
+            closing(coalesce_frames(context, rows)) as chunks,
+            closing(map_split_on_out_of_memory(context, aggregation.partial, chunks)) as partials,
         ):
             for state in partials:
                 states.add(state)

@@ -17,7 +17,7 @@ from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Lite
 from bamquery.plan.nodes import Field
 
 
-class CollectSets(Operator[Frame], Generic[Frame]):
+class CollectGroupingSets(Operator[Frame], Generic[Frame]):
     """Keys, aggregates and the set's number, of groups that come with the number before the aggregates.
 
     Args:

@@ -18,7 +18,7 @@ from bamquery.plan.nodes import Field
 SET_NUMBER: Final = Field("grouping set", pa.int64())
 
 
-class ExpandSets(Operator[Frame], Generic[Frame]):
+class ExpandGroupingSets(Operator[Frame], Generic[Frame]):
     """The child's columns, then the keys, null where a set is without them, then the set's number.
 
     A grouping by those keys and the number makes the groups of all sets, with whatever aggregates.

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from bamquery.engine.device import Aggregation, Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.memory_budget import Reservation, release_unused
-from bamquery.engine.operators.aggregate.counted_values import GatheredValues, counted_calls
+from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
+from bamquery.engine.operators.aggregate.counted_values import CountedValues, calls_of_value_counts
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.state_partitions import MOST_LEVELS
-from bamquery.engine.operators.base.frame_sizing import drained
+from bamquery.engine.operators.base.frame_sizing import drain_list
 from bamquery.engine.profiling.query_profile import OperatorProfile
 
 _LONG: Final = 1024
@@ -23,7 +23,7 @@ class HolisticStates(GroupStates[Frame]):
     """As `GroupStates`; where the values of few groups are what does not fit, values are counted instead.
 
     Groups of many rows take the same memory, however they are merged, and a file of one group is no smaller
-    than the group. So each different value is kept once, with how often it comes: see `GatheredValues`.
+    than the group. So each different value is kept once, with how often it comes: see `CountedValues`.
     """
 
     def __init__(
@@ -35,8 +35,8 @@ class HolisticStates(GroupStates[Frame]):
         level: int = 0,
     ) -> None:
         super().__init__(context, aggregation, memory, profile, level)
-        self._counted = counted_calls(aggregation.calls) if context.spill_folder is not None else ()
-        self._values: GatheredValues[Frame] | None = None
+        self._counted = calls_of_value_counts(aggregation.calls) if context.spill_folder is not None else ()
+        self._values: CountedValues[Frame] | None = None
 
     def close(self) -> None:
         """Let go of files."""
@@ -63,22 +63,22 @@ class HolisticStates(GroupStates[Frame]):
         if self._values is not None:
             if len(self._pending) > self._context.threads:  # one for each of them to work on
                 self._spill()
-        elif self._parts is not None or not self._counted or not self._are_long():
+        elif self._partitions is not None or not self._counted or not self._are_long():
             super()._make_room()
-        elif not self._memory.fits(self._needed()):
+        elif not self._memory.fits(self._needed_bytes()):
             self._spill()
 
     def _spill(self) -> None:
-        if self._values is None and self._parts is None and self._counted and self._are_few():
+        if self._values is None and self._partitions is None and self._counted and self._are_few():
             self._memory.resize(0)
-            self._values = GatheredValues(
+            self._values = CountedValues(
                 self._context, self._aggregation, self._memory, self._profile, self._level
             )
         if self._values is None:
             super()._spill()
             return
-        self._values.add(drained(self._given_up()))
-        release_unused()
+        self._values.add(drain_list(self._take_all()))
+        release_unused_memory()
 
     def _are_few(self) -> bool:
         """Whether files by keys would not be much smaller than what is held, or could not be made."""

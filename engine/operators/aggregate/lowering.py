@@ -8,13 +8,13 @@ from typing import Any
 from bamquery.engine.operators.aggregate.aggregate import Aggregate
 from bamquery.engine.operators.aggregate.distinct_aggregate import (
     DistinctAggregate,
-    without_needless_distinct,
+    drop_needless_distinct,
 )
-from bamquery.engine.operators.aggregate.distinct_on import FirstRows
-from bamquery.engine.operators.aggregate.grouping_sets_collect import CollectSets
-from bamquery.engine.operators.aggregate.grouping_sets_expand import SET_NUMBER, ExpandSets
-from bamquery.engine.operators.aggregate.ordered_extremes import without_ordered_extremes
-from bamquery.engine.operators.aggregate.rollup import RollUp, can_roll_up
+from bamquery.engine.operators.aggregate.distinct_on import DistinctOnPrefilter
+from bamquery.engine.operators.aggregate.grouping_sets_collect import CollectGroupingSets
+from bamquery.engine.operators.aggregate.grouping_sets_expand import SET_NUMBER, ExpandGroupingSets
+from bamquery.engine.operators.aggregate.ordered_extremes import rewrite_ordered_extremes
+from bamquery.engine.operators.aggregate.rollup import Rollup, can_rollup
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.sort.sort import Sort
 from bamquery.plan import nodes
@@ -25,16 +25,16 @@ from bamquery.plan.nodes import Plan
 def lower_grouping(plan: nodes.Aggregate, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     """The operator of a grouping, over those of its child."""
     child = plan.child
-    calls = without_ordered_extremes(without_needless_distinct(plan.aggregates))
+    calls = rewrite_ordered_extremes(drop_needless_distinct(plan.aggregates))
     kind = DistinctAggregate if any(call.distinct for call in calls) else Aggregate
-    rows = _in_order_for_groups(plan, child, lower) if isinstance(child, nodes.Sort) else lower(child)
+    rows = _sort_for_groups(plan, child, lower) if isinstance(child, nodes.Sort) else lower(child)
     if plan.sets:
         return _lower_sets(plan, rows, calls, kind)
-    rows.encode_texts()
+    rows.encode_strings()
     return kind(rows, plan.keys, calls, plan.fields)
 
 
-def _in_order_for_groups(
+def _sort_for_groups(
     plan: nodes.Aggregate, child: nodes.Sort, lower: Callable[[Plan], Operator[Any]]
 ) -> Operator[Any]:
     """Sorted rows to be grouped; where only first ones are wanted (DISTINCT ON), few of them are sorted."""
@@ -46,7 +46,7 @@ def _in_order_for_groups(
         return lower(child)
     order = [key for key in child.keys if key.expression not in plan.keys]  # others are alike in a group
     rows = lower(child.child)
-    return Sort(FirstRows(rows, plan.keys, order), child.keys) if order else rows
+    return Sort(DistinctOnPrefilter(rows, plan.keys, order), child.keys) if order else rows
 
 
 def _lower_sets(
@@ -59,13 +59,13 @@ def _lower_sets(
     fields = plan.fields
     key_fields = fields[: len(plan.keys)]
     own_fields = (*key_fields, SET_NUMBER, *fields[len(plan.keys) : -1])
-    if can_roll_up(calls, len(plan.keys), plan.sets):
-        rolled = RollUp(rows, plan.keys, calls, plan.sets, own_fields)
-        return CollectSets(rolled, rows.fields, calls, plan.sets, fields)
-    expanded = ExpandSets(rows, plan.keys, key_fields, plan.sets)
+    if can_rollup(calls, len(plan.keys), plan.sets):
+        rolled = Rollup(rows, plan.keys, calls, plan.sets, own_fields)
+        return CollectGroupingSets(rolled, rows.fields, calls, plan.sets, fields)
+    expanded = ExpandGroupingSets(rows, plan.keys, key_fields, plan.sets)
     keys = [
         ColumnRef(i, field.name, field.type)
         for i, field in enumerate(expanded.fields)
         if i >= len(rows.fields)
     ]
-    return CollectSets(kind(expanded, keys, calls, own_fields), rows.fields, calls, plan.sets, fields)
+    return CollectGroupingSets(kind(expanded, keys, calls, own_fields), rows.fields, calls, plan.sets, fields)

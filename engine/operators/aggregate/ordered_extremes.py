@@ -22,7 +22,7 @@ _ONE_ROW: Final[Mapping[str, tuple[str, bool]]] = MappingProxyType(
 """What takes the same row by an order that begins with `by`, and whether that is descending."""
 
 
-def without_ordered_extremes(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
+def rewrite_ordered_extremes(calls: Sequence[AggregateCall]) -> tuple[AggregateCall, ...]:
     """The calls, `arg_min(x, by ORDER BY o)` as `any_value(x ORDER BY by, o)` of rows that have a `by`."""
     return tuple(_one_row(call) if call.order and call.function in _ONE_ROW else call for call in calls)
 

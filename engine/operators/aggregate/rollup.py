@@ -11,9 +11,9 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.aggregate.aggregate import group_details
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.grouping_sets_expand import SET_NUMBER
-from bamquery.engine.operators.base.frame_sizing import gathered, sliced
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, slice_frame
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.base.out_of_memory_split import map_in_parts
+from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Field
@@ -39,7 +39,7 @@ _ROLLED_UP: Final = frozenset(
 """Functions for which it does not matter in which order rows come, and whose states stay small."""
 
 
-def can_roll_up(calls: Sequence[AggregateCall], keys: int, sets: Sequence[Sequence[int]]) -> bool:
+def can_rollup(calls: Sequence[AggregateCall], keys: int, sets: Sequence[Sequence[int]]) -> bool:
     """Whether the groups of all sets can be made of the groups by all their keys."""
     return (
         keys > 0
@@ -48,7 +48,7 @@ def can_roll_up(calls: Sequence[AggregateCall], keys: int, sets: Sequence[Sequen
     )
 
 
-class RollUp(Operator[Frame], Generic[Frame]):
+class Rollup(Operator[Frame], Generic[Frame]):
     """Keys, null where a set is without them, the set's number, then aggregates.
 
     Each chunk of rows is grouped once, by all keys; the groups of a set are made of those, or of the groups
@@ -85,7 +85,7 @@ class RollUp(Operator[Frame], Generic[Frame]):
             states: dict[int, Any] = {}
             for number, members, source in self._steps:
                 finer = rows if source is None else states[source]
-                states[number] = finest.roll_up(finer, members, number)
+                states[number] = finest.rollup(finer, members, number)
             return list(states.values())
 
         with (
@@ -96,8 +96,8 @@ class RollUp(Operator[Frame], Generic[Frame]):
                 groups.add(state)
             with (
                 closing(self.children[0].frames(context)) as rows,
-                closing(gathered(context, rows)) as chunks,
-                closing(map_in_parts(context, partial, chunks)) as partials,
+                closing(coalesce_frames(context, rows)) as chunks,
+                closing(map_split_on_out_of_memory(context, partial, chunks)) as partials,
             ):
                 for states in partials:
                     for state in states:
@@ -105,7 +105,7 @@ class RollUp(Operator[Frame], Generic[Frame]):
             with closing(groups.frames()) as frames:
                 for frame in frames:
                     self.profile.details["peak_memory"] = memory.peak
-                    yield from sliced(device, frame)
+                    yield from slice_frame(device, frame)
 
 
 def _steps(sets: Sequence[Sequence[int]]) -> tuple[tuple[int, tuple[int, ...], int | None], ...]:

@@ -14,9 +14,9 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.base.frame_sizing import gathered
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.base.row_changes import row_changes
-from bamquery.engine.operators.sort.external_sort import sorted_rows
+from bamquery.engine.operators.sort.external_sort import sort_rows
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, SortKey
 from bamquery.plan.nodes import Field
@@ -28,7 +28,7 @@ GROUP_BYTES: Final = 96
 Numbers = NDArray[np.int64]
 
 
-class Block(NamedTuple):
+class CountBlock(NamedTuple):
     """Some rows of the file.
 
     Attributes:
@@ -83,9 +83,9 @@ class SortedCounts(Generic[Frame]):
         starts: list[Numbers] = []
         groups = values = 0
         with (
-            closing(gathered(context, rows)) as chunks,
+            closing(coalesce_frames(context, rows)) as chunks,
             closing(
-                sorted_rows(context, chunks, columns, order, memory=sorting, profile=self.profile)
+                sort_rows(context, chunks, columns, order, memory=sorting, profile=self.profile)
             ) as ordered,
         ):
             for frame in ordered:
@@ -106,7 +106,7 @@ class SortedCounts(Generic[Frame]):
         self.starts = np.concatenate([self.starts, *starts])
         self.totals = np.diff(self.starts, append=values)
 
-    def blocks(self) -> Generator[Block, None, None]:
+    def blocks(self) -> Generator[CountBlock, None, None]:
         """All rows, as often as one likes.
 
         Raises:
@@ -118,9 +118,9 @@ class SortedCounts(Generic[Frame]):
             counts = self._counts(frame)
             ends = values + np.cumsum(counts)
             values = int(ends[-1])
-            yield Block(frame, counts, ends)
+            yield CountBlock(frame, counts, ends)
 
-    def at(self, numbers: Numbers) -> Generator[Frame, None, None]:
+    def rows_at(self, numbers: Numbers) -> Generator[Frame, None, None]:
         """The rows of the values of those numbers, which ascend; one may come twice."""
         done = 0
         for block in self.blocks():
@@ -130,7 +130,7 @@ class SortedCounts(Generic[Frame]):
                 yield self.context.device.take(block.rows, places)
             done = stop
 
-    def groups_of(self, block: Block) -> Numbers:
+    def groups_of(self, block: CountBlock) -> Numbers:
         """The number of each row's group."""
         found: Numbers = np.searchsorted(self.starts, block.ends - block.counts, side="right") - 1
         return found

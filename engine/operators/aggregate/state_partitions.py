@@ -11,7 +11,7 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import StateFile
-from bamquery.engine.operators.base.frame_sizing import drained
+from bamquery.engine.operators.base.frame_sizing import drain_list
 from bamquery.engine.profiling.query_profile import OperatorProfile
 
 MOST_LEVELS: Final = 5
@@ -25,7 +25,7 @@ _MOST_PLACES: Final = 64
 """Of a part's groups: files are no larger than memory."""
 
 
-class StateParts(Generic[Frame]):
+class StatePartitions(Generic[Frame]):
     """States by the hash of their keys: equal keys are in the same part, in the rows' order."""
 
     def __init__(
@@ -59,12 +59,12 @@ class StateParts(Generic[Frame]):
             for parts in pieces:
                 for place, part in zip(places, parts, strict=True):
                     place.append(part)
-        for file, place in zip(self._files, drained(places), strict=True):
+        for file, place in zip(self._files, drain_list(places), strict=True):
             self._context.check_cancelled()
             file.write(place)
 
-    def finished(self, memory: Reservation) -> Generator[Frame, None, None]:
-        """The groups of all parts that fit in memory, several at once; the others are `large` then.
+    def finish(self, memory: Reservation) -> Generator[Frame, None, None]:
+        """The groups of all parts that fit in memory, several at once; others are `oversized_states`.
 
         Raises:
             ExecutionError: see `Aggregation.merge` and `Aggregation.final`.
@@ -77,7 +77,7 @@ class StateParts(Generic[Frame]):
 
         with closing(ordered_map(self._context, self._finish, small)) as parts:
             for frames in parts:
-                yield from drained(frames)
+                yield from drain_list(frames)
         memory.resize(0)
 
     def _finish(self, file: StateFile) -> list[Frame]:
@@ -92,17 +92,17 @@ class StateParts(Generic[Frame]):
                 for place, piece in zip(places, pieces, strict=True):
                     place.append(piece)
         frames = []
-        for place in drained(places):
+        for place in drain_list(places):
             self._context.check_cancelled()
             if not any(state.groups for state in place):
                 continue
             frames.append(self._aggregation.final(self._aggregation.merge(place, repeated=True)))
         return frames
 
-    def large(self) -> Iterator[Generator[GroupState, None, None]]:
+    def oversized_states(self) -> Iterator[Generator[GroupState, None, None]]:
         """The states of each part that does not fit in memory; its file is gone afterwards."""
         for file in self._large:
-            yield self._read(file)
+            yield self._read_states(file)
 
     def close(self) -> None:
         """Let go of all files."""
@@ -110,6 +110,6 @@ class StateParts(Generic[Frame]):
             file.close()
 
     @staticmethod
-    def _read(file: StateFile) -> Generator[GroupState, None, None]:
+    def _read_states(file: StateFile) -> Generator[GroupState, None, None]:
         with file:
             yield from file.states()

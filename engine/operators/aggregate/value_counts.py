@@ -14,10 +14,10 @@ from bamquery.engine.device import Aggregation, Frame, GroupState
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.aggregate.answers_from_counts import answers
+from bamquery.engine.operators.aggregate.answers_from_counts import answers_from_counts
 from bamquery.engine.operators.aggregate.group_states import GroupStates
 from bamquery.engine.operators.aggregate.sorted_counts import COUNT, GROUP_BYTES, SortedCounts
-from bamquery.engine.operators.base.frame_sizing import gathered
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, SortKey
 from bamquery.plan.nodes import Field
@@ -103,11 +103,11 @@ class ValueCounts(Generic[Frame]):
         with ExitStack() as stack:
             device = self._context.device
             groupings = stack.enter_context(closing(self._states.frames()))
-            frames: Iterator[Frame] = stack.enter_context(closing(gathered(self._context, groupings)))
+            frames: Iterator[Frame] = stack.enter_context(closing(coalesce_frames(self._context, groupings)))
             found = None
             if self._has_mode:
                 found = GroupStates(self._context, self._most_frequent(), modes, self._profile)
-                frames = self._added(frames, stack.enter_context(closing(found)))
+                frames = self._add_most_frequent(frames, stack.enter_context(closing(found)))
             sorted_calls = [(i, call) for i, call in enumerate(self._calls) if call.function != "mode"]
             if sorted_calls:
                 width = range(len(self._fields) + 1)
@@ -117,7 +117,7 @@ class ValueCounts(Generic[Frame]):
                     with closing(counts):
                         counts.fill(portion, sorting)
                         for i, call in sorted_calls:
-                            with closing(answers(counts, call, sorting)) as found_frames:
+                            with closing(answers_from_counts(counts, call, sorting)) as found_frames:
                                 for frame in found_frames:
                                     yield i, frame
             for _ in frames:
@@ -154,9 +154,9 @@ class ValueCounts(Generic[Frame]):
                 with file, closing(file.frames()) as frames:
                     yield frames
 
-    def let_go(self) -> None:
+    def release_memory(self) -> None:
         """See `GroupStates.let_go`."""
-        self._states.let_go()
+        self._states.release_memory()
 
     def close(self) -> None:
         """Let go of files."""
@@ -174,7 +174,9 @@ class ValueCounts(Generic[Frame]):
         mode = AggregateCall("first", (value,), value.type, order=tuple(order))
         return self._context.device.aggregation(keys, [mode])
 
-    def _added(self, frames: Iterable[Frame], found: GroupStates[Frame]) -> Generator[Frame, None, None]:
+    def _add_most_frequent(
+        self, frames: Iterable[Frame], found: GroupStates[Frame]
+    ) -> Generator[Frame, None, None]:
         """The frames, of which the most frequent values are found on the way."""
         most_frequent = self._most_frequent()
         for frame in frames:

@@ -24,25 +24,25 @@ class CopiedRows(Generic[Frame]):
         self.frame = frame
         self._device = device
         self._width = device.row_width(frame)
-        self._most = self._width + device.longest_text(frame)
+        self._most = self._width + device.longest_string(frame)
         self._lengths: NDArray[np.uint32] | None = None
 
-    def bound(self, count: int) -> int:
+    def upper_bytes(self, count: int) -> int:
         """Bytes of so many copies, of whichever rows, at most."""
         return count * self._most
 
-    def sizes(self, positions: Positions) -> Positions:
+    def copy_sizes(self, positions: Positions) -> Positions:
         """Bytes of a copy of each of these rows; -1 stands for a row of nulls."""
         if self._most == self._width:
             return np.full(len(positions), self._width, np.int64)
         if self._lengths is None:  # two threads may do the same
-            self._lengths = self._device.text_lengths(self.frame)
+            self._lengths = self._device.string_lengths(self.frame)
         lengths = self._lengths[positions].astype(np.int64)
         lengths[positions < 0] = 0
         return lengths + self._width
 
 
-def fitting(sides: Sequence[tuple[CopiedRows[Frame], Positions]], most: int) -> Iterator[slice]:
+def portions_within(sides: Sequence[tuple[CopiedRows[Frame], Positions]], most: int) -> Iterator[slice]:
     """Which of some rows, copied side by side, are to be copied at once: no more than `most` bytes.
 
     Args:
@@ -50,10 +50,12 @@ def fitting(sides: Sequence[tuple[CopiedRows[Frame], Positions]], most: int) -> 
         most: bytes of a portion; one row is one, whatever it takes.
     """
     count = len(sides[0][1])
-    if sum(rows.bound(count) for rows, _ in sides) <= most or count <= 1:
+    if sum(rows.upper_bytes(count) for rows, _ in sides) <= most or count <= 1:
         yield slice(0, count)
         return
-    ends = np.cumsum(sum((rows.sizes(positions) for rows, positions in sides), np.zeros(count, np.int64)))
+    ends = np.cumsum(
+        sum((rows.copy_sizes(positions) for rows, positions in sides), np.zeros(count, np.int64))
+    )
     start = 0
     while start < count:
         before = int(ends[start - 1]) if start else 0

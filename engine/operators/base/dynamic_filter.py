@@ -21,7 +21,7 @@ _SHOWN_VALUES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class LateCondition:
+class DynamicCondition:
     """`value function literals`, a comparison or `in`; `or_null`: rows whose value is null are wanted, too.
 
     Without a function only those are. With `members`, `value IN members`, whose bounds the literals are.
@@ -32,24 +32,26 @@ class LateCondition:
     or_null: bool = False
     members: Members | None = None
 
-    def of(self, value: Expression) -> Expression:
+    def as_expression(self, value: Expression) -> Expression:
         """The condition on a value, which is compared in the type of its column where that is possible."""
         is_null = Call("is_null", (value,), pa.bool_())
         if self.function is None:
             return is_null
         if self.members is not None:
-            narrowed = _narrowed(value, self.members)
+            narrowed = _in_column_type(value, self.members)
             if narrowed is None:
                 low, high = self.literals
-                bounds = LateCondition("greater_equal", (low,)), LateCondition("less_equal", (high,))
-                both = Call("and", tuple(bound.of(value) for bound in bounds), pa.bool_())
+                bounds = DynamicCondition("greater_equal", (low,)), DynamicCondition("less_equal", (high,))
+                both = Call("and", tuple(bound.as_expression(value) for bound in bounds), pa.bool_())
                 return Call("or", (both, is_null), pa.bool_()) if self.or_null else both
             found: Expression = Call("in", narrowed, pa.bool_())
         else:
             found = narrow_comparison(Call(self.function, (value, *self.literals), pa.bool_()))
         if not self.or_null:
             return found
-        return Call("or", (found, Call("is_null", (column_of(value) or value,), pa.bool_())), pa.bool_())
+        return Call(
+            "or", (found, Call("is_null", (column_under_casts(value) or value,), pa.bool_())), pa.bool_()
+        )
 
     def text(self, column: str) -> str:
         """For people."""
@@ -64,7 +66,7 @@ class LateCondition:
         return format_expression(Call(self.function, (reference, *self.literals), pa.bool_())) + suffix
 
 
-def _narrowed(value: Expression, members: Members) -> tuple[Expression, Members] | None:
+def _in_column_type(value: Expression, members: Members) -> tuple[Expression, Members] | None:
     """Both in the type of the value's column; None where it has no values for them, or other ones."""
     if not isinstance(value, Cast) or value.try_:
         return value, members
@@ -82,7 +84,7 @@ def _narrowed(value: Expression, members: Members) -> tuple[Expression, Members]
     return value.argument, Members(pc.filter(wrapped, pc.and_(same, signed)))
 
 
-class LateFilter:
+class DynamicFilter:
     """A conjunction on one value, empty until who makes it knows more.
 
     Attributes:
@@ -96,26 +98,26 @@ class LateFilter:
         self.source: Final = source
         self.moves: Final = moves
         self.joins = 0
-        self._conditions: tuple[LateCondition, ...] = ()
+        self._conditions: tuple[DynamicCondition, ...] = ()
 
     @property
-    def conditions(self) -> tuple[LateCondition, ...]:
+    def conditions(self) -> tuple[DynamicCondition, ...]:
         """All must be true of the value. One that has other conditions later is another tuple then."""
         return self._conditions
 
-    def narrow_to(self, conditions: Sequence[LateCondition]) -> None:
+    def set_conditions(self, conditions: Sequence[DynamicCondition]) -> None:
         """Rows for which these are not all true are not wanted any more. Seen by other threads at once."""
         self._conditions = tuple(conditions)
 
 
-def column_of(expression: Expression) -> ColumnRef | None:
+def column_under_casts(expression: Expression) -> ColumnRef | None:
     """The column that the expression is, or that it is a cast of; None for anything else."""
     while isinstance(expression, Cast) and not expression.try_:
         expression = expression.argument
     return expression if isinstance(expression, ColumnRef) else None
 
 
-def is_ordered(kind: pa.DataType) -> bool:
+def has_ordered_bounds(kind: pa.DataType) -> bool:
     """Whether zone maps have bounds of the type, in the order that min and max have."""
     if types.is_interval(kind):
         return False

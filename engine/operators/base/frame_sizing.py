@@ -27,7 +27,7 @@ _LEAST_BYTES: Final = 1024
 """Of a block: smaller ones are not worth their place in a file."""
 
 
-def gathered(
+def coalesce_frames(
     context: ExecutionContext[Frame], frames: Iterable[Frame], enough: int | None = None
 ) -> Generator[Frame, None, None]:
     """The same rows in order, small frames joined and empty ones left out: a selective scan's are tiny.
@@ -43,7 +43,7 @@ def gathered(
         enough = max(int(GATHERED_BYTES * context.memory.share), _LEAST_GATHERED)
     small: list[Frame] = []
     rows = size = 0
-    for frame in _cut(device, frames, enough) if scarce else frames:
+    for frame in _cut_full_frames(device, frames, enough) if scarce else frames:
         count = device.row_count(frame)
         if not count:
             continue
@@ -58,15 +58,17 @@ def gathered(
         yield device.concatenate(small)
 
 
-def _cut(device: Device[Frame], frames: Iterable[Frame], enough: int) -> Generator[Frame, None, None]:
+def _cut_full_frames(
+    device: Device[Frame], frames: Iterable[Frame], enough: int
+) -> Generator[Frame, None, None]:
     for frame in frames:
         if device.nbytes(frame) > _FAR_TOO_LARGE * enough:
-            yield from blocks(device, frame, enough)
+            yield from cut_to_size(device, frame, enough)
         else:
             yield frame
 
 
-def sliced(device: Device[Frame], frame: Frame, size: int | None = None) -> Generator[Frame, None, None]:
+def slice_frame(device: Device[Frame], frame: Frame, size: int | None = None) -> Generator[Frame, None, None]:
     """The frame in pieces of at most `FRAME_ROWS`, and of about `size` bytes; one without rows stays one."""
     rows = device.row_count(frame)
     length = FRAME_ROWS
@@ -76,12 +78,12 @@ def sliced(device: Device[Frame], frame: Frame, size: int | None = None) -> Gene
         yield device.slice(frame, start, length)
 
 
-def block_bytes(limit: int) -> int:
+def spill_frame_bytes(limit: int) -> int:
     """Of frames that are written to a file and read back one by one, under a `memory_limit`."""
     return max(limit // _BLOCKS, _LEAST_BYTES)
 
 
-def blocks(device: Device[Frame], frame: Frame, size: int) -> Generator[Frame, None, None]:
+def cut_to_size(device: Device[Frame], frame: Frame, size: int) -> Generator[Frame, None, None]:
     """The frame in pieces of about `size` bytes at most, and of at most `FRAME_ROWS`; none is empty."""
     rows = device.row_count(frame)
     fit = rows * size // max(device.nbytes(frame), 1)
@@ -90,7 +92,7 @@ def blocks(device: Device[Frame], frame: Frame, size: int) -> Generator[Frame, N
         yield device.slice(frame, start, length)
 
 
-def limited(
+def limit_rows(
     device: Device[Frame], frames: Iterable[Frame], count: int | None, offset: int
 ) -> Generator[Frame, None, None]:
     """`count` (None: all) rows from `offset` on; no frame is asked for that is not needed."""
@@ -110,13 +112,13 @@ def limited(
                 return
 
 
-def marked(device: Device[Frame], frame: Frame, mark: bool) -> Frame:
+def append_constant(device: Device[Frame], frame: Frame, mark: bool) -> Frame:
     """The frame with one more column, which says the same of all its rows."""
     column = device.evaluate([Literal(pa.scalar(mark, pa.bool_()))], frame)
     return device.join_columns([frame, column])
 
 
-def drained(items: list[Item]) -> Iterator[Item]:
+def drain_list(items: list[Item]) -> Iterator[Item]:
     """The items in order, each let go of before the next; the list is empty afterwards."""
     items.reverse()
     while items:

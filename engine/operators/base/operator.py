@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter
+from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, Expression, SortKey
 from bamquery.plan.nodes import Field
@@ -88,7 +88,7 @@ class Operator(ABC, Generic[Frame]):
         An operator calls `frames` of its children, not this.
         """
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """Take a condition on `value`, over this operator's columns, down to scans that can read less by it.
 
         Rows for which it is not true are not wanted: they may come all the same. Called before it runs.
@@ -98,14 +98,14 @@ class Operator(ABC, Generic[Frame]):
         """
         return False
 
-    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+    def top_n_bound(self, key: SortKey, count: int) -> DynamicCondition | None:
         """What the first `count` rows in the order of `key` fulfil, if that is known before any is read.
 
         Rows for which it is not true come after those. Called before it runs.
         """
         return None
 
-    def known(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
+    def known_aggregates(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
         """Aggregates of all rows, one row, if they are known before any is read. Called when it would run.
 
         Raises:
@@ -113,14 +113,14 @@ class Operator(ABC, Generic[Frame]):
         """
         return None
 
-    def prefer(self, key: SortKey) -> None:
+    def prefer_order(self, key: SortKey) -> None:
         """Give rows that are early in the order of `key` first, where that is easily done.
 
         Called before it runs, by who does not mind in which order rows come.
         """
         return
 
-    def encode_texts(self) -> None:
+    def encode_strings(self) -> None:
         """Whoever takes the rows groups them: texts may come as `Device.encoded` has them.
 
         Called before it runs. Operators that compare or keep rows need not do so.
@@ -140,7 +140,7 @@ class Operator(ABC, Generic[Frame]):
         try:
             while True:
                 context.check_cancelled()
-                frame = self._measured(produced)
+                frame = self._next_measured(produced)
                 if frame is None:
                     return
                 self.profile.rows += context.device.row_count(frame)
@@ -148,7 +148,7 @@ class Operator(ABC, Generic[Frame]):
         finally:
             produced.close()
 
-    def _measured(self, produced: Iterator[Frame]) -> Frame | None:
+    def _next_measured(self, produced: Iterator[Frame]) -> Frame | None:
         started = time.perf_counter()
         below = sum(child._total_seconds for child in self.children)
         try:

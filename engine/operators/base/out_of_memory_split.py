@@ -21,7 +21,7 @@ class _TooLarge(Generic[Frame]):
     frame: Frame
 
 
-def map_in_parts(
+def map_split_on_out_of_memory(
     context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frames: Iterable[Frame]
 ) -> Generator[Answer, None, None]:
     """`function` of each frame, as `ordered_map`, in the rows' order.
@@ -33,16 +33,16 @@ def map_in_parts(
         MemoryLimitError: a single row needs too much.
         CancelledError: the query was cancelled.
     """
-    answered = partial(_answered, context, function)
+    answered = partial(_compute_if_it_fits, context, function)
     with closing(ordered_map(context, answered, frames)) as answers:
         for answer in answers:
             if isinstance(answer, _TooLarge):
-                yield from _by_halves(context, function, answer.frame)
+                yield from _compute_by_halves(context, function, answer.frame)
             else:
                 yield answer
 
 
-def _answered(
+def _compute_if_it_fits(
     context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frame: Frame
 ) -> Answer | _TooLarge[Frame]:
     try:
@@ -53,7 +53,7 @@ def _answered(
         return _TooLarge(frame)
 
 
-def _by_halves(
+def _compute_by_halves(
     context: ExecutionContext[Frame], function: Callable[[Frame], Answer], frame: Frame
 ) -> Generator[Answer, None, None]:
     # No function within the other one: that would know itself, and the operator until a collection.
@@ -62,9 +62,9 @@ def _by_halves(
     half = rows // 2
     for start, count in ((0, half), (half, rows - half)):
         context.check_cancelled()
-        answer = _answered(context, function, device.slice(frame, start, count))
+        answer = _compute_if_it_fits(context, function, device.slice(frame, start, count))
         if isinstance(answer, _TooLarge):
-            yield from _by_halves(context, function, answer.frame)
+            yield from _compute_by_halves(context, function, answer.frame)
         else:
             yield answer
             context.memory.relieve()

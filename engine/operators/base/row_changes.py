@@ -28,7 +28,7 @@ def row_changes(
     before = device.slice(values, 0, device.row_count(values) - 1)
     first = device.slice(values, 0, 1) if last is None else last
     pairs = device.join_columns([device.concatenate([first, before]), values])
-    return device.matching(_any_differs(keys), pairs)
+    return device.matching_positions(_any_differs(keys), pairs)
 
 
 def _any_differs(keys: Sequence[Expression]) -> Expression:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.execution.string_limits import text_bounds
-from bamquery.engine.operators.base.bounded_copies import CopiedRows, fitting
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
-from bamquery.engine.operators.base.frame_sizing import FRAME_ROWS, drained, gathered
+from bamquery.engine.execution.string_limits import current_string_limits
+from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import FRAME_ROWS, coalesce_frames, drain_list
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.join.asof_merge import AsofRuns
+from bamquery.engine.operators.join.asof_merge import AsofMerge
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Call, ColumnRef, Expression, referenced_columns
 from bamquery.plan.format import format_expression
@@ -70,11 +70,11 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         super().__init__(fields, (left, right), OperatorProfile("ASOF join", details))
         self._keeps_left = keeps_left
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """Each of the left child's rows is answered for itself."""
         width = len(self.children[0].fields)
         of_left = all(index < width for index in referenced_columns(value))
-        return of_left and self.children[0].narrow(value, late)
+        return of_left and self.children[0].push_dynamic_filter(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows of the left child, once all of both have come; in their order if that fits in memory."""
@@ -85,21 +85,21 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
             fits = True
             for side in (1, 0):
                 frames = stack.enter_context(closing(self.children[side].frames(context)))
-                streams.insert(0, stack.enter_context(closing(gathered(context, frames))))
-                fits = fits and self._collected(context, streams[0], kept[side], memory)
+                streams.insert(0, stack.enter_context(closing(coalesce_frames(context, frames))))
+                fits = fits and self._collect_sorted(context, streams[0], kept[side], memory)
             if not fits:
                 memory.resize(0)
-                of_left, of_right = (chain(drained(k), new) for k, new in zip(kept, streams, strict=True))
-                rows = self._runs(context).joined(of_left, of_right, memory, self.profile)
+                of_left, of_right = (chain(drain_list(k), new) for k, new in zip(kept, streams, strict=True))
+                rows = self._merge_runs(context).join(of_left, of_right, memory, self.profile)
                 yield from stack.enter_context(closing(rows))
                 return
             left, right = (
-                device.concatenate([device.empty(child.fields), *drained(frames)])
+                device.concatenate([device.empty(child.fields), *drain_list(frames)])
                 for child, frames in zip(self.children, kept, strict=True)
             )
-            yield from self._in_memory(context, left, right, memory)
+            yield from self._join_in_memory(context, left, right, memory)
 
-    def _in_memory(
+    def _join_in_memory(
         self, context: ExecutionContext[Frame], left: Frame, right: Frame, memory: Reservation
     ) -> Generator[Frame, None, None]:
         device = context.device
@@ -110,16 +110,18 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         for start in range(0, len(nearest), FRAME_ROWS):
             context.check_cancelled()
             positions = np.arange(start, min(start + FRAME_ROWS, len(nearest)))
-            found = self._with_equal_keys(device, values, positions, nearest[positions])
+            found = self._drop_unequal_keys(device, values, positions, nearest[positions])
             if not self._keeps_left:
                 positions, found = positions[found >= 0], found[found >= 0]
-            for some in fitting(list(zip(copies, (positions, found), strict=True)), context.texts.piece):
+            for some in portions_within(
+                list(zip(copies, (positions, found), strict=True)), context.string_limits.piece
+            ):
                 context.check_cancelled()
                 yield device.join_columns(
                     [device.take(left, positions[some]), device.take_or_null(right, found[some])]
                 )
 
-    def _collected(
+    def _collect_sorted(
         self,
         context: ExecutionContext[Frame],
         chunks: Iterable[Frame],
@@ -136,9 +138,9 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
                 return False
         return True
 
-    def _runs(self, context: ExecutionContext[Frame]) -> AsofRuns[Frame]:
+    def _merge_runs(self, context: ExecutionContext[Frame]) -> AsofMerge[Frame]:
         left, right = self.children
-        return AsofRuns(
+        return AsofMerge(
             context,
             (left.fields, right.fields),
             self._values,
@@ -146,7 +148,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
             order=self._order(),
             right_first=self._inclusive,
             keeps_left=self._keeps_left,
-            nearest=partial(self._with_equal_keys, context.device),
+            nearest=partial(self._drop_unequal_keys, context.device),
         )
 
     @property
@@ -165,7 +167,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         inclusive = self._inclusive
         marked = []
         for side, frame in enumerate(values):
-            usable = device.matching(self._usable(), frame)
+            usable = device.matching_positions(self._usable(), frame)
             first = (side == 1) == inclusive  # at equal values, which side comes first
             sides = np.full(len(usable), 0 if first else 1, np.int8)
             columns: list[Any] = [pa.array(sides), pa.array(usable)]
@@ -182,7 +184,7 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         nearest[places[chosen]] = places[before[chosen]]
         return nearest
 
-    def _with_equal_keys(
+    def _drop_unequal_keys(
         self, device: Device[Frame], values: Sequence[Frame], positions: Positions, found: Positions
     ) -> Positions:
         """The rows found, -1 where their keys are others."""
@@ -195,14 +197,14 @@ class AsofJoin(Operator[Frame], Generic[Frame]):
         equal = conjunction([Call(name, (one, other), pa.bool_()) for name, one, other in keys])
         answer = np.full(len(found), -1, np.int64)
         sides = [CopiedRows(device, frame) for frame in values]
-        for part in fitting(
-            list(zip(sides, (positions[some], found[some]), strict=True)), text_bounds().piece
+        for part in portions_within(
+            list(zip(sides, (positions[some], found[some]), strict=True)), current_string_limits().piece
         ):
             own = some[part]
             pairs = device.join_columns(
                 [device.take(values[0], positions[own]), device.take(values[1], found[own])]
             )
-            kept = own[device.matching(equal, pairs)]
+            kept = own[device.matching_positions(equal, pairs)]
             answer[kept] = found[kept]
         return answer
 

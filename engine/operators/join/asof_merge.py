@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.operators.base.bounded_copies import CopiedRows, fitting
-from bamquery.engine.operators.base.frame_sizing import gathered
-from bamquery.engine.operators.join.pairs import columns_of_nulls
-from bamquery.engine.operators.sort.external_sort import sorted_rows
+from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames
+from bamquery.engine.operators.join.pairs import null_columns
+from bamquery.engine.operators.sort.external_sort import sort_rows
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Field, SortKey
@@ -27,7 +27,7 @@ Nearest = Callable[[Sequence[Frame], Positions, Positions], Positions]
 _MARKS: Final = (Field("side", pa.int8()), Field("usable", pa.bool_()))
 
 
-class AsofRuns(Generic[Frame]):
+class AsofMerge(Generic[Frame]):
     """Rows of both sides as rows of one table: values, marks, columns of the left, columns of the right.
 
     Args:
@@ -63,7 +63,7 @@ class AsofRuns(Generic[Frame]):
         value_fields = [Field("value", value.type) for value in values[0]]
         self._fields = (*value_fields, *_MARKS, *sides[0], *sides[1])
 
-    def joined(
+    def join(
         self,
         left: Iterable[Frame],
         right: Iterable[Frame],
@@ -79,10 +79,10 @@ class AsofRuns(Generic[Frame]):
         context = self._context
         carried: Frame | None = None  # the last row of the right side so far
         with (
-            closing(self._both(left, right)) as both,
-            closing(gathered(context, both)) as chunks,
+            closing(self._tagged_sides(left, right)) as both,
+            closing(coalesce_frames(context, both)) as chunks,
             closing(
-                sorted_rows(context, chunks, self._fields, self._order, memory=memory, profile=profile)
+                sort_rows(context, chunks, self._fields, self._order, memory=memory, profile=profile)
             ) as ordered,
         ):
             for frame in ordered:
@@ -94,7 +94,7 @@ class AsofRuns(Generic[Frame]):
                     carried = context.device.take(rows, np.array([last], np.int64))
                 del rows
 
-    def _both(self, left: Iterable[Frame], right: Iterable[Frame]) -> Generator[Frame, None, None]:
+    def _tagged_sides(self, left: Iterable[Frame], right: Iterable[Frame]) -> Generator[Frame, None, None]:
         device = self._context.device
         for side, frames in ((1, right), (0, left)):
             other = device.empty(self._sides[1 - side])
@@ -102,7 +102,7 @@ class AsofRuns(Generic[Frame]):
                 values = device.evaluate(self._values[side], frame)
                 mark = self._right_mark if side == 1 else 1 - self._right_mark
                 marks = device.evaluate([Literal(pa.scalar(mark, pa.int8())), self._usable], values)
-                nulls = columns_of_nulls(device, other, device.row_count(frame))
+                nulls = null_columns(device, other, device.row_count(frame))
                 columns = [values, marks, *([nulls, frame] if side == 1 else [frame, nulls])]
                 rows = device.join_columns(columns)
                 if side == 1 or not self._keeps_left:
@@ -142,7 +142,7 @@ class AsofRuns(Generic[Frame]):
         left, right = (
             CopiedRows(device, device.select(rows, range(*ends))) for ends in ((first, middle), (middle, end))
         )
-        for some in fitting([(left, positions), (right, found)], self._context.texts.piece):
+        for some in portions_within([(left, positions), (right, found)], self._context.string_limits.piece):
             self._context.check_cancelled()
             yield device.join_columns(
                 [device.take(left.frame, positions[some]), device.take_or_null(right.frame, found[some])]

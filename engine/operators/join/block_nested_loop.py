@@ -15,15 +15,15 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.base.bounded_copies import CopiedRows, fitting
-from bamquery.engine.operators.base.frame_sizing import gathered, sliced
-from bamquery.engine.operators.join.build_side import fitting_blocks, held_rows
-from bamquery.engine.operators.join.device_join import several_rows
+from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, slice_frame
+from bamquery.engine.operators.join.build_side import collect_blocks, make_build_side
+from bamquery.engine.operators.join.device_join import several_rows_error
 from bamquery.engine.operators.join.pairs import (
     JoinCondition,
-    PairFinder,
+    JoinPairFinder,
     Pairs,
-    columns_of_nulls,
+    null_columns,
     truth_column,
 )
 from bamquery.plan.nodes import JoinKind
@@ -34,7 +34,7 @@ _AT_ONCE: Final = 4
 """Portions of a chunk's pairs that a thread makes ahead."""
 
 
-class BlockJoin(Generic[Frame]):
+class BlockNestedLoopJoin(Generic[Frame]):
     """A join of rows in a file with blocks of others.
 
     Which rows of the file have found a partner is noted over all blocks, a byte or two for each row; what
@@ -71,7 +71,7 @@ class BlockJoin(Generic[Frame]):
         self._gives_pairs = kind not in ("semi", "anti", "mark")
         self.blocks = 0
 
-    def joined(
+    def join(
         self, build: Iterable[Frame], memory: Reservation, nothing: Frame
     ) -> Generator[Frame, None, None]:
         """The rows; `nothing`: no rows, columns of the left side.
@@ -82,23 +82,23 @@ class BlockJoin(Generic[Frame]):
         """
         notes = self._matched.nbytes + self._undecided.nbytes
         memory.resize(notes)
-        for block in fitting_blocks(self._device, build, memory, beside=notes):
+        for block in collect_blocks(self._device, build, memory, beside=notes):
             self.blocks += 1
             block.insert(0, self._nothing)
             with closing(self._pairs(block, memory, nothing)) as frames:
                 yield from frames
         if self._kind not in ("inner", "right"):
-            yield from self._noted()
+            yield from self._rows_by_matches()
 
     def _pairs(self, block: list[Frame], memory: Reservation, nothing: Frame) -> Generator[Frame, None, None]:
-        device, kind, portion = self._device, self._kind, self._context.texts.piece
+        device, kind, portion = self._device, self._kind, self._context.string_limits.piece
         no_pairs = kind != "mark" and self._condition.is_never_true
         before = memory.held
-        held = held_rows(self._context, block, self._condition, memory, no_pairs=no_pairs)
+        held = make_build_side(self._context, block, self._condition, memory, no_pairs=no_pairs)
         memory.fits(before)  # until the next block is there
         block.clear()
         found = np.zeros(held.rows, np.bool_)
-        finder = PairFinder(
+        finder = JoinPairFinder(
             self._context,
             held.table,
             held.frame,
@@ -115,46 +115,54 @@ class BlockJoin(Generic[Frame]):
                 self._note(start, pairs)
                 if probed is None or copies is None:
                     continue
-                found[pairs.found] = True
-                for some in fitting([(probed, pairs.positions), (copies, pairs.found)], portion):
+                found[pairs.build_positions] = True
+                for some in portions_within(
+                    [(probed, pairs.probe_positions), (copies, pairs.build_positions)], portion
+                ):
                     self._context.check_cancelled()
-                    sides = [device.take(frame, pairs.positions[some])]
-                    sides.append(device.take(held.frame, pairs.found[some]))
+                    sides = [device.take(frame, pairs.probe_positions[some])]
+                    sides.append(device.take(held.frame, pairs.build_positions[some]))
                     yield device.join_columns(sides)
 
-        def begun(item: tuple[int, Frame]) -> Iterator[Frame]:
+        def start_frame(item: tuple[int, Frame]) -> Iterator[Frame]:
             made = answers(*item)
             return chain(list(islice(made, _AT_ONCE)), made)
 
-        with closing(self._numbered()) as frames, closing(ordered_map(self._context, begun, frames)) as made:
+        with (
+            closing(self._number_rows()) as frames,
+            closing(ordered_map(self._context, start_frame, frames)) as made,
+        ):
             for answer in made:
                 yield from filter(device.row_count, answer)
         if kind in ("right", "full"):
             lone = device.take(held.frame, np.flatnonzero(~found))
-            for frame in filter(device.row_count, sliced(device, lone, portion)):
-                yield device.join_columns([columns_of_nulls(device, nothing, device.row_count(frame)), frame])
+            for frame in filter(device.row_count, slice_frame(device, lone, portion)):
+                yield device.join_columns([null_columns(device, nothing, device.row_count(frame)), frame])
 
     def _note(self, start: int, pairs: Pairs) -> None:
-        places = start + pairs.positions
+        places = start + pairs.probe_positions
         if self._kind == "single" and ((np.diff(places) == 0).any() or self._matched[places].any()):
-            raise several_rows()
+            raise several_rows_error()
         self._matched[places] = True
         if pairs.undecided is not None and len(self._undecided):
             self._undecided[start + pairs.undecided] = True
 
-    def _numbered(self) -> Generator[tuple[int, Frame], None, None]:
+    def _number_rows(self) -> Generator[tuple[int, Frame], None, None]:
         """The left side, each frame with the number of its first row."""
         start = 0
-        with closing(self._probed.frames()) as frames, closing(gathered(self._context, frames)) as chunks:
+        with (
+            closing(self._probed.frames()) as frames,
+            closing(coalesce_frames(self._context, frames)) as chunks,
+        ):
             for frame in chunks:
                 self._context.check_cancelled()
                 yield start, frame
                 start += self._device.row_count(frame)
 
-    def _noted(self) -> Generator[Frame, None, None]:
+    def _rows_by_matches(self) -> Generator[Frame, None, None]:
         """What becomes of the left side's rows by whether they have found partners."""
         device = self._device
-        with closing(self._numbered()) as frames:
+        with closing(self._number_rows()) as frames:
             for start, frame in frames:
                 matched = self._matched[start : start + device.row_count(frame)]
                 if self._kind == "mark":
@@ -163,6 +171,6 @@ class BlockJoin(Generic[Frame]):
                     continue
                 chosen = device.take(frame, np.flatnonzero(matched == (self._kind == "semi")))
                 if self._gives_pairs:
-                    nulls = columns_of_nulls(device, self._nothing, device.row_count(chosen))
+                    nulls = null_columns(device, self._nothing, device.row_count(chosen))
                     chosen = device.join_columns([chosen, nulls])
                 yield chosen

@@ -15,10 +15,10 @@ from bamquery.engine.device import Device, Frame, JoinTable
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.aggregate.group_states import grouped
-from bamquery.engine.operators.base.frame_sizing import drained
+from bamquery.engine.operators.aggregate.group_states import group_rows
+from bamquery.engine.operators.base.frame_sizing import drain_list
 from bamquery.engine.operators.join.pairs import AllPairs, JoinCondition
-from bamquery.engine.operators.join.partitions import PARTS
+from bamquery.engine.operators.join.partitions import PARTITIONS
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.expressions import Call, ColumnRef
@@ -34,12 +34,12 @@ _MOST_ROWS: Final = 1 << 20
 """Rows of a block at most: a row of the other side may have all of them as partners at once."""
 _PIECES: Final = 8
 """Pieces of rows that would fill the memory that is left."""
-_FEW_TEXTS: Final = 1 << 14
+_FEW_STRINGS: Final = 1 << 14
 """Rows whose texts are worth encoding: all of them are looked at for each chunk that is grouped."""
 
 
 @dataclass(frozen=True)
-class Build(Generic[Frame]):
+class BuildSide(Generic[Frame]):
     """Held rows, ready to be found.
 
     Attributes:
@@ -58,16 +58,18 @@ class Build(Generic[Frame]):
     def null_rows(device: Device[Frame], keys: Frame, kind: pa.DataType) -> NDArray[np.bool_]:
         """Which rows of a frame of one column are null."""
         nulls = np.zeros(device.row_count(keys), np.bool_)
-        nulls[device.matching(Call("is_null", (ColumnRef(0, "key", kind),), pa.bool_()), keys)] = True
+        nulls[device.matching_positions(Call("is_null", (ColumnRef(0, "key", kind),), pa.bool_()), keys)] = (
+            True
+        )
         return nulls
 
 
-def held_bytes(rows: int, size: int) -> int:
+def build_side_bytes(rows: int, size: int) -> int:
     """Memory for rows of a size, and what is made of them."""
     return _COPIES * size + _TABLE_BYTES * rows
 
 
-def collected(
+def collect_build_side(
     context: ExecutionContext[Frame], chunks: Iterable[Frame], memory: Reservation
 ) -> tuple[list[Frame], Frame | None]:
     """Chunks as far as they and what is made of them fit in memory, and the first one that did not, if any.
@@ -82,7 +84,7 @@ def collected(
         size += device.nbytes(chunk)
         rows += device.row_count(chunk)
         try:
-            memory.resize(held_bytes(rows, size))
+            memory.resize(build_side_bytes(rows, size))
         except MemoryLimitError:
             if context.spill_folder is None:
                 raise
@@ -91,7 +93,7 @@ def collected(
     return held, None
 
 
-def fitting_blocks(
+def collect_blocks(
     device: Device[Frame], chunks: Iterable[Frame], memory: Reservation, beside: int = 0
 ) -> Generator[list[Frame], None, None]:
     """Lists of frames that fit, with what is made of them, and `beside` bytes more; one at least.
@@ -105,22 +107,22 @@ def fitting_blocks(
     size = rows = 0
     for chunk in chunks:
         count, more = device.row_count(chunk), max(device.nbytes(chunk), 1)
-        length = max(min(count * (memory.room // _PIECES) // held_bytes(count, more), _MOST_ROWS), 1)
+        length = max(min(count * (memory.room // _PIECES) // build_side_bytes(count, more), _MOST_ROWS), 1)
         for start in range(0, count, length):
             piece = device.slice(chunk, start, length)
             own, own_size = device.row_count(piece), device.nbytes(piece)
             full = rows + own > _MOST_ROWS
-            if rows and (full or not memory.fits(beside + held_bytes(rows + own, size + own_size))):
+            if rows and (full or not memory.fits(beside + build_side_bytes(rows + own, size + own_size))):
                 yield held
                 held, size, rows = [], 0, 0
             held.append(piece)
             rows += own
             size += own_size
-            memory.resize(beside + held_bytes(rows, size))
+            memory.resize(beside + build_side_bytes(rows, size))
     yield held
 
 
-def held_rows(
+def make_build_side(
     context: ExecutionContext[Frame],
     frames: Sequence[Frame],
     condition: JoinCondition,
@@ -128,62 +130,62 @@ def held_rows(
     *,
     no_pairs: bool,
     encodes: bool = False,
-) -> Build[Frame]:
+) -> BuildSide[Frame]:
     """Rows, one frame at least, ready to be found; `no_pairs`: none will be; `encodes`: see `Join`."""
     device = context.device
     frame = device.concatenate(frames)
     rows, size = device.row_count(frame), device.nbytes(frame)
     if not condition.build_keys:
-        memory.resize(held_bytes(rows, size) if condition.compared else size)
-        return Build(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
+        memory.resize(build_side_bytes(rows, size) if condition.compared else size)
+        return BuildSide(frame, AllPairs(device, 0 if no_pairs else rows), rows, has_nulls=False)
     keys = device.evaluate(condition.build_keys, frame)
     table = device.join_table(keys, condition.nulls_equal)
-    _settle(memory, size + device.nbytes(keys) + table.nbytes)
-    if encodes and rows <= _FEW_TEXTS:
-        frame = device.encoded(frame)
-    return Build(frame, table, rows, has_nulls=False)
+    _reserve_actual(memory, size + device.nbytes(keys) + table.nbytes)
+    if encodes and rows <= _FEW_STRINGS:
+        frame = device.dictionary_encode(frame)
+    return BuildSide(frame, table, rows, has_nulls=False)
 
 
-def held_parts(
+def make_build_partitions(
     context: ExecutionContext[Frame],
     frames: list[Frame],
     condition: JoinCondition,
     memory: Reservation,
-) -> list[Build[Frame]]:
+) -> list[BuildSide[Frame]]:
     """Many rows in parts by the hash of their keys, made on all threads; the list is emptied."""
     device = context.device
     empty = device.slice(frames[0], 0, 0)
 
     def split(frame: Frame) -> Sequence[Frame]:
         keys = device.evaluate(condition.build_keys, frame)
-        return device.partition(frame, keys, PARTS, MEMORY_LEVEL)
+        return device.partition(frame, keys, PARTITIONS, MEMORY_LEVEL)
 
-    def part(pieces: Sequence[Frame]) -> Build[Frame]:
+    def part(pieces: Sequence[Frame]) -> BuildSide[Frame]:
         rows = device.concatenate([empty, *pieces])
         keys = device.evaluate(condition.build_keys, rows)
         table = device.join_table(keys, condition.nulls_equal)
-        return Build(rows, table, device.row_count(rows), has_nulls=False)
+        return BuildSide(rows, table, device.row_count(rows), has_nulls=False)
 
-    parts: list[list[Frame]] = [[] for _ in range(PARTS)]
-    with closing(ordered_map(context, split, drained(frames))) as pieces:
+    parts: list[list[Frame]] = [[] for _ in range(PARTITIONS)]
+    with closing(ordered_map(context, split, drain_list(frames))) as pieces:
         for piece in pieces:
             for place, frame in zip(parts, piece, strict=True):
                 place.append(frame)
-    with closing(ordered_map(context, part, drained(parts))) as builds:
+    with closing(ordered_map(context, part, drain_list(parts))) as builds:
         found = list(builds)
-    _settle(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
+    _reserve_actual(memory, sum(device.nbytes(held.frame) + held.table.nbytes for held in found))
     return found
 
 
-def some_row(context: ExecutionContext[Frame], frames: Iterable[Frame]) -> Build[Frame]:
+def make_existence_side(context: ExecutionContext[Frame], frames: Iterable[Frame]) -> BuildSide[Frame]:
     """For a join without keys that asks for no more: whether there is a row at all."""
     device = context.device
     some = any(device.row_count(frame) for frame in frames)
     row = device.slice(device.single_row(), 0, int(some))
-    return Build(row, AllPairs(device, int(some)), int(some), has_nulls=False)
+    return BuildSide(row, AllPairs(device, int(some)), int(some), has_nulls=False)
 
 
-def distinct_keys(
+def distinct_key_frames(
     context: ExecutionContext[Frame],
     frames: Iterable[Frame],
     fields: Sequence[Field],
@@ -196,12 +198,12 @@ def distinct_keys(
     device = context.device
     aggregation = device.aggregation(condition.build_keys, ())
     with closing(
-        grouped(context, frames, device.empty(fields), aggregation, memory=memory, profile=profile)
+        group_rows(context, frames, device.empty(fields), aggregation, memory=memory, profile=profile)
     ) as groups:
         yield from groups
 
 
-class DistinctKeys(Generic[Frame]):
+class KeyFacts(Generic[Frame]):
     """What is known of keys, each of which came once.
 
     Attributes:
@@ -215,7 +217,7 @@ class DistinctKeys(Generic[Frame]):
         self.rows = 0
         self.has_nulls = False
 
-    def seen(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+    def note_keys(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
         """The frames, counted; those without rows left out."""
         device, condition = self._context.device, self._condition
         for frame in frames:
@@ -223,19 +225,19 @@ class DistinctKeys(Generic[Frame]):
                 continue
             self.rows += device.row_count(frame)
             if len(condition.build_keys) == 1 and not condition.nulls_equal[0]:
-                nulls = Build.null_rows(device, frame, condition.build_keys[0].type)
+                nulls = BuildSide.null_rows(device, frame, condition.build_keys[0].type)
                 self.has_nulls = self.has_nulls or bool(nulls.any())
             yield frame
 
-    def build(self, frames: Sequence[Frame], memory: Reservation) -> Build[Frame]:
+    def make_build_side(self, frames: Sequence[Frame], memory: Reservation) -> BuildSide[Frame]:
         """Some of them, one frame at least, ready to be found."""
         device = self._context.device
         keys = device.concatenate(frames)
         table = device.join_table(keys, self._condition.nulls_equal)
-        _settle(memory, device.nbytes(keys) + table.nbytes)
-        return Build(keys, table, self.rows, self.has_nulls)
+        _reserve_actual(memory, device.nbytes(keys) + table.nbytes)
+        return BuildSide(keys, table, self.rows, self.has_nulls)
 
 
-def _settle(memory: Reservation, size: int) -> None:
+def _reserve_actual(memory: Reservation, size: int) -> None:
     """Hold what is there now; what was foreseen stays held where a small table took more than that."""
     memory.fits(size)

@@ -11,7 +11,7 @@ from bamquery.engine.operators.join.pairs import JoinCondition, PairCondition
 from bamquery.errors import ExecutionError
 from bamquery.plan.nodes import JoinKind
 
-OpenMarks: TypeAlias = Literal["none", "null keys", "all"]
+NullMarks: TypeAlias = Literal["none", "null keys", "all"]
 """Rows without a partner whose mark is null, not false."""
 
 
@@ -28,20 +28,20 @@ class DeviceJoin(Generic[Frame]):
     """
 
     kind: JoinKind
-    held: Frame
+    build: Frame
     condition: PairCondition | None
-    open_marks: OpenMarks = "none"
+    null_marks: NullMarks = "none"
 
 
-class JoiningRows(Protocol):
+class DeviceProbe(Protocol):
     """One join on a device; thread-safe."""
 
-    def of(self, frame: Any, keys: Any) -> Iterator[Any]:
+    def probe(self, frame: Any, keys: Any) -> Iterator[Any]:
         """What the rows of a frame become, in portions of one frame each; at least one, maybe without rows.
 
         Columns are those of `frame`, for semi and anti no others, for a mark a boolean one, else those of
         the held rows. Rows are in the order of the probed ones, and for one of these in that of the held
-        ones. Held rows without a partner are not among them: see `lone`.
+        ones. Held rows without a partner are not among them: see `unmatched`.
 
         Args:
             frame: the probed rows.
@@ -52,27 +52,27 @@ class JoiningRows(Protocol):
         """
         ...
 
-    def lone(self) -> Any:
+    def unmatched(self) -> Any:
         """For right and full: the held rows, in order, that no row had as a partner so far."""
         ...
 
 
 @runtime_checkable
-class JoiningTable(Protocol):
+class DeviceJoinTable(Protocol):
     """A `bamquery.engine.device.JoinTable` that joins by itself."""
 
-    def joining(self, work: DeviceJoin[Any]) -> JoiningRows:
+    def start_join(self, work: DeviceJoin[Any]) -> DeviceProbe:
         """A join with the table's rows; a table may have several."""
         ...
 
 
-def joining_table(table: object, condition: JoinCondition) -> JoiningTable | None:
+def as_device_join_table(table: object, condition: JoinCondition) -> DeviceJoinTable | None:
     """The table, if it can join by itself: with keys, and not for marks of several columns."""
     able = condition.probe_keys and not condition.compared
-    return table if able and isinstance(table, JoiningTable) else None
+    return table if able and isinstance(table, DeviceJoinTable) else None
 
 
-def several_rows() -> ExecutionError:
+def several_rows_error() -> ExecutionError:
     """The failure of a subquery that must have one row at most."""
     return ExecutionError(
         "a subquery that stands for one value gave several rows: add LIMIT 1 or an aggregate to it"

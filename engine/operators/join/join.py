@@ -14,27 +14,27 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.execution.spill_files import SpillFile, spilled
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
-from bamquery.engine.operators.base.frame_sizing import drained, gathered
+from bamquery.engine.execution.spill_files import SpillFile, spilled_fields
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.join.block_nested_loop import BlockJoin
+from bamquery.engine.operators.join.block_nested_loop import BlockNestedLoopJoin
 from bamquery.engine.operators.join.build_side import (
     MEMORY_LEVEL,
-    Build,
-    DistinctKeys,
-    collected,
-    distinct_keys,
-    held_parts,
-    held_rows,
-    some_row,
+    BuildSide,
+    KeyFacts,
+    collect_build_side,
+    distinct_key_frames,
+    make_build_partitions,
+    make_build_side,
+    make_existence_side,
 )
-from bamquery.engine.operators.join.device_join import several_rows
-from bamquery.engine.operators.join.key_filter import KeySummary, key_filters, narrow_sides
+from bamquery.engine.operators.join.device_join import several_rows_error
+from bamquery.engine.operators.join.key_filter import KeySummary, key_filters, push_filter_to_sides
 from bamquery.engine.operators.join.pairs import JoinCondition
-from bamquery.engine.operators.join.partitions import MOST_LEVELS, PARTS, Partitions
-from bamquery.engine.operators.join.probe import JoinedRows
-from bamquery.engine.operators.join.probe_first import held_filters, read_first
+from bamquery.engine.operators.join.partitions import MOST_LEVELS, PARTITIONS, HashPartitions
+from bamquery.engine.operators.join.probe import JoinProbe
+from bamquery.engine.operators.join.probe_first import build_side_filters, probe_first
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Expression, walk
 from bamquery.plan.format import format_expression
@@ -49,7 +49,7 @@ _AT_ONCE: Final = 4
 
 _GIVES_LONE: Final = ("right", "full")
 """Kinds that note which held rows were found."""
-_GIVES_HELD: Final = ("inner", "left", "right", "full", "single")
+_GIVES_BUILD_ROWS: Final = ("inner", "left", "right", "full", "single")
 """Kinds whose rows have columns of held rows."""
 
 
@@ -77,14 +77,14 @@ class Join(Operator[Frame], Generic[Frame]):
         super().__init__(fields, (probe, build), OperatorProfile(name, details))
         self._kind = kind
         self._condition = condition
-        self.reservations = 2 if self._only_keys else 1  # keys are grouped, then found
-        self._late: Mapping[int, LateFilter] = {}
-        self._read_first: Mapping[int, LateFilter] = {}
+        self.reservations = 2 if self._is_keys_only else 1  # keys are grouped, then found
+        self._dynamic_filters: Mapping[int, DynamicFilter] = {}
+        self._probe_first_filters: Mapping[int, DynamicFilter] = {}
         self._encodes = False
         self._keeps_build = False
-        self._kept: list[Build[Frame]] | None = None
+        self._kept: list[BuildSide[Frame]] | None = None
         self._kept_memory: Reservation | None = None
-        self._kept_rows: list[JoinedRows[Frame]] | None = None
+        self._kept_rows: list[JoinProbe[Frame]] | None = None
 
     def keep_build(self) -> None:
         """Held rows are the same in each run: keep them where they fit in memory. Called before it runs."""
@@ -103,31 +103,31 @@ class Join(Operator[Frame], Generic[Frame]):
 
     def filter_probe(self) -> None:
         """Once the held rows are known, let scans of the other side read less. Called before it runs."""
-        self._late = key_filters(self.children[0], self._kind, self._condition)
-        self.runs_again = not self._late
+        self._dynamic_filters = key_filters(self.children[0], self._kind, self._condition)
+        self.runs_again = not self._dynamic_filters
 
     def filter_build(self) -> bool:
         """Read probed rows first, so that scans of the held side read less; whether any can."""
-        self._read_first = held_filters(self.children[1], self._kind, self._condition)
-        if self._read_first:
+        self._probe_first_filters = build_side_filters(self.children[1], self._kind, self._condition)
+        if self._probe_first_filters:
             self.runs_again = False
             self.reservations += 1
             self.profile.details["reads_first"] = "left side"
-        return bool(self._read_first)
+        return bool(self._probe_first_filters)
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """To the side that it is about, where that side's rows come as they are."""
-        return narrow_sides(self.children, self._kind, self._condition, value, late)
+        return push_filter_to_sides(self.children, self._kind, self._condition, value, late)
 
-    def encode_texts(self) -> None:
+    def encode_strings(self) -> None:
         """Those of held rows, and of the other side's where they are not compared here."""
-        self._encodes = self._kind in _GIVES_HELD
+        self._encodes = self._kind in _GIVES_BUILD_ROWS
         read = [
             *self._condition.probe_keys,
             *([self._condition.residual] if self._condition.residual else []),
         ]
-        if self._encodes and not any(map(_reads_text, read)):
-            self.children[0].encode_texts()
+        if self._encodes and not any(map(_reads_string, read)):
+            self.children[0].encode_strings()
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, those of held rows without a partner last."""
@@ -139,21 +139,21 @@ class Join(Operator[Frame], Generic[Frame]):
                     yield from rows
             return
         self.profile.details["held_rows"] = 0
-        if not self._read_first:
-            yield from self._both(context, lambda: probe.frames(context))
+        if not self._probe_first_filters:
+            yield from self._join_sides(context, lambda: probe.frames(context))
             return
-        with read_first(context, probe, self._condition, self._read_first) as probed:
+        with probe_first(context, probe, self._condition, self._probe_first_filters) as probed:
             if probed is not None:
-                yield from self._both(context, probed)
+                yield from self._join_sides(context, probed)
 
-    def _both(
+    def _join_sides(
         self, context: ExecutionContext[Frame], probe: Callable[[], Generator[Frame, None, None]]
     ) -> Generator[Frame, None, None]:
         memory = context.memory.reservation("JOIN")
         try:
             with (
                 closing(self.children[1].frames(context)) as frames,
-                closing(self._joined(context, probe, frames, memory, level=0)) as rows,
+                closing(self._join_level(context, probe, frames, memory, level=0)) as rows,
             ):
                 yield from rows
         finally:
@@ -162,7 +162,7 @@ class Join(Operator[Frame], Generic[Frame]):
             else:
                 self._kept_memory = memory
 
-    def _joined(
+    def _join_level(
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
@@ -174,12 +174,12 @@ class Join(Operator[Frame], Generic[Frame]):
         """All of both sides, or one of the parts that they were split into `level` times."""
         # Parts of what was split have told before.
         with (
-            KeySummary(context, self._condition, {} if level else self._late) as summary,
-            closing(self._joined_told(context, probe, build, memory, summary, level=level)) as rows,
+            KeySummary(context, self._condition, {} if level else self._dynamic_filters) as summary,
+            closing(self._choose_strategy(context, probe, build, memory, summary, level=level)) as rows,
         ):
             yield from rows
 
-    def _joined_told(
+    def _choose_strategy(
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
@@ -192,22 +192,22 @@ class Join(Operator[Frame], Generic[Frame]):
         device = context.device
         # In parts, columns are as files give them back.
         fields, probe_fields = (
-            spilled(child.fields) if level else child.fields for child in reversed(self.children)
+            spilled_fields(child.fields) if level else child.fields for child in reversed(self.children)
         )
-        if self._only_keys:
+        if self._is_keys_only:
             if self._condition.build_keys:
-                with closing(self._by_keys(context, probe, build, memory, summary)) as rows:
+                with closing(self._join_keys_only(context, probe, build, memory, summary)) as rows:
                     yield from rows
                 return
-            builds = [some_row(context, build)]
+            builds = [make_existence_side(context, build)]
         else:
-            with closing(gathered(context, build)) as chunks:
-                frames, beyond = collected(context, chunks, memory)
+            with closing(coalesce_frames(context, build)) as chunks:
+                frames, beyond = collect_build_side(context, chunks, memory)
                 if beyond is not None:
                     # Nothing will be made of them: what is left of the memory is for the list of their keys.
                     memory.resize(min(memory.held, sum(map(device.nbytes, frames))))
-                    all_rows = summary.noted(chain(drained(frames), [beyond], chunks))
-                    in_parts = self._in_parts(context, probe, all_rows, memory, summary, level=level)
+                    all_rows = summary.observe_rows(chain(drain_list(frames), [beyond], chunks))
+                    in_parts = self._hybrid_hash_join(context, probe, all_rows, memory, summary, level=level)
                     with closing(in_parts) as rows:
                         yield from rows
                     return
@@ -216,12 +216,12 @@ class Join(Operator[Frame], Generic[Frame]):
                 summary.add(frame)
             many = _MANY_ROWS * device.task_size
             if level == 0 and self._condition.build_keys and _rows(device, frames) > many:
-                builds = held_parts(context, frames, self._condition, memory)
+                builds = make_build_partitions(context, frames, self._condition, memory)
             else:
                 no_pairs = self._kind != "mark" and self._condition.is_never_true
                 frames = [device.empty(fields), *frames]
                 builds = [
-                    held_rows(
+                    make_build_side(
                         context,
                         frames,
                         self._condition,
@@ -230,15 +230,17 @@ class Join(Operator[Frame], Generic[Frame]):
                         encodes=self._encodes and not level,
                     )
                 ]
-        found = self._found(context, probe, builds, memory, summary, probe_fields=probe_fields, level=level)
+        found = self._probe_in_memory(
+            context, probe, builds, memory, summary, probe_fields=probe_fields, level=level
+        )
         with closing(found) as rows:
             yield from rows
 
-    def _found(
+    def _probe_in_memory(
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
-        builds: Sequence[Build[Frame]],
+        builds: Sequence[BuildSide[Frame]],
         memory: Reservation,
         summary: KeySummary[Frame],
         *,
@@ -253,7 +255,7 @@ class Join(Operator[Frame], Generic[Frame]):
         if self._gives_nothing(builds):
             return
         self._check_single(builds[0].rows)
-        summary.hand_down()
+        summary.publish()
         with closing(self._answers(context, probe, builds, probe_fields)) as rows:
             yield from rows
 
@@ -261,21 +263,21 @@ class Join(Operator[Frame], Generic[Frame]):
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
-        builds: Sequence[Build[Frame]],
+        builds: Sequence[BuildSide[Frame]],
         probe_fields: Sequence[Field],
     ) -> Generator[Frame, None, None]:
         parts = self._kept_rows
         if parts is None:
             columns = len(self.children[0].fields)
-            parts = [JoinedRows(context, held, self._kind, self._condition, columns) for held in builds]
+            parts = [JoinProbe(context, held, self._kind, self._condition, columns) for held in builds]
             if self._kept is not None and self._kind not in _GIVES_LONE:
                 self._kept_rows = parts
         with closing(probe()) as probed:
-            yield from self._probed(context, probed, parts)
+            yield from self._probe(context, probed, parts)
         for part in parts:
-            yield from part.lone(context.device.empty(probe_fields))
+            yield from part.unmatched(context.device.empty(probe_fields))
 
-    def _by_keys(
+    def _join_keys_only(
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
@@ -286,25 +288,25 @@ class Join(Operator[Frame], Generic[Frame]):
         """The answer where no more is asked of held rows than which keys there are."""
         fields = self.children[1].fields
         condition = self._condition
-        found = DistinctKeys(context, condition)
+        found = KeyFacts(context, condition)
         with (
             context.memory.reservation("JOIN") as grouping,
             closing(
-                distinct_keys(context, build, fields, condition, memory=grouping, profile=self.profile)
+                distinct_key_frames(context, build, fields, condition, memory=grouping, profile=self.profile)
             ) as keys,
-            closing(found.seen(summary.keys_noted(keys))) as frames,
+            closing(found.note_keys(summary.observe_keys(keys))) as frames,
             closing(
-                self._keys_joined(context, probe, frames, found, memory, summary=summary, level=0)
+                self._join_key_level(context, probe, frames, found, memory, summary=summary, level=0)
             ) as rows,
         ):
             yield from rows
 
-    def _keys_joined(
+    def _join_key_level(
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
         keys: Iterator[Frame],
-        found: DistinctKeys[Frame],
+        found: KeyFacts[Frame],
         memory: Reservation,
         *,
         summary: KeySummary[Frame],
@@ -313,37 +315,39 @@ class Join(Operator[Frame], Generic[Frame]):
         """All of both sides, or one of the parts that they were split into `level` times."""
         device, condition = context.device, self._condition
         fields = [Field("key", key.type) for key in condition.build_keys]
-        frames, beyond = collected(context, keys, memory)
+        frames, beyond = collect_build_side(context, keys, memory)
         if beyond is None:
-            nothing = device.empty(spilled(fields) if level else fields)
-            build = found.build([nothing, *frames], memory)
-            found_rows = self._found(context, probe, [build], memory, summary, probe_fields=(), level=level)
+            nothing = device.empty(spilled_fields(fields) if level else fields)
+            build = found.make_build_side([nothing, *frames], memory)
+            found_rows = self._probe_in_memory(
+                context, probe, [build], memory, summary, probe_fields=(), level=level
+            )
             with closing(found_rows) as rows:
                 yield from rows
             return
         columns = [ColumnRef(i, field.name, field.type) for i, field in enumerate(fields)]
         left = self.children[0].fields
         with (
-            Partitions(context, fields, columns, level, self.profile) as held,
-            Partitions(context, left, condition.probe_keys, level, self.profile) as probed,
+            HashPartitions(context, fields, columns, level, self.profile) as held,
+            HashPartitions(context, left, condition.probe_keys, level, self.profile) as probed,
             KeySummary(context, condition, {}) as told,  # parts of what was split have nothing to add
         ):
-            held.fill(chain(drained(frames), [beyond], keys))
+            held.fill(chain(drain_list(frames), [beyond], keys))
             memory.resize(0)
-            summary.hand_down()
+            summary.publish()
             with closing(probe()) as wanted:
                 probed.fill(wanted)
-            self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTS
-            for part in range(PARTS):
+            self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTITIONS
+            for part in range(PARTITIONS):
                 probe_part = partial(probed.frames, part)
-                joined = self._keys_joined(
+                joined = self._join_key_level(
                     context, probe_part, held.frames(part), found, memory, summary=told, level=level + 1
                 )
                 with closing(joined) as rows:
                     yield from rows
                 memory.resize(0)
 
-    def _in_parts(
+    def _hybrid_hash_join(
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
@@ -357,30 +361,30 @@ class Join(Operator[Frame], Generic[Frame]):
         condition = self._condition
         left, right = self.children
         if not condition.build_keys or level == MOST_LEVELS:
-            with closing(self._in_blocks(context, probe, build, memory, level=level)) as rows:
+            with closing(self._block_nested_loop_join(context, probe, build, memory, level=level)) as rows:
                 yield from rows
             return
         with (
-            Partitions(context, right.fields, condition.build_keys, level, self.profile) as held,
-            Partitions(context, left.fields, condition.probe_keys, level, self.profile) as probed,
+            HashPartitions(context, right.fields, condition.build_keys, level, self.profile) as held,
+            HashPartitions(context, left.fields, condition.probe_keys, level, self.profile) as probed,
         ):
             held.fill(build)
-            summary.hand_down()
+            summary.publish()
             memory.resize(0)
             with closing(probe()) as frames:
                 probed.fill(frames)
-            self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTS
-            most = _ONE_KEY * sum(map(held.rows, range(PARTS)))
-            for part in range(PARTS):
+            self.profile.details["parts"] = self.profile.details.get("parts", 0) + PARTITIONS
+            most = _ONE_KEY * sum(map(held.rows, range(PARTITIONS)))
+            for part in range(PARTITIONS):
                 below = MOST_LEVELS if held.rows(part) > most else level + 1
-                rows = self._joined(
+                rows = self._join_level(
                     context, partial(probed.frames, part), held.frames(part), memory, level=below
                 )
                 with closing(rows) as joined:
                     yield from joined
                 memory.resize(0)
 
-    def _in_blocks(
+    def _block_nested_loop_join(
         self,
         context: ExecutionContext[Frame],
         probe: Callable[[], Generator[Frame, None, None]],
@@ -409,48 +413,50 @@ class Join(Operator[Frame], Generic[Frame]):
                     probed.write(frame)
             self.profile.details["held_rows"] += held.rows
             columns = len(left.fields)
-            nothing = device.empty(spilled(right.fields))
-            blocks = BlockJoin(context, self._kind, self._condition, probed, nothing=nothing, columns=columns)
-            with closing(held.frames()) as rows, closing(gathered(context, rows)) as chunks:
-                joined = blocks.joined(chunks, memory, device.empty(spilled(left.fields)))
+            nothing = device.empty(spilled_fields(right.fields))
+            blocks = BlockNestedLoopJoin(
+                context, self._kind, self._condition, probed, nothing=nothing, columns=columns
+            )
+            with closing(held.frames()) as rows, closing(coalesce_frames(context, rows)) as chunks:
+                joined = blocks.join(chunks, memory, device.empty(spilled_fields(left.fields)))
                 with closing(joined) as answers:
                     yield from answers
             self.profile.details["blocks"] = self.profile.details.get("blocks", 0) + blocks.blocks
             self.profile.details["peak_memory"] = memory.peak
 
     @property
-    def _only_keys(self) -> bool:
+    def _is_keys_only(self) -> bool:
         return self._condition.only_keys_matter(self._kind)
 
-    def _gives_nothing(self, builds: Sequence[Build[Frame]]) -> bool:
+    def _gives_nothing(self, builds: Sequence[BuildSide[Frame]]) -> bool:
         nothing_held = not any(held.rows for held in builds)
         if self._kind == "right":
             return nothing_held
         return self._kind in ("inner", "semi") and (nothing_held or self._condition.is_never_true)
 
-    def _check_single(self, held: int) -> None:
+    def _check_single(self, build_rows: int) -> None:
         every_row_pairs = not self._condition.probe_keys and self._condition.residual is None
-        if self._kind == "single" and every_row_pairs and held > 1:
-            raise several_rows()
+        if self._kind == "single" and every_row_pairs and build_rows > 1:
+            raise several_rows_error()
 
-    def _probed(
-        self, context: ExecutionContext[Frame], frames: Iterable[Frame], parts: Sequence[JoinedRows[Frame]]
+    def _probe(
+        self, context: ExecutionContext[Frame], frames: Iterable[Frame], probes: Sequence[JoinProbe[Frame]]
     ) -> Generator[Frame, None, None]:
         device = context.device
 
-        def begun(frame: Frame) -> Iterator[Frame]:
-            if len(parts) == 1:
-                made = parts[0].of(frame)
+        def start_frame(frame: Frame) -> Iterator[Frame]:
+            if len(probes) == 1:
+                made = probes[0].probe(frame)
                 return chain(list(islice(made, _AT_ONCE)), made)
             keys = device.evaluate(self._condition.probe_keys, frame)
-            pieces = zip(parts, device.partition(frame, keys, PARTS, MEMORY_LEVEL), strict=True)
-            made = chain.from_iterable(part.of(piece) for part, piece in pieces)
-            rows = gathered(context, made)
+            pieces = zip(probes, device.partition(frame, keys, PARTITIONS, MEMORY_LEVEL), strict=True)
+            made = chain.from_iterable(part.probe(piece) for part, piece in pieces)
+            rows = coalesce_frames(context, made)
             return chain(list(islice(rows, _AT_ONCE)), rows)
 
         with (
-            closing(gathered(context, frames)) as chunks,
-            closing(ordered_map(context, begun, chunks)) as answers,
+            closing(coalesce_frames(context, frames)) as chunks,
+            closing(ordered_map(context, start_frame, chunks)) as answers,
         ):
             for answer in answers:
                 for frame in answer:
@@ -470,7 +476,7 @@ def _keys(condition: JoinCondition) -> list[str]:
     ]
 
 
-def _reads_text(expression: Expression) -> bool:
+def _reads_string(expression: Expression) -> bool:
     return any(
         isinstance(part, ColumnRef) and pa.types.is_large_string(part.type) for part in walk(expression)
     )

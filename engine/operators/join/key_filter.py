@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter, is_ordered
+from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter, has_ordered_bounds
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.distinct_values import distinct_values
 from bamquery.engine.operators.join.pairs import JoinCondition
@@ -48,23 +48,25 @@ _MOST_JOINS: Final = 32
 _COUNTS: Final = (Field("rows", pa.int64()), Field("values", pa.int64()))
 
 
-def key_filters(probe: Operator[Any], kind: JoinKind, condition: JoinCondition) -> Mapping[int, LateFilter]:
+def key_filters(
+    probe: Operator[Any], kind: JoinKind, condition: JoinCondition
+) -> Mapping[int, DynamicFilter]:
     """A filter for each key, by its number, that some scan below the probed side has taken."""
     taken = {}
     if kind in _KINDS:
         for number, (key, held) in enumerate(zip(condition.probe_keys, condition.build_keys, strict=True)):
-            late = LateFilter(f"keys of a join, {format_expression(held)}")
-            if is_ordered(key.type) and probe.narrow(key, late):
+            late = DynamicFilter(f"keys of a join, {format_expression(held)}")
+            if has_ordered_bounds(key.type) and probe.push_dynamic_filter(key, late):
                 taken[number] = late
     return taken
 
 
-def narrow_sides(
+def push_filter_to_sides(
     sides: Sequence[Operator[Any]],
     kind: JoinKind,
     condition: JoinCondition,
     value: Expression,
-    late: LateFilter,
+    late: DynamicFilter,
 ) -> bool:
     """See `Operator.narrow`, for a join: a condition on a key is one on the key that it is equal to, too."""
     late.joins += 1
@@ -77,16 +79,16 @@ def narrow_sides(
     keys = list(zip(condition.probe_keys, condition.build_keys, condition.nulls_equal, strict=True))
     taken = False
     if of_probe and kind in _KEEPS_PROBED:
-        taken = probe.narrow(value, late)
+        taken = probe.push_dynamic_filter(value, late)
         if kind in ("inner", "semi"):
             for mine, other, nulls_equal in keys:
-                taken |= mine == value and not nulls_equal and build.narrow(other, late)
+                taken |= mine == value and not nulls_equal and build.push_dynamic_filter(other, late)
     elif of_build and kind in ("inner", "right"):
         value = renumber(value, {index: index - width for index in read})
-        taken = build.narrow(value, late)
+        taken = build.push_dynamic_filter(value, late)
         if kind == "inner":
             for other, mine, nulls_equal in keys:
-                taken |= mine == value and not nulls_equal and probe.narrow(other, late)
+                taken |= mine == value and not nulls_equal and probe.push_dynamic_filter(other, late)
     return taken
 
 
@@ -100,17 +102,17 @@ class KeySummary(Generic[Frame]):
         self,
         context: ExecutionContext[Frame],
         condition: JoinCondition,
-        filters: Mapping[int, LateFilter],
+        filters: Mapping[int, DynamicFilter],
     ) -> None:
         device = context.device
         self._device = device
         self._memory = context.memory.reservation("keys of a JOIN", spare=True)
         self._keys = {
-            number: _KeySummary(
+            number: _OneKeySummary(
                 device, condition.build_keys[number], late, condition.nulls_equal[number], self._memory
             )
             for number, late in filters.items()
-            if not _refused(device, condition.build_keys[number])
+            if not _is_refused(device, condition.build_keys[number])
         }
 
     def add(self, frame: Frame) -> None:
@@ -127,22 +129,22 @@ class KeySummary(Generic[Frame]):
         for number, key in self._keys.items():
             key.add_column(self._device.select(keys, [number]))
 
-    def keys_noted(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+    def observe_keys(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
         """The same frames of held keys, taken as they pass."""
         for frame in frames:
             self.add_keys(frame)
             yield frame
 
-    def noted(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+    def observe_rows(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
         """The same frames, taken as they pass."""
         for frame in frames:
             self.add(frame)
             yield frame
 
-    def hand_down(self) -> None:
+    def publish(self) -> None:
         """Tell the scans; the other side has not been read yet."""
         for key in self._keys.values():
-            key.hand_down()
+            key.publish()
 
     def __enter__(self) -> KeySummary[Frame]:
         return self
@@ -153,19 +155,19 @@ class KeySummary(Generic[Frame]):
         self._memory.__exit__(kind, error, trace)
 
 
-class _KeySummary(Generic[Frame]):
+class _OneKeySummary(Generic[Frame]):
     def __init__(
         self,
         device: Device[Frame],
         key: Expression,
-        late: LateFilter,
+        late: DynamicFilter,
         nulls_equal: bool,
         memory: Reservation,
     ) -> None:
         self._device = device
         self._memory = memory
         self._key = key
-        self._late = late
+        self._dynamic_filter = late
         self._nulls_equal = nulls_equal
         column = ColumnRef(0, "key", key.type)
         self._column = column
@@ -230,7 +232,7 @@ class _KeySummary(Generic[Frame]):
         self._values.clear()
         self._hold(0)
 
-    def hand_down(self) -> None:
+    def publish(self) -> None:
         if not self._states:
             return
         merged = self._bounds.final(self._bounds.merge(self._states))
@@ -240,29 +242,29 @@ class _KeySummary(Generic[Frame]):
         or_null = self._nulls_equal and values.as_py() < rows.as_py()
         if not values.as_py():
             if or_null:
-                self._late.narrow_to([LateCondition(None)])
+                self._dynamic_filter.set_conditions([DynamicCondition(None)])
             return  # else no row has a partner, which the join sees by itself
-        self._late.narrow_to(self._conditions(least, greatest, or_null=or_null))
+        self._dynamic_filter.set_conditions(self._conditions(least, greatest, or_null=or_null))
 
     def _conditions(
         self, least: pa.Scalar[Any], greatest: pa.Scalar[Any], *, or_null: bool
-    ) -> list[LateCondition]:
+    ) -> list[DynamicCondition]:
         low, high = Literal(least), Literal(greatest)
         if self._names_values and self._values:
             named = self._values[0] if len(self._values) == 1 else distinct_values(self._values)
             if len(named) == 1:
-                return [LateCondition("equal", (low,), or_null)]
+                return [DynamicCondition("equal", (low,), or_null)]
             if len(named) <= _MOST_VALUES:
                 members = tuple(Literal(value) for value in named)
-                return [LateCondition("in", members, or_null)]
-            return [LateCondition("in", (low, high), or_null, Members(named))]
+                return [DynamicCondition("in", members, or_null)]
+            return [DynamicCondition("in", (low, high), or_null, Members(named))]
         return [
-            LateCondition("greater_equal", (low,), or_null),
-            LateCondition("less_equal", (high,), or_null),
+            DynamicCondition("greater_equal", (low,), or_null),
+            DynamicCondition("less_equal", (high,), or_null),
         ]
 
 
-def _refused(device: Device[Any], key: Expression) -> bool:
+def _is_refused(device: Device[Any], key: Expression) -> bool:
     return any(
         device.aggregate_refusals(AggregateCall(function, (key,), key.type)) for function in ("min", "max")
     )

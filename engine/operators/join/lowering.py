@@ -36,11 +36,11 @@ def lower_join(
     """The operator of a join; the side with fewer rows, as far as that is known, is held."""
     probe, build = lower(plan.left), lower(plan.right)
     if plan.kind in ("asof", "asof_left"):
-        return _asof(plan, probe, build)
+        return _lower_asof(plan, probe, build)
     left, right = estimated_rows(plan.left), estimated_rows(plan.right)
     keeps_left, keeps_right = _stays(plan.left, plan.right), _stays(plan.right, plan.left)
     if plan.kind in _SWAPPED and (keeps_left or (left < right and not keeps_right)):
-        return _swapped(plan, probe, build, dynamic_filters=dynamic_filters, keeps=keeps_left)
+        return _swap_sides(plan, probe, build, dynamic_filters=dynamic_filters, keeps=keeps_left)
     join = Join(probe, build, plan.kind, join_condition(plan), plan.fields)
     if keeps_right:
         _keep(join, dynamic_filters=dynamic_filters)
@@ -69,12 +69,12 @@ def _keep(join: Join[Any], *, dynamic_filters: bool) -> None:
     join.keep_build()
 
 
-def _asof(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
+def _lower_asof(plan: nodes.Join, left: Operator[Any], right: Operator[Any]) -> Operator[Any]:
     assert plan.condition is not None
     width = len(plan.left.fields)
     found = asof_condition(plan.condition, width)
-    keys = [(mine, _of_right(other, width), equal) for mine, other, equal in found.keys]
-    inequality = (found.inequality, found.left, _of_right(found.right, width))
+    keys = [(mine, _over_right(other, width), equal) for mine, other, equal in found.keys]
+    inequality = (found.inequality, found.left, _over_right(found.right, width))
     return AsofJoin(left, right, keys, inequality, plan.fields, keeps_left=plan.kind == "asof_left")
 
 
@@ -99,20 +99,20 @@ def join_condition(plan: nodes.Join) -> JoinCondition:
         )
         keys = [key for key in keys if key[2]]
         if not any(is_interval(left.type) for left, _, _ in keys):
-            compared = _compared(others, width)
+            compared = _compared_columns(others, width)
     return JoinCondition(
         tuple(left for left, _, _ in keys),
-        tuple(_of_right(right, width) for _, right, _ in keys),
+        tuple(_over_right(right, width) for _, right, _ in keys),
         tuple(nulls_equal for _, _, nulls_equal in keys),
         conjunction(others) if others else None,
         compared,
     )
 
 
-def _compared(parts: Sequence[Expression], width: int) -> tuple[tuple[Expression, Expression], ...]:
+def _compared_columns(parts: Sequence[Expression], width: int) -> tuple[tuple[Expression, Expression], ...]:
     """Values of the left and of the right that all those conditions compare; none if one does not."""
     found = [_values_compared(part, width) for part in parts]
-    keys = [(left, _of_right(right, width)) for left, right in filter(None, found)]
+    keys = [(left, _over_right(right, width)) for left, right in filter(None, found)]
     whole = len(keys) == len(parts) and not any(is_interval(left.type) for left, _ in keys)
     return tuple(keys) if whole else ()
 
@@ -155,11 +155,11 @@ def _key(part: Expression, width: int) -> tuple[Expression, Expression, bool] | 
     return None
 
 
-def _of_right(expression: Expression, width: int) -> Expression:
+def _over_right(expression: Expression, width: int) -> Expression:
     return renumber(expression, {index: index - width for index in referenced_columns(expression)})
 
 
-def _swapped(
+def _swap_sides(
     plan: nodes.Join, left: Operator[Any], right: Operator[Any], *, dynamic_filters: bool, keeps: bool
 ) -> Operator[Any]:
     """The join with its sides in each other's place, and its columns back in theirs."""

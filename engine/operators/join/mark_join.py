@@ -18,7 +18,7 @@ from bamquery.plan.expressions import Call, ColumnRef, Expression
 Flags = NDArray[np.bool_]
 
 
-class RowMarks(Generic[Frame]):
+class MarkJoinProbe(Generic[Frame]):
     """Whether rows are among held ones, found by keys; thread-safe.
 
     A pair is equal if all columns are, and different if two values that are not null are. What else there
@@ -35,14 +35,14 @@ class RowMarks(Generic[Frame]):
         theirs = (*condition.build_keys, *(other for _, other in condition.compared))
         distinct = self._distinct(build, theirs)
         kinds = self._kinds(distinct)
-        self._held = {
+        self._build = {
             kind: context.device.take(distinct, np.flatnonzero(kinds == kind))
             for kind in np.unique(kinds).tolist()
         }
         self._tables: dict[tuple[int, tuple[int, ...]], JoinTable[Frame]] = {}
         self._lock = Lock()
 
-    def of(self, frame: Frame) -> tuple[Flags, Flags]:
+    def probe(self, frame: Frame) -> tuple[Flags, Flags]:
         """For each row whether a held one is equal, and whether nulls leave that open for one.
 
         Raises:
@@ -55,7 +55,7 @@ class RowMarks(Generic[Frame]):
         for kind in np.unique(kinds).tolist():
             rows = np.flatnonzero(kinds == kind)
             own = keys if len(rows) == len(kinds) else device.take(keys, rows)
-            for held in self._held:
+            for held in self._build:
                 nulls = kind | held
                 answer = open_ if nulls else equal
                 known = tuple(i for i in range(len(self._mine)) if not nulls >> i & 1)
@@ -73,7 +73,7 @@ class RowMarks(Generic[Frame]):
             if (kind, known) not in self._tables:
                 device = self._context.device
                 columns = [ColumnRef(i, "", self._mine[i].type) for i in known]
-                keys = self._distinct(self._held[kind], columns)
+                keys = self._distinct(self._build[kind], columns)
                 nulls_equal = [i < self._nulls_equal for i in known]
                 self._tables[kind, known] = device.join_table(keys, nulls_equal)
             return self._tables[kind, known]
@@ -89,5 +89,5 @@ class RowMarks(Generic[Frame]):
         for i, key in enumerate(self._mine):
             if i >= self._nulls_equal:
                 missing = Call("is_null", (ColumnRef(i, "", key.type),), pa.bool_())
-                kinds[device.matching(missing, keys)] |= 1 << i
+                kinds[device.matching_positions(missing, keys)] |= 1 << i
         return kinds

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame, JoinTable
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.bounded_copies import CopiedRows, fitting
+from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
 from bamquery.plan.expressions import Call, Expression, Literal, referenced_columns
 from bamquery.plan.nodes import JoinKind
 from bamquery.plan.rewriting import renumber
@@ -57,17 +57,17 @@ class PairCondition:
     """A condition on pairs of rows, over no more columns than it reads.
 
     Attributes:
-        expression: over the columns `of_probe` and then `of_build`, numbered from 0 on.
+        expression: over the columns `probe_columns` and then `build_columns`, numbered from 0 on.
         of_probe: columns of the probed side.
         of_build: columns of the held side.
     """
 
     expression: Expression
-    of_probe: tuple[int, ...]
-    of_build: tuple[int, ...]
+    probe_columns: tuple[int, ...]
+    build_columns: tuple[int, ...]
 
     @staticmethod
-    def of(residual: Expression, probe_columns: int) -> PairCondition:
+    def from_residual(residual: Expression, probe_columns: int) -> PairCondition:
         """The same as a condition over all columns of the probed, then of the held side."""
         read = sorted(referenced_columns(residual))
         of_probe = tuple(index for index in read if index < probe_columns)
@@ -90,8 +90,8 @@ class Pairs:
 
     start: int
     stop: int
-    positions: Positions
-    found: Positions
+    probe_positions: Positions
+    build_positions: Positions
     undecided: Positions | None = None
 
 
@@ -113,7 +113,7 @@ class AllPairs(Generic[Frame]):
             yield stop, np.repeat(np.arange(start, stop), self._rows), np.tile(held, stop - start)
 
 
-class PairFinder(Generic[Frame]):
+class JoinPairFinder(Generic[Frame]):
     """Finds the pairs of frames with the held rows; thread-safe."""
 
     def __init__(
@@ -131,8 +131,8 @@ class PairFinder(Generic[Frame]):
         self._keys = condition.probe_keys
         self._wants_undecided = wants_undecided
         residual = condition.residual
-        self._condition = None if residual is None else PairCondition.of(residual, probe_columns)
-        of_build = () if self._condition is None else self._condition.of_build
+        self._condition = None if residual is None else PairCondition.from_residual(residual, probe_columns)
+        of_build = () if self._condition is None else self._condition.build_columns
         self._read = CopiedRows(context.device, context.device.select(build, of_build))
 
     def pairs(self, frame: Frame) -> Iterator[Pairs]:
@@ -147,31 +147,35 @@ class PairFinder(Generic[Frame]):
         probed: CopiedRows[Frame] | None = None
         for stop, positions, found in self._table.matches(keys):
             self._context.check_cancelled()
-            all_pairs = Pairs(start, stop, positions, found, self._nothing_undecided())
+            all_pairs = Pairs(start, stop, positions, found, self._no_undecided())
             condition = self._condition if len(positions) else None
             if condition is None:
                 yield all_pairs
             else:
-                probed = probed or CopiedRows(device, device.select(frame, condition.of_probe))
-                yield self._checked(probed, all_pairs, condition)
+                probed = probed or CopiedRows(device, device.select(frame, condition.probe_columns))
+                yield self._filter_pairs(probed, all_pairs, condition)
             start = stop
 
-    def _nothing_undecided(self) -> Positions | None:
+    def _no_undecided(self) -> Positions | None:
         return np.zeros(0, np.int64) if self._wants_undecided else None
 
-    def _checked(self, probed: CopiedRows[Frame], pairs: Pairs, condition: PairCondition) -> Pairs:
+    def _filter_pairs(self, probed: CopiedRows[Frame], pairs: Pairs, condition: PairCondition) -> Pairs:
         """The pairs that fulfil the condition, and if wanted the rows for which it is null."""
-        sides = ((probed, pairs.positions), (self._read, pairs.found))
+        sides = ((probed, pairs.probe_positions), (self._read, pairs.build_positions))
         kept: list[Positions] = []
         unknown: list[Positions] = []
-        for some in fitting(sides, self._context.texts.piece):
+        for some in portions_within(sides, self._context.string_limits.piece):
             self._context.check_cancelled()
             true, null = self._true_and_null(probed, pairs, some, condition)
             kept.append(true + some.start if some.start else true)
             unknown.append(null + some.start)
         chosen = kept[0] if len(kept) == 1 else np.concatenate(kept)
-        undecided = np.unique(pairs.positions[np.concatenate(unknown)]) if self._wants_undecided else None
-        return Pairs(pairs.start, pairs.stop, pairs.positions[chosen], pairs.found[chosen], undecided)
+        undecided = (
+            np.unique(pairs.probe_positions[np.concatenate(unknown)]) if self._wants_undecided else None
+        )
+        return Pairs(
+            pairs.start, pairs.stop, pairs.probe_positions[chosen], pairs.build_positions[chosen], undecided
+        )
 
     def _true_and_null(
         self, probed: CopiedRows[Frame], pairs: Pairs, some: slice, condition: PairCondition
@@ -179,23 +183,23 @@ class PairFinder(Generic[Frame]):
         """Places of some pairs for which the condition is true, and if that is wanted of those where null."""
         device = self._context.device
         sides: list[Frame] = []
-        if condition.of_probe or not condition.of_build:
-            sides.append(device.take(probed.frame, pairs.positions[some]))
-        if condition.of_build:
-            sides.append(device.take(self._read.frame, pairs.found[some]))
+        if condition.probe_columns or not condition.build_columns:
+            sides.append(device.take(probed.frame, pairs.probe_positions[some]))
+        if condition.build_columns:
+            sides.append(device.take(self._read.frame, pairs.build_positions[some]))
         rows = device.join_columns(sides)
-        true = device.matching(condition.expression, rows)
+        true = device.matching_positions(condition.expression, rows)
         if not self._wants_undecided:
             return true, true[:0]
-        return true, device.matching(Call("is_null", (condition.expression,), pa.bool_()), rows)
+        return true, device.matching_positions(Call("is_null", (condition.expression,), pa.bool_()), rows)
 
 
-def columns_of_nulls(device: Device[Frame], like: Frame, rows: int) -> Frame:
+def null_columns(device: Device[Frame], like: Frame, rows: int) -> Frame:
     """That many rows of nulls, with the columns of a frame."""
     return device.take_or_null(like, np.full(rows, -1, np.int64))
 
 
-def kept_rows(start: int, stop: int, chosen: Positions, *, negate: bool = False) -> Positions:
+def select_positions(start: int, stop: int, chosen: Positions, *, negate: bool = False) -> Positions:
     """The rows from `start` to before `stop` that are, or are not, among those chosen."""
     mask = np.zeros(stop - start, np.bool_)
     mask[chosen - start] = True

@@ -9,20 +9,20 @@ from typing import Final, Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.memory_budget import release_unused
+from bamquery.engine.execution.memory_budget import release_unused_memory
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.base.frame_sizing import gathered
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field
 
-PARTS: Final = 32
+PARTITIONS: Final = 32
 MOST_LEVELS: Final = 5
 """Times that a part is split again: more than any number of rows needs, unless they have one key."""
 
 
-class Partitions(Generic[Frame]):
+class HashPartitions(Generic[Frame]):
     """Rows by the hash of their keys: equal keys of both sides are in the part of one number."""
 
     def __init__(
@@ -38,7 +38,9 @@ class Partitions(Generic[Frame]):
         self._context = context
         self._keys = tuple(keys)
         self._level = level
-        self._files = [SpillFile(context.device, context.spill_folder, fields, profile) for _ in range(PARTS)]
+        self._files = [
+            SpillFile(context.device, context.spill_folder, fields, profile) for _ in range(PARTITIONS)
+        ]
 
     def fill(self, frames: Iterable[Frame]) -> None:
         """Take all frames.
@@ -50,31 +52,31 @@ class Partitions(Generic[Frame]):
         device = self._context.device
 
         def split(frame: Frame) -> Sequence[Frame]:
-            return device.partition(frame, device.evaluate(self._keys, frame), PARTS, self._level)
+            return device.partition(frame, device.evaluate(self._keys, frame), PARTITIONS, self._level)
 
         with (
-            closing(gathered(self._context, frames)) as chunks,
+            closing(coalesce_frames(self._context, frames)) as chunks,
             closing(ordered_map(self._context, split, chunks)) as pieces,
         ):
             for parts in pieces:
                 for file, part in zip(self._files, parts, strict=True):
                     file.write(part)
-        release_unused()
+        release_unused_memory()
 
-    def rows(self, part: int) -> int:
+    def rows(self, partition: int) -> int:
         """Rows of a part."""
-        return self._files[part].rows
+        return self._files[partition].rows
 
-    def again(self, part: int) -> Generator[Frame, None, None]:
+    def reread(self, partition: int) -> Generator[Frame, None, None]:
         """A part's rows so far; they stay there, and more may come."""
-        return self._files[part].frames()
+        return self._files[partition].frames()
 
-    def frames(self, part: int) -> Generator[Frame, None, None]:
+    def frames(self, partition: int) -> Generator[Frame, None, None]:
         """A part's rows, once; its file is gone afterwards."""
-        with self._files[part] as file:
+        with self._files[partition] as file:
             yield from file.frames()
 
-    def __enter__(self) -> Partitions[Frame]:
+    def __enter__(self) -> HashPartitions[Frame]:
         return self
 
     def __exit__(

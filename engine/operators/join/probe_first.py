@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.dynamic_filter import LateFilter, is_ordered
-from bamquery.engine.operators.base.frame_sizing import drained
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter, has_ordered_bounds
+from bamquery.engine.operators.base.frame_sizing import drain_list
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.join.key_filter import KeySummary
 from bamquery.engine.operators.join.pairs import JoinCondition
@@ -20,7 +20,9 @@ MOST_ROWS: Final = 1 << 20
 """Probed rows up to which they are kept; their keys are collected up to as many."""
 
 
-def held_filters(build: Operator[Any], kind: JoinKind, condition: JoinCondition) -> Mapping[int, LateFilter]:
+def build_side_filters(
+    build: Operator[Any], kind: JoinKind, condition: JoinCondition
+) -> Mapping[int, DynamicFilter]:
     """A filter for each key, by its number, that some scan below the held side has taken.
 
     None for kinds that ask more of held rows than which ones have a probed row's keys: lone ones are wanted,
@@ -30,18 +32,18 @@ def held_filters(build: Operator[Any], kind: JoinKind, condition: JoinCondition)
     taken = {}
     if asks_for_keys:
         for number, (key, probed) in enumerate(zip(condition.build_keys, condition.probe_keys, strict=True)):
-            late = LateFilter(f"keys of a join, {format_expression(probed)}")
-            if is_ordered(key.type) and build.narrow(key, late):
+            late = DynamicFilter(f"keys of a join, {format_expression(probed)}")
+            if has_ordered_bounds(key.type) and build.push_dynamic_filter(key, late):
                 taken[number] = late
     return taken
 
 
 @contextmanager
-def read_first(
+def probe_first(
     context: ExecutionContext[Frame],
     probe: Operator[Frame],
     condition: JoinCondition,
-    filters: Mapping[int, LateFilter],
+    filters: Mapping[int, DynamicFilter],
 ) -> Iterator[Callable[[], Generator[Frame, None, None]] | None]:
     """Probed rows, to be asked for once; None where there are none. Filters have been told their keys.
 
@@ -71,10 +73,10 @@ def read_first(
             for frame in kept:
                 context.check_cancelled()
                 summary.add(frame)
-            summary.hand_down()
+            summary.publish()
 
         def again() -> Generator[Frame, None, None]:
-            yield from drained(kept)
+            yield from drain_list(kept)
             yield from frames
 
         yield again if rows or not complete else None

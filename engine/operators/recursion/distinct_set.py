@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Frame, JoinTable
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.frame_sizing import drained, gathered, sliced
-from bamquery.engine.operators.join.build_side import fitting_blocks, held_bytes
-from bamquery.engine.operators.join.partitions import PARTS, Partitions
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list, slice_frame
+from bamquery.engine.operators.join.build_side import build_side_bytes, collect_blocks
+from bamquery.engine.operators.join.partitions import PARTITIONS, HashPartitions
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression
 from bamquery.plan.nodes import Field
@@ -27,7 +27,7 @@ _MANY_ROWS: Final = 1 << 20
 """Rows, of a table or of those that wait, of which to make one takes a fraction of a second."""
 
 
-class SeenRows(Generic[Frame]):
+class DistinctSet(Generic[Frame]):
     """All rows so far, each once; a context manager that gives back what it holds.
 
     They lie in tables of which each has at least twice as many rows as the next one, so that a row is put
@@ -59,76 +59,76 @@ class SeenRows(Generic[Frame]):
         self._profile = profile
         self._many = _MANY_ROWS * context.device.task_size
         self._tables: list[tuple[Frame, JoinTable[Frame]]] = []
-        self._older: Partitions[Frame] | None = None
-        self._waiting: list[Frame] = []
+        self._spilled: HashPartitions[Frame] | None = None
+        self._deferred: list[Frame] = []
         self._waiting_rows = self._waiting_bytes = 0
-        self._waiting_parts: Partitions[Frame] | None = None
+        self._deferred_partitions: HashPartitions[Frame] | None = None
         self._stack = ExitStack()
         self._memory = context.memory.reservation(_WHAT)
         self._waiting_memory = context.memory.reservation(_WHAT)
 
-    def new_ones(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
-        """Of a step's frames the rows that have not been seen; see `new` and `later`."""
+    def distinct_frames(self, frames: Iterable[Frame]) -> Generator[Frame, None, None]:
+        """Of a step's frames the rows that have not been seen; see `new` and `deferred_rows`."""
         for frame in frames:
-            new = self.new(frame)
+            new = self.add(frame)
             if self._device.row_count(new):
                 yield new
-        with closing(self.later()) as rest:
+        with closing(self.deferred_rows()) as rest:
             yield from rest
 
-    def new(self, frame: Frame) -> Frame:
+    def add(self, frame: Frame) -> Frame:
         """The frame's rows that have not been seen, the first of several equal ones; seen from now on.
 
-        Once there are files there are none: those that may be new `later` gives.
+        Once there are files there are none: those that may be new `deferred_rows` gives.
 
         Raises:
             MemoryLimitError: there is nowhere else to keep rows.
             StorageError: the folder has no room for them.
         """
-        frame, keys = self._unknown(frame)
+        frame, keys = self._drop_known(frame)
         if not self._device.row_count(frame):
             return frame
-        if self._older is None:
+        if self._spilled is None:
             self._keep(keys)
             return frame
-        self._wait(frame)
+        self._defer(frame)
         return self._device.slice(frame, 0, 0)
 
-    def later(self) -> Generator[Frame, None, None]:
+    def deferred_rows(self) -> Generator[Frame, None, None]:
         """At the end of a step, its rows that have not been seen, as far as they have not been given yet.
 
         Raises:
             MemoryLimitError: not even one row can be looked for.
             StorageError: files cannot be written or read back.
         """
-        if self._waiting_parts is None:
-            if self._waiting:
-                frame = self._device.concatenate(self._waiting)
-                self._waiting.clear()
-                yield from self._not_in_files(frame)
+        if self._deferred_partitions is None:
+            if self._deferred:
+                frame = self._device.concatenate(self._deferred)
+                self._deferred.clear()
+                yield from self._drop_spilled(frame)
         else:
-            self._wait_in_files(self._waiting_parts)
-            with self._waiting_parts as waiting, closing(self._in_parts(waiting)) as frames:
+            self._defer_to_files(self._deferred_partitions)
+            with self._deferred_partitions as waiting, closing(self._new_by_partition(waiting)) as frames:
                 # A block is of few parts that follow each other; equal rows may be in two of them.
-                for block in fitting_blocks(self._device, frames, self._waiting_memory):
+                for block in collect_blocks(self._device, frames, self._waiting_memory):
                     if block:
                         frame = self._device.concatenate(block)
                         block.clear()
-                        yield from self._not_in_files(frame)
-            self._waiting_parts = None
+                        yield from self._drop_spilled(frame)
+            self._deferred_partitions = None
         self._waiting_rows = self._waiting_bytes = 0
         self._waiting_memory.resize(0)
 
-    def _in_parts(self, waiting: Partitions[Frame]) -> Generator[Frame, None, None]:
-        for part in range(PARTS):
+    def _new_by_partition(self, waiting: HashPartitions[Frame]) -> Generator[Frame, None, None]:
+        for part in range(PARTITIONS):
             self._context.check_cancelled()
             with closing(waiting.frames(part)) as frames:
                 yield from frames
 
-    def _not_in_files(self, frame: Frame) -> Generator[Frame, None, None]:
+    def _drop_spilled(self, frame: Frame) -> Generator[Frame, None, None]:
         """The frame's rows that neither a table nor a file has."""
         device = self._device
-        frame, keys = self._unknown(frame)
+        frame, keys = self._drop_known(frame)
         rows = device.row_count(frame)
         if not rows:
             return
@@ -139,28 +139,28 @@ class SeenRows(Generic[Frame]):
             return np.concatenate([found for _, _, found in table.matches(rows)])
 
         with (
-            closing(self._older_like(keys)) as older,
-            closing(gathered(self._context, older)) as chunks,
+            closing(self._spilled_candidates(keys)) as older,
+            closing(coalesce_frames(self._context, older)) as chunks,
             closing(ordered_map(self._context, places, chunks)) as found,
         ):
             for positions in found:
                 known[positions] = True
         if known.any():
-            frame, keys = self._without(known, frame, keys)
+            frame, keys = self._drop_marked(known, frame, keys)
         if device.row_count(frame):
             self._keep(keys)
             yield frame
 
-    def _older_like(self, keys: Frame) -> Generator[Frame, None, None]:
+    def _spilled_candidates(self, keys: Frame) -> Generator[Frame, None, None]:
         """Rows in files, of those parts that the keys are of."""
-        assert self._older is not None
+        assert self._spilled is not None
         device = self._device
-        for part, own in enumerate(device.partition(keys, keys, PARTS, _LEVEL)):
+        for part, own in enumerate(device.partition(keys, keys, PARTITIONS, _LEVEL)):
             if device.row_count(own):
-                with closing(self._older.again(part)) as frames:
+                with closing(self._spilled.reread(part)) as frames:
                     yield from frames
 
-    def _unknown(self, frame: Frame) -> tuple[Frame, Frame]:
+    def _drop_known(self, frame: Frame) -> tuple[Frame, Frame]:
         """The rows that no table has, each once, and their keys."""
         device = self._device
         frame = self._first_of_each(frame)
@@ -171,10 +171,10 @@ class SeenRows(Generic[Frame]):
             for _, positions, _ in table.matches(keys):
                 known[positions] = True
             if known.any():
-                frame, keys = self._without(known, frame, keys)
+                frame, keys = self._drop_marked(known, frame, keys)
         return frame, keys
 
-    def _without(self, known: NDArray[np.bool_], frame: Frame, keys: Frame) -> tuple[Frame, Frame]:
+    def _drop_marked(self, known: NDArray[np.bool_], frame: Frame, keys: Frame) -> tuple[Frame, Frame]:
         rest = np.flatnonzero(~known)
         return self._device.take(frame, rest), self._device.take(keys, rest)
 
@@ -199,67 +199,67 @@ class SeenRows(Generic[Frame]):
             self._tables.pop()
             joined.insert(0, last)
             rows, size = rows + more, size + device.nbytes(last)
-        if not self._fits(held_bytes(rows, size)):
+        if not self._fits(build_side_bytes(rows, size)):
             self._empty_tables(joined)
             return
         keys = device.concatenate(joined)
         self._tables.append((keys, device.join_table(keys, [True] * len(self._keys))))
-        self._memory.fits(self._held())
+        self._memory.fits(self._held_bytes())
 
-    def _held(self) -> int:
+    def _held_bytes(self) -> int:
         return sum(self._device.nbytes(keys) + table.nbytes for keys, table in self._tables)
 
     def _fits(self, more: int) -> bool:
         """Reserve memory for another table; with files, half of what there is is left to others."""
-        needed = self._held() + more
+        needed = self._held_bytes() + more
         if self._context.spill_folder is None:
             self._memory.resize(needed)
             return True
-        return (self._older is None or 2 * needed <= self._memory.room) and self._memory.fits(needed)
+        return (self._spilled is None or 2 * needed <= self._memory.room) and self._memory.fits(needed)
 
     def _empty_tables(self, beside: list[Frame]) -> None:
         """All tables' rows, and some beside, to the files."""
-        if self._older is None:
+        if self._spilled is None:
             fields = [Field("key", key.type) for key in self._keys]
             columns = [ColumnRef(i, field.name, field.type) for i, field in enumerate(fields)]
-            self._older = self._stack.enter_context(
-                Partitions(self._context, fields, columns, _LEVEL, self._profile)
+            self._spilled = self._stack.enter_context(
+                HashPartitions(self._context, fields, columns, _LEVEL, self._profile)
             )
-            self._profile.details["parts"] = PARTS
+            self._profile.details["parts"] = PARTITIONS
         self._profile.details["peak_memory"] = max(
             self._memory.peak, self._profile.details.get("peak_memory", 0)
         )
         held = [*(keys for keys, _ in self._tables), *beside]
         self._tables.clear()
         beside.clear()
-        self._older.fill(self._pieces(held))
+        self._spilled.fill(self._pieces(held))
         self._memory.resize(0)
 
     def _pieces(self, frames: list[Frame]) -> Generator[Frame, None, None]:
-        for frame in drained(frames):
-            yield from sliced(self._device, frame)
+        for frame in drain_list(frames):
+            yield from slice_frame(self._device, frame)
 
-    def _wait(self, frame: Frame) -> None:
+    def _defer(self, frame: Frame) -> None:
         """Put rows that may be new beside others of the step."""
         device = self._device
-        self._waiting.append(frame)
+        self._deferred.append(frame)
         self._waiting_rows += device.row_count(frame)
         self._waiting_bytes += device.nbytes(frame)
-        needed = held_bytes(self._waiting_rows, self._waiting_bytes)
+        needed = build_side_bytes(self._waiting_rows, self._waiting_bytes)
         if self._waiting_rows <= self._many and self._waiting_memory.fits(needed):
             return
-        if self._waiting_parts is None:
-            self._waiting_parts = self._stack.enter_context(
-                Partitions(self._context, self._fields, self._keys, _LEVEL, self._profile)
+        if self._deferred_partitions is None:
+            self._deferred_partitions = self._stack.enter_context(
+                HashPartitions(self._context, self._fields, self._keys, _LEVEL, self._profile)
             )
-        self._wait_in_files(self._waiting_parts)
+        self._defer_to_files(self._deferred_partitions)
 
-    def _wait_in_files(self, parts: Partitions[Frame]) -> None:
-        parts.fill(drained(self._waiting))
+    def _defer_to_files(self, partitions: HashPartitions[Frame]) -> None:
+        partitions.fill(drain_list(self._deferred))
         self._waiting_rows = self._waiting_bytes = 0
         self._waiting_memory.resize(0)
 
-    def __enter__(self) -> SeenRows[Frame]:
+    def __enter__(self) -> DistinctSet[Frame]:
         self._memory.__enter__()
         self._waiting_memory.__enter__()
         return self
@@ -268,7 +268,7 @@ class SeenRows(Generic[Frame]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._tables = []
-        self._waiting = []
+        self._deferred = []
         self._stack.close()
         self._memory.__exit__(kind, error, trace)
         self._waiting_memory.__exit__(kind, error, trace)

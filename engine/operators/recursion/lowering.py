@@ -10,7 +10,7 @@ from bamquery.data_types import type_groups as types
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.recursion.recursion import Recursion
 from bamquery.engine.operators.recursion.row_steps import row_step
-from bamquery.engine.sources.scan_sources import WorkingRows
+from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan import nodes
 from bamquery.plan.expressions import Call, Expression
 from bamquery.plan.nodes import Plan
@@ -19,14 +19,14 @@ from bamquery.plan.rewriting import columns_of, transform_plan
 
 def lower_recursion(plan: nodes.Recursion, lower: Callable[[Plan], Operator[Any]]) -> Operator[Any]:
     """The operator of a recursive query, whose scans share the rows of its last step."""
-    rows: WorkingRows[Any] = WorkingRows(plan.table.name, plan.table.schema)
+    rows: RecursiveTableSource[Any] = RecursiveTableSource(plan.table.name, plan.table.schema)
 
-    def bound(node: Plan) -> Plan:
+    def bind_table(node: Plan) -> Plan:
         if isinstance(node, nodes.Scan) and node.source is plan.table:
             return replace(node, source=rows)
         return node
 
-    step = transform_plan(plan.step, bound)
+    step = transform_plan(plan.step, bind_table)
     keys = tuple(map(_key, columns_of(plan))) if plan.distinct else ()
     small = row_step(step, rows)
     by_row = None if small is None else (small, lower)

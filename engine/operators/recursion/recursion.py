@@ -10,20 +10,20 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Announcement
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.recursion.distinct_set import SeenRows
-from bamquery.engine.operators.recursion.recursive_table import StepRows
-from bamquery.engine.operators.recursion.row_recursion import MOST_ROWS, TIMES_DISTINCT, RecursionByRow
+from bamquery.engine.operators.recursion.distinct_set import DistinctSet
+from bamquery.engine.operators.recursion.recursive_table import RecursiveTable
+from bamquery.engine.operators.recursion.row_recursion import MOST_ROWS, TIMES_DISTINCT, RowRecursion
 from bamquery.engine.operators.recursion.row_steps import RowStep
-from bamquery.engine.operators.scan.recursive_table_scan import WorkingScan
+from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
 from bamquery.engine.operators.single_row import SingleRow
 from bamquery.engine.operators.values import Values
 from bamquery.engine.profiling.query_profile import OperatorProfile
-from bamquery.engine.sources.scan_sources import WorkingRows
+from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import Field, Plan
 
 _FEW_ROWS: Final = 10_000
-_SMALL: Final = (WorkingScan, SingleRow, Values)
+_SMALL: Final = (RecursiveTableScan, SingleRow, Values)
 
 
 class Recursion(Operator[Frame], Generic[Frame]):
@@ -47,7 +47,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         self,
         first: Operator[Frame],
         make_step: Callable[[], Operator[Frame]],
-        rows: WorkingRows[Frame],
+        rows: RecursiveTableSource[Frame],
         keys: Sequence[Expression],
         fields: tuple[Field, ...],
         *,
@@ -56,7 +56,7 @@ class Recursion(Operator[Frame], Generic[Frame]):
         step = make_step()
         details = {"table": rows.name, "rows": "once each" if keys else "all", "steps": 0}
         super().__init__(fields, (first, step), OperatorProfile("Recursion", details))
-        self.reservations = 2 * StepRows.reservations + (SeenRows.reservations if keys else 0)
+        self.reservations = 2 * RecursiveTable.reservations + (DistinctSet.reservations if keys else 0)
         self._make_step = make_step
         self._rows = rows
         self._keys = keys
@@ -68,17 +68,17 @@ class Recursion(Operator[Frame], Generic[Frame]):
         self._rows.count = 0
         with ExitStack() as stack:
             last, current = (
-                stack.enter_context(StepRows(context, self.fields, self.profile)) for _ in range(2)
+                stack.enter_context(RecursiveTable(context, self.fields, self.profile)) for _ in range(2)
             )
-            seen: SeenRows[Frame] | None = None
+            seen: DistinctSet[Frame] | None = None
             if self._keys:
-                seen = stack.enter_context(SeenRows(context, self._keys, self.fields, self.profile))
-            announced = stack.enter_context(context.memory.repeated(shown.all_reservations()))
+                seen = stack.enter_context(DistinctSet(context, self._keys, self.fields, self.profile))
+            announced = stack.enter_context(context.memory.repeat_announced(shown.all_reservations()))
             stack.callback(_let_go, shown)
             part, reserves, again = first, None, False
             while True:
-                with closing(self._given(context, part, reserves)) as given:
-                    for frame in given if seen is None else seen.new_ones(given):
+                with closing(self._nonempty_frames(context, part, reserves)) as given:
+                    for frame in given if seen is None else seen.distinct_frames(given):
                         current.add(frame)
                         yield frame
                 if part is shown and not again:
@@ -104,19 +104,19 @@ class Recursion(Operator[Frame], Generic[Frame]):
     def _small_steps(
         self,
         context: ExecutionContext[Frame],
-        current: StepRows[Frame],
-        seen: SeenRows[Frame] | None,
+        current: RecursiveTable[Frame],
+        distinct: DistinctSet[Frame] | None,
         announced: Announcement,
     ) -> Generator[Frame, None, None]:
-        """Steps while they are small; leaves in `current` the rows of the last one, and tells `seen` of all.
+        """Steps while they are small; leaves the last one's rows in `current`, and tells `distinct` of all.
 
         On a CPU only: a query that was sent to a GPU is computed there.
         """
-        most = MOST_ROWS if seen is None else TIMES_DISTINCT * MOST_ROWS
+        most = MOST_ROWS if distinct is None else TIMES_DISTINCT * MOST_ROWS
         if self._by_row is None or context.device.name != "cpu" or not 0 < current.rows <= most:
             return
         step, lower = self._by_row
-        small = RecursionByRow(context, step, self.fields, distinct=seen is not None)
+        small = RowRecursion(context, step, self.fields, distinct=distinct is not None)
         with closing(current.frames()) as frames, context.memory.running(announced):
             if not small.begin(frames, lower):
                 return
@@ -128,27 +128,27 @@ class Recursion(Operator[Frame], Generic[Frame]):
         current.clear()
         if small.last:
             current.add(small.frame(small.last))
-            if seen is not None:
-                for _ in seen.new_ones(small.all_seen()):
+            if distinct is not None:
+                for _ in distinct.distinct_frames(small.take_distinct_rows()):
                     pass  # they have been given already
 
-    def _count(self, small: RecursionByRow[Frame]) -> None:
+    def _count(self, small: RowRecursion[Frame]) -> None:
         self.profile.details.update(steps=small.steps, by_row=small.steps)
         self.children[1].profile.rows = small.rows
 
-    def _given(
-        self, context: ExecutionContext[Frame], part: Operator[Frame], reserves: Announcement | None
+    def _nonempty_frames(
+        self, context: ExecutionContext[Frame], child: Operator[Frame], reserves: Announcement | None
     ) -> Generator[Frame, None, None]:
         """What the first part or a step gives, frames without rows left out."""
-        little = self._is_little(part)
-        with closing(part.frames(context)) as frames:
-            while (frame := _next(frames, context, reserves, alone=little)) is not None:
+        little = self._is_small(child)
+        with closing(child.frames(context)) as frames:
+            while (frame := _drain_next_step(frames, context, reserves, alone=little)) is not None:
                 if context.device.row_count(frame):
                     yield frame
 
-    def _is_little(self, part: Operator[Frame]) -> bool:
+    def _is_small(self, child: Operator[Frame]) -> bool:
         """Whether a step reads nothing but a few rows: threads would take longer to begin than to compute."""
-        return self._rows.count < _FEW_ROWS and all(isinstance(leaf, _SMALL) for leaf in _leaves(part))
+        return self._rows.count < _FEW_ROWS and all(isinstance(leaf, _SMALL) for leaf in _leaves(child))
 
 
 def _leaves(operator: Operator[Frame]) -> Iterator[Operator[Frame]]:
@@ -164,7 +164,7 @@ def _let_go(step: Operator[Frame]) -> None:
         part.let_go()
 
 
-def _next(
+def _drain_next_step(
     frames: Iterator[Frame], context: ExecutionContext[Frame], reserves: Announcement | None, *, alone: bool
 ) -> Frame | None:
     before, context.alone = context.alone, alone

@@ -9,14 +9,19 @@ from typing import Final, Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.memory_budget import release_unused
+from bamquery.engine.execution.memory_budget import release_unused_memory
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.base.frame_sizing import block_bytes, blocks, drained, gathered
+from bamquery.engine.operators.base.frame_sizing import (
+    coalesce_frames,
+    cut_to_size,
+    drain_list,
+    spill_frame_bytes,
+)
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
 
-class StepRows(Generic[Frame]):
+class RecursiveTable(Generic[Frame]):
     """Frames put in one by one, then read as often as they are wanted; a context manager.
 
     Once they do not fit, all of them go to the file: the memory is for the operators of the step that reads
@@ -36,7 +41,7 @@ class StepRows(Generic[Frame]):
         self._fields = fields
         self._profile = profile
         self._memory = context.memory.reservation("WITH RECURSIVE")
-        self._block = block_bytes(context.memory.limit)
+        self._block = spill_frame_bytes(context.memory.limit)
         self._held: list[Frame] = []  # in memory, or to be written
         self._held_bytes = 0
         self._joined = False
@@ -67,14 +72,14 @@ class StepRows(Generic[Frame]):
         """
         if self._file is None:
             if not self._joined:
-                self._held = list(gathered(self._context, drained(self._held), self._block))
+                self._held = list(coalesce_frames(self._context, drain_list(self._held), self._block))
                 self._joined = True  # another reader takes the same chunks
             yield from self._held
             return
         self._write(self._file)
         with (
             closing(self._file.frames()) as frames,
-            closing(gathered(self._context, frames, self._block)) as chunks,
+            closing(coalesce_frames(self._context, frames, self._block)) as chunks,
         ):
             for chunk in chunks:
                 self._context.check_cancelled()
@@ -100,17 +105,17 @@ class StepRows(Generic[Frame]):
         self._file = SpillFile(self._device, folder, self._fields, self._profile)
         self._write(self._file)
         self._memory.resize(0)
-        release_unused()
+        release_unused_memory()
 
     def _write(self, file: SpillFile[Frame]) -> None:
-        with closing(gathered(self._context, drained(self._held), self._block)) as chunks:
+        with closing(coalesce_frames(self._context, drain_list(self._held), self._block)) as chunks:
             for chunk in chunks:
-                for block in blocks(self._device, chunk, self._block):
+                for block in cut_to_size(self._device, chunk, self._block):
                     self._context.check_cancelled()
                     file.write(block)
         self._held_bytes = 0
 
-    def __enter__(self) -> StepRows[Frame]:
+    def __enter__(self) -> RecursiveTable[Frame]:
         self._memory.__enter__()
         return self
 

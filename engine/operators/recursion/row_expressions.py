@@ -47,9 +47,9 @@ def row_function(expression: Expression) -> RowFunction | None:
         case Literal(value=value):
             return _constant(value)
         case Cast(argument=argument, try_=False):
-            return _cast(argument, expression.type)
+            return _cast_function(argument, expression.type)
         case Call(function="in", arguments=(value, *members)):
-            return _in(value, members)
+            return _in_list(value, members)
         case Call(function=name, arguments=(value, span)) if name in SIGNS:
             function = row_function(value)
             return None if function is None else moved(function, value.type, span, SIGNS[name])
@@ -102,7 +102,7 @@ def _constant(scalar: pa.Scalar[Any]) -> RowFunction | None:
     return lambda row: value
 
 
-def _cast(argument: Expression, kind: pa.DataType) -> RowFunction | None:
+def _cast_function(argument: Expression, kind: pa.DataType) -> RowFunction | None:
     function = row_function(argument)
     if function is None:
         return None
@@ -136,7 +136,7 @@ def _arithmetic(compute: Callable[..., Any]) -> _Make:
 def _quotient(compute: Callable[[int, int], int]) -> _Make:
     """Of whole numbers, none below zero: Python rounds other quotients down, and SQL towards zero."""
 
-    def checked(one: int, other: int) -> int:
+    def divide_checked(one: int, other: int) -> int:
         if one < 0 or other <= 0:
             raise LeftToDeviceError
         return compute(one, other)
@@ -145,7 +145,7 @@ def _quotient(compute: Callable[[int, int], int]) -> _Make:
         arguments: Sequence[RowFunction], kinds: Sequence[pa.DataType], kind: pa.DataType
     ) -> RowFunction | None:
         whole = kind in WHOLE and all(each == kind for each in kinds)
-        return of_two(checked, arguments) if whole else None
+        return of_two(divide_checked, arguments) if whole else None
 
     return make
 
@@ -258,7 +258,7 @@ def _concat(
     return of_one(short, of_two(operator.add, arguments))
 
 
-def _in(value: Expression, members: Sequence[Expression]) -> RowFunction | None:
+def _in_list(value: Expression, members: Sequence[Expression]) -> RowFunction | None:
     function = row_function(value)
     literals = [each for each in members if isinstance(each, Literal) and each.type == value.type]
     if function is None or len(literals) < len(members):
@@ -270,11 +270,11 @@ def _in(value: Expression, members: Sequence[Expression]) -> RowFunction | None:
     otherwise = None if None in found else False
     found.discard(None)
 
-    def among(row: Row) -> Any:
+    def is_member(row: Row) -> Any:
         one = function(row)
         return None if one is None else (True if one in found else otherwise)
 
-    return among
+    return is_member
 
 
 _CALLS: Final[Mapping[str, _Make]] = MappingProxyType(

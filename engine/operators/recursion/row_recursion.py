@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.frame_sizing import sliced
+from bamquery.engine.operators.base.frame_sizing import slice_frame
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.recursion.row_steps import MOST_JOINED, MOST_MADE, Rows, RowStage, RowStep
 from bamquery.engine.operators.recursion.row_values import (
@@ -35,7 +35,7 @@ _VALUE_BYTES: Final = 32
 _TEXT_BYTES: Final = 50 + MOST_CHARACTERS
 
 
-class RecursionByRow(Generic[Frame]):
+class RowRecursion(Generic[Frame]):
     """The steps of a recursive query until one is large, or is not for Python; then others go on.
 
     Attributes:
@@ -69,8 +69,8 @@ class RecursionByRow(Generic[Frame]):
             BamQueryError: what they read cannot be read.
         """
         try:
-            self.last = self._from(frames, self._fields, self._most)
-            sides = [self._read(lower(side)) for side in self._step.sides]
+            self.last = self._rows_from(frames, self._fields, self._most)
+            sides = [self._read_side(lower(side)) for side in self._step.sides]
             self._stage = self._step.stage(sides)
         except LeftToDeviceError:
             return False
@@ -108,12 +108,12 @@ class RecursionByRow(Generic[Frame]):
         names = [field.name for field in self._fields]
         return self._context.device.from_arrow(pa.RecordBatch.from_arrays(arrays, names))
 
-    def all_seen(self) -> Generator[Frame, None, None]:
+    def take_distinct_rows(self) -> Generator[Frame, None, None]:
         """The different rows so far, for who goes on; they are let go of."""
         rows = list(self.seen)
         self.seen = set()
         if rows:
-            yield from sliced(self._context.device, self.frame(rows))
+            yield from slice_frame(self._context.device, self.frame(rows))
 
     def _advance(self, waiting: Rows) -> bool:
         """One step; False: it is not for rows, and nothing of it is kept."""
@@ -136,11 +136,11 @@ class RecursionByRow(Generic[Frame]):
         rows = len(self.seen) + _FRAME_ROWS + 2 * MOST_MADE
         return rows * _bytes_of_row(self._fields) + self._side_bytes
 
-    def _read(self, side: Operator[Frame]) -> Rows:
+    def _read_side(self, side: Operator[Frame]) -> Rows:
         with closing(side.frames(self._context)) as frames:
-            return self._from(frames, side.fields, MOST_JOINED)
+            return self._rows_from(frames, side.fields, MOST_JOINED)
 
-    def _from(self, frames: Iterator[Frame], fields: Sequence[Field], most: int) -> Rows:
+    def _rows_from(self, frames: Iterator[Frame], fields: Sequence[Field], most: int) -> Rows:
         device = self._context.device
         found: Rows = []
         for frame in frames:

@@ -10,7 +10,7 @@ from bamquery.engine.operators.join.pairs import JoinCondition
 from bamquery.engine.operators.recursion.row_expressions import functions_of, tuple_function
 from bamquery.engine.operators.recursion.row_grouping import grouped_rows
 from bamquery.engine.operators.recursion.row_values import LeftToDeviceError, Row, is_for_rows
-from bamquery.engine.sources.scan_sources import WorkingRows
+from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan import nodes
 from bamquery.plan.cardinality import estimated_rows
 from bamquery.plan.expressions import ColumnRef, Expression
@@ -58,27 +58,27 @@ class RowStep:
         return self._make(sides)
 
 
-def row_step(plan: Plan, rows: WorkingRows[Any]) -> RowStep | None:
+def row_step(plan: Plan, rows: RecursiveTableSource[Any]) -> RowStep | None:
     """The step over `rows` for Python; None where an operator, an expression or a type is not for it."""
     sides: list[Plan] = []
     make = _stage(plan, rows, sides)
     return None if make is None else RowStep(make, sides)
 
 
-def _stage(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | None:
+def _stage(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _Make | None:
     if not all(is_for_rows(field.type) for field in plan.fields):
         return None
     match plan:
         case nodes.Scan(source=source, predicates=predicates, columns=columns) if source is rows:
             kinds = rows.schema.types
             references = [ColumnRef(i, rows.schema.names[i], kinds[i]) for i in columns]
-            return _kept_and_computed(lambda sides: _same, predicates, references)
+            return _filter_and_project(lambda sides: _keep_rows, predicates, references)
         case nodes.Filter(child=child, predicate=predicate):
             below = _stage(child, rows, sides)
-            return None if below is None else _kept_and_computed(below, (predicate,), None)
+            return None if below is None else _filter_and_project(below, (predicate,), None)
         case nodes.Project(child=child, expressions=expressions):
             below = _stage(child, rows, sides)
-            return None if below is None else _kept_and_computed(below, (), expressions)
+            return None if below is None else _filter_and_project(below, (), expressions)
         case nodes.Aggregate(child=child):
             below, groups = _stage(child, rows, sides), grouped_rows(plan)
             return None if below is None or groups is None else _grouped(below, groups)
@@ -88,7 +88,7 @@ def _stage(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | Non
             return None
 
 
-def _same(rows: Rows) -> Rows:
+def _keep_rows(rows: Rows) -> Rows:
     return rows
 
 
@@ -100,7 +100,7 @@ def _grouped(below: _Make, groups: RowStage) -> _Make:
     return make
 
 
-def _kept_and_computed(
+def _filter_and_project(
     below: _Make, predicates: Sequence[Expression], expressions: Sequence[Expression] | None
 ) -> _Make | None:
     conditions = functions_of(predicates)
@@ -122,7 +122,7 @@ def _kept_and_computed(
     return make
 
 
-def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make | None:
+def _join(plan: nodes.Join, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _Make | None:
     fixed_left = not _reads(plan.left, rows)
     if plan.kind not in (_KINDS_FIXED_LEFT if fixed_left else _KINDS):
         return None
@@ -168,7 +168,7 @@ def _join(plan: nodes.Join, rows: WorkingRows[Any], sides: list[Plan]) -> _Make 
     return make
 
 
-def _held(plan: Plan, rows: WorkingRows[Any], sides: list[Plan]) -> _MakeTable | None:
+def _held(plan: Plan, rows: RecursiveTableSource[Any], sides: list[Plan]) -> _MakeTable | None:
     """The side in which rows are looked up: a table made once, or of what each step makes of its rows."""
     if _reads(plan, rows):
         below = _stage(plan, rows, sides)
@@ -223,5 +223,5 @@ def _table(rows: Rows, key: Callable[[Row], Row], nulls_equal: Sequence[bool]) -
     return table
 
 
-def _reads(plan: Plan, rows: WorkingRows[Any]) -> bool:
+def _reads(plan: Plan, rows: RecursiveTableSource[Any]) -> bool:
     return any(isinstance(node, nodes.Scan) and node.source is rows for node in nodes_of(plan))

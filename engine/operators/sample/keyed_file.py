@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.spill_files import BatchFile, SpillFile
-from bamquery.engine.operators.base.frame_sizing import block_bytes, blocks
+from bamquery.engine.operators.base.frame_sizing import cut_to_size, spill_frame_bytes
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
@@ -38,7 +38,7 @@ class LeastKeys:
         self._equal = equal
 
     @staticmethod
-    def of(keys: Keys, count: int) -> LeastKeys:
+    def from_keys(keys: Keys, count: int) -> LeastKeys:
         """For the `count` least of some keys, as many at least."""
         bound = np.partition(keys, count - 1)[count - 1]
         return LeastKeys(float(bound), count - int(np.count_nonzero(keys < bound)))
@@ -72,7 +72,7 @@ class KeyedFile(Generic[Frame]):
         self._fields = fields
         self._profile = profile
         self._top = top
-        self._block = block_bytes(context.memory.limit)
+        self._block = spill_frame_bytes(context.memory.limit)
         self._counts = np.zeros(_BUCKETS, np.int64)
         self._frames = SpillFile(context.device, folder, fields, profile)
         self._keys = BatchFile(folder, profile)
@@ -93,7 +93,7 @@ class KeyedFile(Generic[Frame]):
         if self._small_bytes >= self._block:
             self._write_small()
 
-    def least(self, count: int) -> tuple[KeyedFile[Frame], float]:
+    def keep_least(self, count: int) -> tuple[KeyedFile[Frame], float]:
         """Another file of the rows with the `count` least keys and few more, and the greatest key there.
 
         There are as many rows; this file is closed.
@@ -118,13 +118,13 @@ class KeyedFile(Generic[Frame]):
             failed.pop_all()
         return other, greatest
 
-    def drawn(self, count: int) -> Generator[Frame, None, None]:
+    def draw(self, count: int) -> Generator[Frame, None, None]:
         """The rows with the `count` least keys, or all; of equal keys the first ones.
 
         Raises:
             StorageError: they cannot be read back.
         """
-        least = self._least(count) if count < self.rows else LeastKeys(np.inf, 0)
+        least = self._least_keys(count) if count < self.rows else LeastKeys(np.inf, 0)
         with closing(self._pairs()) as pairs:
             for frame, keys in pairs:
                 positions = least.positions(keys)
@@ -137,10 +137,10 @@ class KeyedFile(Generic[Frame]):
         self._frames.close()
         self._keys.close()
 
-    def _least(self, count: int) -> LeastKeys:
+    def _least_keys(self, count: int) -> LeastKeys:
         bucket, before = self._place(count)
         within = [keys[self._bucket(keys) == bucket] for keys in self._all_keys()]
-        return LeastKeys.of(np.concatenate(within), count - before)
+        return LeastKeys.from_keys(np.concatenate(within), count - before)
 
     def _place(self, count: int) -> tuple[int, int]:
         """The bucket of the key that is the `count`th least, and how many keys are in those before."""
@@ -160,7 +160,7 @@ class KeyedFile(Generic[Frame]):
         self._small = []
         self._small_bytes = 0
         start = 0
-        for block in blocks(self._device, frame, self._block):
+        for block in cut_to_size(self._device, frame, self._block):
             self._context.check_cancelled()
             stop = start + self._device.row_count(block)
             self._frames.write(block)

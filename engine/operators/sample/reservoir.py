@@ -10,8 +10,8 @@ import numpy as np
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.memory_budget import Reservation, release_unused
-from bamquery.engine.operators.base.frame_sizing import drained, gathered, sliced
+from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames, drain_list, slice_frame
 from bamquery.engine.operators.sample.keyed_file import KeyedFile, Keys, LeastKeys
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.nodes import Field
@@ -61,7 +61,7 @@ class Reservoir(Generic[Frame]):
         if self._file is not None:
             self._file.write(frame, keys)
             if self._file.rows >= self._most:
-                self._file, self.limit = self._file.least(self._count)
+                self._file, self.limit = self._file.keep_least(self._count)
             return
         self._held.append(frame)
         self._keys.append(keys)
@@ -69,7 +69,7 @@ class Reservoir(Generic[Frame]):
         self._bytes += self._device.nbytes(frame) + keys.nbytes
         if self._rows >= self._most:
             self._keep_least()
-        if not self._memory.fits(self._needed()):
+        if not self._memory.fits(self._needed_bytes()):
             self._make_room()
 
     def frames(self) -> Generator[Frame, None, None]:
@@ -79,12 +79,12 @@ class Reservoir(Generic[Frame]):
             StorageError: they cannot be read back.
         """
         if self._file is not None:
-            with closing(self._file.drawn(self._count)) as drawn:
+            with closing(self._file.draw(self._count)) as drawn:
                 yield from drawn
         elif self._held:
             self._keep_least()
-            for frame in drained(self._held):
-                yield from sliced(self._device, frame)
+            for frame in drain_list(self._held):
+                yield from slice_frame(self._device, frame)
 
     def close(self) -> None:
         """Let go of all rows."""
@@ -97,18 +97,18 @@ class Reservoir(Generic[Frame]):
         keys = np.concatenate(self._keys)
         if len(keys) < self._count:
             return
-        least = LeastKeys.of(keys, self._count)
+        least = LeastKeys.from_keys(keys, self._count)
         chosen: list[Keys] = []
 
-        def taken() -> Generator[Frame, None, None]:
-            for frame, own in zip(drained(self._held), self._keys, strict=True):
+        def kept_frames() -> Generator[Frame, None, None]:
+            for frame, own in zip(drain_list(self._held), self._keys, strict=True):
                 self._context.check_cancelled()
                 positions = least.positions(own)
                 if len(positions):
                     chosen.append(own[positions])
                     yield self._device.take(frame, positions)
 
-        held = list(gathered(self._context, taken()))
+        held = list(coalesce_frames(self._context, kept_frames()))
         ends = np.cumsum([self._device.row_count(frame) for frame in held])
         self._keys = np.split(np.concatenate(chosen), ends[:-1])
         self._held = held
@@ -116,7 +116,7 @@ class Reservoir(Generic[Frame]):
         self._bytes = 8 * self._count + sum(map(self._device.nbytes, held))
         self.limit = least.bound
 
-    def _needed(self) -> int:
+    def _needed_bytes(self) -> int:
         """Bytes for the rows, and for half of them, which may be there twice while the least are taken."""
         return self._bytes + self._bytes // 2
 
@@ -124,15 +124,15 @@ class Reservoir(Generic[Frame]):
         """Only the rows that may be drawn stay in memory; if they take more than half of it, in files."""
         if self._rows > self._count:
             self._keep_least()
-        needed = self._needed()
+        needed = self._needed_bytes()
         folder = self._context.spill_folder
         if folder is None or 2 * needed <= self._memory.room:
             self._memory.resize(needed)
             return
         self._profile.details["peak_memory"] = self._memory.peak
         self._file = KeyedFile(self._context, folder, self._fields, self._profile, self.limit)
-        for frame, keys in zip(drained(self._held), self._keys, strict=True):
+        for frame, keys in zip(drain_list(self._held), self._keys, strict=True):
             self._file.write(frame, keys)
         self._keys.clear()
         self._memory.resize(0)
-        release_unused()
+        release_unused_memory()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.frame_sizing import limited
+from bamquery.engine.operators.base.frame_sizing import limit_rows
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.sample.reservoir import Reservoir
 from bamquery.engine.operators.scan.chunk_selection import rows_without_columns
@@ -59,7 +59,7 @@ class Sample(Operator[Frame], Generic[Frame]):
                 row += rows
                 positions = np.flatnonzero(kept)
                 if len(positions):
-                    yield self._taken(context.device, frame, positions)
+                    yield self._take_drawn(context.device, frame, positions)
 
     def _number(
         self, context: ExecutionContext[Frame], draw: np.random.Generator
@@ -77,7 +77,7 @@ class Sample(Operator[Frame], Generic[Frame]):
                     keys = draw.random(device.row_count(frame))
                     positions = np.flatnonzero(keys < drawn.limit)
                     if len(positions):
-                        drawn.add(self._taken(device, frame, positions), keys[positions])
+                        drawn.add(self._take_drawn(device, frame, positions), keys[positions])
             with closing(drawn.frames()) as rows:
                 yield from rows
 
@@ -85,11 +85,11 @@ class Sample(Operator[Frame], Generic[Frame]):
         """The first rows, which are like any others where there are no columns."""
         with (
             closing(self.children[0].frames(context)) as frames,
-            closing(limited(context.device, frames, self._sample.count, 0)) as rows,
+            closing(limit_rows(context.device, frames, self._sample.count, 0)) as rows,
         ):
             yield from rows
 
-    def _taken(self, device: Device[Frame], frame: Frame, positions: NDArray[np.int64]) -> Frame:
+    def _take_drawn(self, device: Device[Frame], frame: Frame, positions: NDArray[np.int64]) -> Frame:
         if len(positions) == device.row_count(frame):
             return frame
         if not self.fields:

@@ -14,7 +14,7 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.scan.chunks import Chunk, Piece
 from bamquery.engine.operators.scan.column_reads import ColumnReads
-from bamquery.engine.operators.scan.filter_order import Step, StepOrder
+from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
 
 if TYPE_CHECKING:
     from bamquery.engine.operators.scan.row_numbers import RowNumbers
@@ -25,17 +25,17 @@ class SelectionPlan:
     """What a scan does with every chunk: columns to give out, and steps to pass before."""
 
     outputs: tuple[int, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[FilterStep, ...]
     schema: pa.Schema
-    order: StepOrder
-    late: Callable[[], Sequence[Step]] = tuple
+    order: AdaptiveFilterOrder
+    dynamic_filters: Callable[[], Sequence[FilterStep]] = tuple
     """Steps that change while the scan runs, as they are now."""
     numbers: RowNumbers | None = None
     """What computes the rows' numbers, where they are a column."""
 
-    def waiting(self) -> list[Step]:
+    def waiting(self) -> list[FilterStep]:
         """The steps for the next chunk."""
-        return [step for step in (*self.steps, *self.late()) if self.order.is_worth(step)]
+        return [step for step in (*self.steps, *self.dynamic_filters()) if self.order.is_worth(step)]
 
 
 class ChunkSelection(Generic[Frame]):
@@ -70,14 +70,14 @@ class ChunkSelection(Generic[Frame]):
         waiting = self._plan.waiting()
         while waiting and (self._alive or not self._filtered):
             step = self._plan.order.next(waiting, self._cost)
-            self._read(step.columns)
+            self._load_columns(step.columns)
             # What the step's columns allow besides comes at no further cost.
             for ready in [s for s in waiting if s is step or (not s.can_fail and self._covers(s))]:
                 waiting.remove(ready)
                 self._apply(ready, set(self._plan.outputs).union(*(s.columns for s in waiting)))
         if not self._alive:
             return None
-        self._read(self._plan.outputs)
+        self._load_columns(self._plan.outputs)
         if not self._plan.outputs:
             return self._device.from_arrow(rows_without_columns(self._alive))
         return self._device.join_columns([self._held[column] for column in self._plan.outputs])
@@ -85,10 +85,10 @@ class ChunkSelection(Generic[Frame]):
     def _is_number(self, column: int) -> bool:
         return self._plan.numbers is not None and column == self._plan.numbers.column
 
-    def _covers(self, step: Step) -> bool:
+    def _covers(self, step: FilterStep) -> bool:
         return all(column in self._held for column in step.columns)
 
-    def _cost(self, step: Step) -> float:
+    def _cost(self, step: FilterStep) -> float:
         """Seconds to read what the step still needs, for the rows that are alive."""
         return sum(
             self._reads.expected_seconds(piece, self._name(column), rows)
@@ -97,7 +97,7 @@ class ChunkSelection(Generic[Frame]):
             for piece, rows in zip(self._pieces, self._rows, strict=True)
         )
 
-    def _read(self, columns: Sequence[int]) -> None:
+    def _load_columns(self, columns: Sequence[int]) -> None:
         """Have those columns in memory."""
         missing = [column for column in dict.fromkeys(columns) if column not in self._held]
         numbers = self._plan.numbers
@@ -117,13 +117,13 @@ class ChunkSelection(Generic[Frame]):
         for column, frames in zip(missing, zip(*pieces, strict=True), strict=bool(pieces)):
             self._held[column] = frames[0] if len(frames) == 1 else self._device.concatenate(frames)
 
-    def _apply(self, step: Step, wanted: set[int]) -> None:
+    def _apply(self, step: FilterStep, wanted: set[int]) -> None:
         """Keep the rows that pass; of the columns, those that are `wanted` from here on."""
         self._filtered = True
         if not self._alive:
             return
         frames = [self._held[column] for column in step.columns]
-        passed = self._device.matching(step.predicate, self._device.join_columns(frames))
+        passed = self._device.matching_positions(step.predicate, self._device.join_columns(frames))
         self._plan.order.learn(step, self._alive, len(passed))
         self._held = {column: frame for column, frame in self._held.items() if column in wanted}
         if len(passed) == self._alive:

@@ -56,7 +56,7 @@ class ChunkLimits:
     widest: bool
 
     @staticmethod
-    def of_threads(share: float = 1.0) -> ChunkLimits:
+    def for_threads(share: float = 1.0) -> ChunkLimits:
         """Those for a CPU's threads. `share`: of a full chunk, where memory is short."""
         vectors = min(max(int(CHUNK_VECTORS * share), LEAST_VECTORS), CHUNK_VECTORS)
         size = max(int(CHUNK_BYTES * share), 1)
@@ -136,7 +136,7 @@ class Chunk:
         return sum(piece.rows for piece in self.pieces)
 
 
-def chunks(
+def cut_chunks(
     fragments: Sequence[Fragment],
     predicates: Sequence[RangePredicate],
     columns: Sequence[str],
@@ -153,7 +153,7 @@ def chunks(
         limits: how large chunks are; None: those for a CPU's threads.
     """
     if limits is None:
-        limits = ChunkLimits.of_threads()
+        limits = ChunkLimits.for_threads()
     pieces: list[Piece] = []
     taken, target = 0, min(limits.first, limits.vectors)
     for fragment in fragments:
@@ -161,7 +161,7 @@ def chunks(
             survivors = fragment.zone_map.surviving_vectors(predicates)
         else:
             survivors = np.arange(fragment.vector_count, dtype=np.int64)
-        most = _vectors_within(fragment, columns, limits)
+        most = _vectors_in_limits(fragment, columns, limits)
         begin, used = 0, 0
         while begin < fragment.rows:
             room = max(min(target, most) - taken, 1)
@@ -181,7 +181,7 @@ def chunks(
         yield Chunk(tuple(pieces))
 
 
-def _vectors_within(fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> int:
+def _vectors_in_limits(fragment: Fragment, columns: Sequence[str], limits: ChunkLimits) -> int:
     """Vectors of which the columns, or the widest of them, weigh about as much as the limits allow."""
     schema = fragment.schema
     layouts = [fragment.layout.columns[schema.get_field_index(name)] for name in columns]

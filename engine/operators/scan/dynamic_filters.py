@@ -9,11 +9,11 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.engine.device import Device
-from bamquery.engine.operators.base.dynamic_filter import LateFilter, column_of
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter, column_under_casts
 from bamquery.engine.operators.scan.chunks import Chunk
-from bamquery.engine.operators.scan.filter_order import Step, optional_steps
+from bamquery.engine.operators.scan.filter_order import FilterStep, optional_steps
 from bamquery.engine.profiling.query_profile import ScanProfile
-from bamquery.engine.sources.scan_predicates import Conjunct, split
+from bamquery.engine.sources.scan_predicates import Conjunct, split_conjuncts
 from bamquery.plan.expressions import Expression, Literal
 
 NOT_FOLLOWED: Final = "vectors are listed once: what rows tell of ORDER BY ... LIMIT prunes no more"
@@ -21,77 +21,77 @@ NOT_FOLLOWED: Final = "vectors are listed once: what rows tell of ORDER BY ... L
 
 
 @dataclass(frozen=True, eq=False)
-class TakenFilter:
+class ScanDynamicFilter:
     """A filter on one of a scan's columns.
 
     Attributes:
         value: what it is about, over positions in the source's schema: a column, or a cast of one.
     """
 
-    late: LateFilter
+    dynamic_filter: DynamicFilter
     value: Expression
     schema: pa.Schema
 
     def conditions(self) -> list[Expression]:
         """What is known by now."""
-        return [condition.of(self.value) for condition in self.late.conditions]
+        return [condition.as_expression(self.value) for condition in self.dynamic_filter.conditions]
 
     def conjuncts(self, device: Device[Any]) -> list[Conjunct]:
         """The same, as a scan takes it."""
-        return late_conjuncts(self.conditions(), self.schema, device)
+        return dynamic_conjuncts(self.conditions(), self.schema, device)
 
     @property
     def text(self) -> str:
         """For people."""
-        column = column_of(self.value)
+        column = column_under_casts(self.value)
         assert column is not None
-        known = " AND ".join(condition.text(column.name) for condition in self.late.conditions)
-        return f"{known or column.name} ({self.late.source})"
+        known = " AND ".join(condition.text(column.name) for condition in self.dynamic_filter.conditions)
+        return f"{known or column.name} ({self.dynamic_filter.source})"
 
 
-def late_conjuncts(
+def dynamic_conjuncts(
     conditions: Iterable[Expression], schema: pa.Schema, device: Device[Any]
 ) -> list[Conjunct]:
     """Those that zone maps can prune by; none that the device cannot compute."""
     return [
         conjunct
-        for conjunct in split(conditions, schema)
+        for conjunct in split_conjuncts(conditions, schema)
         if (conjunct.ranges or not conjunct.columns) and not device.expression_refusals(conjunct.expression)
     ]
 
 
-class MovingFilters:
+class MovingDynamicFilters:
     """Those of a scan's filters that become narrower while it runs: asked again for each chunk."""
 
-    def __init__(self, taken: Iterable[TakenFilter], device: Device[Any], first: int) -> None:
+    def __init__(self, taken: Iterable[ScanDynamicFilter], device: Device[Any], first: int) -> None:
         """`first`: the number of the first of their steps."""
-        self._taken = [one for one in taken if one.late.moves]
+        self._taken = [one for one in taken if one.dynamic_filter.moves]
         self._device = device
         self._first = first
         self._known: list[tuple[object, list[Conjunct]]] = [((), []) for _ in self._taken]
 
     @property
-    def placeholders(self) -> list[Step]:
+    def placeholders(self) -> list[FilterStep]:
         """Something for each step that may come."""
         truth = Literal(pa.scalar(True))
-        return [Step(self._first + i, (), truth, (), False) for i in range(len(self._taken))]
+        return [FilterStep(self._first + i, (), truth, (), False) for i in range(len(self._taken))]
 
     @property
     def guesses(self) -> list[float]:
         """Selectivities of those steps before they are seen: such conditions let few rows through."""
         return [0.0] * len(self._taken)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[FilterStep]:
         """As they are now; what earlier chunks told of their worth says nothing of that."""
         return [
             replace(step, optional=False)
-            for number, conjuncts in enumerate(self._now(), self._first)
+            for number, conjuncts in enumerate(self._current_conjuncts(), self._first)
             for step in optional_steps(conjuncts, number)
         ]
 
-    def pruned(self, chunk: Chunk) -> Chunk:
+    def prune(self, chunk: Chunk) -> Chunk:
         """The chunk without vectors of which no row is wanted any more."""
-        ranges = [found for conjuncts in self._now() for c in conjuncts for found in c.ranges]
+        ranges = [found for conjuncts in self._current_conjuncts() for c in conjuncts for found in c.ranges]
         if not ranges:
             return chunk
         return Chunk(
@@ -101,9 +101,9 @@ class MovingFilters:
             )
         )
 
-    def _now(self) -> list[list[Conjunct]]:
+    def _current_conjuncts(self) -> list[list[Conjunct]]:
         for i, taken in enumerate(self._taken):
-            conditions = taken.late.conditions
+            conditions = taken.dynamic_filter.conditions
             if conditions is not self._known[i][0]:
                 self._known[i] = (conditions, taken.conjuncts(self._device))
         return [conjuncts for _, conjuncts in self._known]

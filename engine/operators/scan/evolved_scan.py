@@ -16,12 +16,12 @@ import pyarrow as pa
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.sources.scan_sources import ROW_NUMBER, NumberedTable, StoredTable
 from bamquery.plan.expressions import ColumnRef, Expression, Literal, referenced_columns, transform
-from bamquery.plan.literals.evaluation import fold
+from bamquery.plan.literals.evaluation import fold_expression
 from bamquery.plan.nodes import Field, Scan
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.fragments.schema_evolution import Evolution
@@ -29,7 +29,7 @@ from bamquery.storage.tables.snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)
-class SnapshotPart:
+class SchemaVersionFragments:
     """Fragments of a version that have the same columns; what a scan asks of a `Snapshot`."""
 
     name: str
@@ -45,7 +45,7 @@ class SnapshotPart:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class SchemaVersionScan:
     """A part's scan, and what makes the table's columns of it; `columns` is None where it has them all."""
 
     scan: Scan
@@ -54,7 +54,7 @@ class Part:
 
 def is_evolved(scan: Scan, snapshot: Snapshot) -> bool:
     """Whether some fragment lacks a column that the scan reads."""
-    if all(entry.era is None for entry in snapshot.entries):
+    if all(entry.schema_version is None for entry in snapshot.entries):
         return False
     names = scan.source.schema.names
     wanted = {names[i] for i in (*scan.columns, *referenced_columns(*scan.predicates))}
@@ -62,20 +62,22 @@ def is_evolved(scan: Scan, snapshot: Snapshot) -> bool:
     return not all(wanted <= set(fragment.schema.names) for fragment in snapshot.fragments)
 
 
-def parts(scan: Scan, snapshot: Snapshot) -> list[Part]:
+def scan_schema_versions(scan: Scan, snapshot: Snapshot) -> list[SchemaVersionScan]:
     """Scans of runs of fragments that have the same columns, in row order; runs without matches left out."""
     found = []
     before = 0
     for _, run in groupby(snapshot.fragments, lambda fragment: tuple(fragment.schema.names)):
         fragments = list(run)
-        part = _part(scan, snapshot, fragments, before)
+        part = _scan_schema_version(scan, snapshot, fragments, before)
         before += sum(fragment.rows for fragment in fragments)
         if part is not None:
             found.append(part)
     return found
 
 
-def _part(scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment], before: int) -> Part | None:
+def _scan_schema_version(
+    scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment], before: int
+) -> SchemaVersionScan | None:
     """Of fragments behind so many rows; None where no row of theirs can match."""
     schema = fragments[0].schema
     known = {name: position for position, name in enumerate(schema.names)}
@@ -93,7 +95,9 @@ def _part(scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment], before:
 
     predicates = []
     for predicate in scan.predicates:
-        moved = fold(transform(predicate, lambda e: present(e.index) if isinstance(e, ColumnRef) else e))
+        moved = fold_expression(
+            transform(predicate, lambda e: present(e.index) if isinstance(e, ColumnRef) else e)
+        )
         if isinstance(moved, Literal):
             if not (moved.value.is_valid and moved.value.as_py()):
                 return None
@@ -101,19 +105,19 @@ def _part(scan: Scan, snapshot: Snapshot, fragments: Sequence[Fragment], before:
         predicates.append(moved)
     outputs = [present(column) for column in scan.columns]
     read = list(dict.fromkeys(output.index for output in outputs if isinstance(output, ColumnRef)))
-    rows = SnapshotPart(snapshot.name, snapshot.version, schema, tuple(fragments))
+    rows = SchemaVersionFragments(snapshot.name, snapshot.version, schema, tuple(fragments))
     is_numbered = isinstance(scan.source, NumberedTable)
     source = NumberedTable(rows, before) if is_numbered else StoredTable(rows)
     inner = Scan(source, tuple(read), tuple(predicates))
     if len(read) == len(outputs):
-        return Part(inner, None)
+        return SchemaVersionScan(inner, None)
     columns = tuple(
         ColumnRef(read.index(output.index), output.name, output.type)
         if isinstance(output, ColumnRef)
         else output
         for output in outputs
     )
-    return Part(inner, columns)
+    return SchemaVersionScan(inner, columns)
 
 
 class EvolvedScan(Operator[Frame], Generic[Frame]):
@@ -128,7 +132,7 @@ class EvolvedScan(Operator[Frame], Generic[Frame]):
             with closing(child.frames(context)) as frames:
                 yield from frames
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """Every child's columns are its own; each may take it."""
-        taken = [child.narrow(value, late) for child in self.children]
+        taken = [child.push_dynamic_filter(value, late) for child in self.children]
         return any(taken)

@@ -29,20 +29,20 @@ def files_to_read(
         return None
     known = frozenset(source.file_columns)
     for condition in conditions:
-        weaker = _of_files(condition, known)
+        weaker = _file_condition(condition, known)
         if weaker == _TRUE:
             continue
         columns = sorted(referenced_columns(weaker))
-        kept = _true_for(rebase(weaker, columns), source.file_values(columns))
+        kept = _evaluate_truth(rebase(weaker, columns), source.file_values(columns))
         if kept is not None:
             files = sorted(kept if files is None else kept.intersection(files))
     return files
 
 
-def _of_files(condition: Expression, known: frozenset[int]) -> Expression:
+def _file_condition(condition: Expression, known: frozenset[int]) -> Expression:
     """What a condition demands of these columns: it is true wherever the condition is."""
     if isinstance(condition, Call) and condition.function in ("and", "or"):
-        parts = [_of_files(part, known) for part in condition.arguments]
+        parts = [_file_condition(part, known) for part in condition.arguments]
         if condition.function == "or" and _TRUE in parts:
             return _TRUE
         parts = [part for part in parts if part != _TRUE]
@@ -53,7 +53,7 @@ def _of_files(condition: Expression, known: frozenset[int]) -> Expression:
     return condition if read and known.issuperset(read) else _TRUE
 
 
-def _true_for(condition: Expression, values: pa.RecordBatch) -> set[int] | None:
+def _evaluate_truth(condition: Expression, values: pa.RecordBatch) -> set[int] | None:
     """Rows of `values` for which it is true; None where it fails for some."""
     from bamquery.engine.cpu.device import CpuDevice  # noqa: PLC0415 (few scans are of many files)
 

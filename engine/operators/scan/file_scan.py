@@ -10,7 +10,7 @@ import pyarrow as pa
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.dynamic_filter import LateFilter, column_of
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter, column_under_casts
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.scan.file_pruning import files_to_read
 from bamquery.engine.profiling.query_profile import FileScanProfile
@@ -31,7 +31,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
             shown["filter"] = " AND ".join(map(format_expression, scan.predicates))
         self._source = files.source
         self._files = files_to_read(files.source, scan.predicates)
-        self._late: list[tuple[Expression, LateFilter]] = []
+        self._dynamic_filters: list[tuple[Expression, DynamicFilter]] = []
         self._position = FileScanProfile("File scan", shown, source=files.name)
         self._note(self._files)
         super().__init__(scan.fields, (), self._position)
@@ -41,13 +41,13 @@ class FileScan(Operator[Frame], Generic[Frame]):
         self._outputs = [place[column] for column in scan.columns]
         self._predicate = rebase(conjunction(scan.predicates), self._wanted) if scan.predicates else None
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """Taken where `value` is a column, or a cast of one, that has one value in each file."""
-        column = column_of(value)
+        column = column_under_casts(value)
         if column is None or late.moves or self._columns[column.index] not in self._source.file_columns:
             return False
         places = {index: self._columns[index] for index in referenced_columns(value)}
-        self._late.append((renumber(value, places), late))
+        self._dynamic_filters.append((renumber(value, places), late))
         return True
 
     def _note(self, files: Sequence[int] | None) -> None:
@@ -62,7 +62,11 @@ class FileScan(Operator[Frame], Generic[Frame]):
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a batch of the source."""
         files = self._files
-        late = [condition.of(value) for value, late in self._late for condition in late.conditions]
+        late = [
+            condition.as_expression(value)
+            for value, late in self._dynamic_filters
+            for condition in late.conditions
+        ]
         if late:
             files = files_to_read(self._source, late, files)
             self._note(files)
@@ -74,7 +78,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
             return context.device.select(frame, self._outputs)
 
         names = [self._source.schema.field(column).name for column in self._wanted]
-        batches = self._counted(names, files)
+        batches = self._count_batches(names, files)
         frames = ordered_map(context, read, batches, threads=context.settings.effective_threads)
         try:
             yield from frames
@@ -82,7 +86,7 @@ class FileScan(Operator[Frame], Generic[Frame]):
             frames.close()
             batches.close()
 
-    def _counted(
+    def _count_batches(
         self, names: Sequence[str], files: Sequence[int] | None
     ) -> Generator[pa.RecordBatch, None, None]:
         """The source's batches; the profile says how many rows and bytes they are."""

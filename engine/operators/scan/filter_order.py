@@ -17,7 +17,7 @@ _WORTH: Final = 0.7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class FilterStep:
     """Conditions that read the same columns, checked together.
 
     Attributes:
@@ -38,16 +38,16 @@ class Step:
     """The answer is the same without it: whether it is taken depends on what it was seen to save."""
 
 
-def optional_steps(conjuncts: Sequence[Conjunct], first: int) -> list[Step]:
+def optional_steps(conjuncts: Sequence[Conjunct], first: int) -> list[FilterStep]:
     """Steps for conditions that need not be checked, numbered from `first` on."""
     return [
         replace(step, number=first + step.number, optional=True)
-        for step in steps([conjunct for conjunct in conjuncts if not conjunct.can_fail])
+        for step in filter_steps([conjunct for conjunct in conjuncts if not conjunct.can_fail])
         if step.columns
     ]
 
 
-def steps(conjuncts: Sequence[Conjunct]) -> list[Step]:
+def filter_steps(conjuncts: Sequence[Conjunct]) -> list[FilterStep]:
     """Group conditions by their columns; those that can fail stay alone, in the order written, at the end."""
     groups: dict[tuple[int, ...], list[Conjunct]] = {}
     for conjunct in conjuncts:
@@ -55,7 +55,7 @@ def steps(conjuncts: Sequence[Conjunct]) -> list[Step]:
             groups.setdefault(conjunct.columns, []).append(conjunct)
     ordered = list(groups.values()) + [[conjunct] for conjunct in conjuncts if conjunct.can_fail]
     return [
-        Step(
+        FilterStep(
             number,
             group[0].columns,
             rebase(conjunction([conjunct.expression for conjunct in group]), group[0].columns),
@@ -66,31 +66,31 @@ def steps(conjuncts: Sequence[Conjunct]) -> list[Step]:
     ]
 
 
-class StepOrder:
+class AdaptiveFilterOrder:
     """Picks the next step by selectivity and cost; learns from every chunk. Thread-safe."""
 
-    def __init__(self, scan_steps: Sequence[Step], guesses: Sequence[float]) -> None:
+    def __init__(self, scan_steps: Sequence[FilterStep], guesses: Sequence[float]) -> None:
         """`guesses` are the steps' selectivities before anything was seen."""
         self._lock = threading.Lock()
         self._rows_in = [_PRIOR_ROWS] * len(scan_steps)
         self._rows_out = [_PRIOR_ROWS * guess for guess in guesses]
 
-    def selectivity(self, step: Step) -> float:
+    def selectivity(self, step: FilterStep) -> float:
         """Share of rows expected to pass, of those that reach the step."""
         with self._lock:
             return self._rows_out[step.number] / self._rows_in[step.number]
 
-    def is_worth(self, step: Step) -> bool:
+    def is_worth(self, step: FilterStep) -> bool:
         """Whether it removes enough rows for what it costs, if it need not be taken."""
         return not step.optional or self.selectivity(step) < _WORTH
 
-    def learn(self, step: Step, rows_in: int, rows_out: int) -> None:
+    def learn(self, step: FilterStep, rows_in: int, rows_out: int) -> None:
         """Note what a step let through."""
         with self._lock:
             self._rows_in[step.number] += rows_in
             self._rows_out[step.number] += rows_out
 
-    def next(self, waiting: Sequence[Step], cost: Callable[[Step], float]) -> Step:
+    def next(self, waiting: Sequence[FilterStep], cost: Callable[[FilterStep], float]) -> FilterStep:
         """The step among one or more that removes rows at the least cost.
 
         Cost over the share of rows removed: in that order a sequence of independent conditions costs least
@@ -103,6 +103,6 @@ class StepOrder:
             return certain[0]
         return min(certain, key=lambda step: self._rank(step, cost(step)))
 
-    def _rank(self, step: Step, cost: float) -> float:
+    def _rank(self, step: FilterStep, cost: float) -> float:
         # A column in memory already costs next to nothing, but never exactly that: ties go by selectivity.
         return max(cost, 1e-9) / max(1.0 - self.selectivity(step), 1e-6)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bamquery.engine.operators.scan.column_reads import forced_strategy
-from bamquery.engine.operators.scan.filter_order import Step, StepOrder
+from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
 from bamquery.engine.settings import Settings
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
@@ -38,7 +38,7 @@ class ScanForecast:
         self,
         fragments: Sequence[tuple[Fragment, NDArray[np.int64]]],
         columns: Sequence[ColumnForecast],
-        order: StepOrder,
+        order: AdaptiveFilterOrder,
         settings: Settings,
     ) -> None:
         """`fragments` come with the vectors that zone maps leave of them."""
@@ -60,7 +60,7 @@ class ScanForecast:
         """Rows expected to come out."""
         return round(self._alive * sum(min(len(v) * VECTOR_ROWS, f.rows) for f, v in self._fragments))
 
-    def run(self, steps: Sequence[Step], names: Sequence[str], outputs: Sequence[str]) -> None:
+    def run(self, steps: Sequence[FilterStep], names: Sequence[str], outputs: Sequence[str]) -> None:
         """Take the steps in the order that costs least, then the outputs; `names` are the schema's."""
         waiting = list(steps)
         while waiting:

@@ -10,17 +10,17 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.profiling.query_profile import OperatorProfile
-from bamquery.engine.sources.scan_sources import WorkingRows
+from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.format import format_expression
 from bamquery.plan.nodes import Scan
 
 
-class WorkingScan(Operator[Frame], Generic[Frame]):
+class RecursiveTableScan(Operator[Frame], Generic[Frame]):
     """Those rows for which all predicates are true, with the columns that are wanted."""
 
     runs_again = True
 
-    def __init__(self, scan: Scan, rows: WorkingRows[Frame]) -> None:
+    def __init__(self, scan: Scan, rows: RecursiveTableSource[Frame]) -> None:
         details = {"table": rows.name}
         if scan.predicates:
             details["where"] = " AND ".join(map(format_expression, scan.predicates))

@@ -39,11 +39,11 @@ class RowNumbers:
         numbers = np.concatenate(parts) if parts else np.empty(0, np.int64)
         return pa.record_batch([pa.array(numbers, pa.int64())], [ROW_NUMBER])
 
-    def pruned(self, chunk: Chunk, ranges: Sequence[RangePredicate]) -> Chunk:
+    def prune(self, chunk: Chunk, ranges: Sequence[RangePredicate]) -> Chunk:
         """The chunk without vectors that hold no row whose number is in all of the ranges."""
-        return Chunk(tuple(self._pruned(piece, ranges) for piece in chunk.pieces)) if ranges else chunk
+        return Chunk(tuple(self._prune_piece(piece, ranges) for piece in chunk.pieces)) if ranges else chunk
 
-    def _pruned(self, piece: Piece, ranges: Sequence[RangePredicate]) -> Piece:
+    def _prune_piece(self, piece: Piece, ranges: Sequence[RangePredicate]) -> Piece:
         low = piece.vectors * VECTOR_ROWS + self._first[id(piece.fragment)]
         kept = np.ones(len(low), bool)
         for found in ranges:
@@ -51,9 +51,7 @@ class RowNumbers:
         return piece if kept.all() else replace(piece, vectors=piece.vectors[kept])
 
 
-def without_ranges_of(
-    column: int, conjuncts: Sequence[Conjunct]
-) -> tuple[list[RangePredicate], list[Conjunct]]:
+def split_ranges(column: int, conjuncts: Sequence[Conjunct]) -> tuple[list[RangePredicate], list[Conjunct]]:
     """The ranges of a column apart from the conditions."""
     ranges = [found for conjunct in conjuncts if conjunct.columns == (column,) for found in conjunct.ranges]
     return ranges, [replace(c, ranges=()) if c.columns == (column,) else c for c in conjuncts]

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.operators.scan.filter_order import Step
+from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.statistics.predicate import Operator, RangePredicate
@@ -34,30 +34,30 @@ _OPPOSITES: Final[Mapping[Operator, Operator]] = MappingProxyType(
 )
 
 
-def guess_selectivities(steps: Sequence[Step], fragments: Sequence[Fragment]) -> list[float]:
+def guess_selectivities(steps: Sequence[FilterStep], fragments: Sequence[Fragment]) -> list[float]:
     """For each step, the share of rows that pass, of those in vectors that zone maps leave to it."""
     sampled = fragments[:_SAMPLED_FRAGMENTS]
     guesses = []
     for step in steps:
         ranges = [found for conjunct in step.conjuncts for found in conjunct.ranges]
-        guesses.append(_guess(ranges, sampled) if ranges else TYPICAL_SELECTIVITY)
+        guesses.append(_guess_share(ranges, sampled) if ranges else TYPICAL_SELECTIVITY)
     return guesses
 
 
-def _guess(ranges: Sequence[RangePredicate], fragments: Sequence[Fragment]) -> float:
+def _guess_share(ranges: Sequence[RangePredicate], fragments: Sequence[Fragment]) -> float:
     total = sum(fragment.vector_count for fragment in fragments)
     left, full = 0, 0
     for fragment in fragments:
         alive = fragment.zone_map.possible(ranges)
         left += int(np.count_nonzero(alive))
-        full += int(np.count_nonzero(alive & ~_partly_outside(ranges, fragment)))
+        full += int(np.count_nonzero(alive & ~_may_fail(ranges, fragment)))
     if not left:
         return 0.0
     partial = left - full
     return (full + partial * _share_within(partial, total - full)) / left
 
 
-def _partly_outside(ranges: Sequence[RangePredicate], fragment: Fragment) -> NDArray[np.bool_]:
+def _may_fail(ranges: Sequence[RangePredicate], fragment: Fragment) -> NDArray[np.bool_]:
     """Whether each vector has rows that may fail one of the conditions."""
     zone_map = fragment.zone_map
     failing = np.full(fragment.vector_count, any(found.operator == "in" for found in ranges))

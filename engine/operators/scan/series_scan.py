@@ -52,7 +52,7 @@ class SeriesScan(Operator[Frame], Generic[Frame]):
                 frame = context.device.filter(frame, predicate)
             return stop, context.device.select(frame, self._columns)
 
-        frames = ordered_map(context, compute, self._chunks(ChunkLimits.of_threads(context.memory.share)))
+        frames = ordered_map(context, compute, self._chunks(ChunkLimits.for_threads(context.memory.share)))
         try:
             for stop, frame in frames:
                 yield frame

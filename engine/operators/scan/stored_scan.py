@@ -14,40 +14,45 @@ import pyarrow as pa
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter, column_of
+from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter, column_under_casts
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.scan.chunk_selection import ChunkSelection, SelectionPlan, rows_without_columns
-from bamquery.engine.operators.scan.chunks import Chunk, ChunkLimits, chunks
+from bamquery.engine.operators.scan.chunks import Chunk, ChunkLimits, cut_chunks
 from bamquery.engine.operators.scan.column_reads import ColumnReads
 from bamquery.engine.operators.scan.device_scan import ScanningDevice, ScanWork
 from bamquery.engine.operators.scan.dynamic_filters import (
     NOT_FOLLOWED,
-    MovingFilters,
-    TakenFilter,
-    late_conjuncts,
+    MovingDynamicFilters,
+    ScanDynamicFilter,
+    dynamic_conjuncts,
     mark_as_filters,
 )
-from bamquery.engine.operators.scan.evolved_scan import EvolvedScan, is_evolved, parts
+from bamquery.engine.operators.scan.evolved_scan import EvolvedScan, is_evolved, scan_schema_versions
 from bamquery.engine.operators.scan.file_scan import FileScan
-from bamquery.engine.operators.scan.filter_order import Step, StepOrder, optional_steps, steps
+from bamquery.engine.operators.scan.filter_order import (
+    AdaptiveFilterOrder,
+    FilterStep,
+    filter_steps,
+    optional_steps,
+)
 from bamquery.engine.operators.scan.forecast import ColumnForecast, ScanForecast
 from bamquery.engine.operators.scan.open_fragments import FragmentReaders
-from bamquery.engine.operators.scan.recursive_table_scan import WorkingScan
-from bamquery.engine.operators.scan.row_numbers import RowNumbers, without_ranges_of
+from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
+from bamquery.engine.operators.scan.row_numbers import RowNumbers, split_ranges
 from bamquery.engine.operators.scan.selectivity_guess import guess_selectivities
 from bamquery.engine.operators.scan.series_scan import SeriesScan
-from bamquery.engine.operators.scan.zone_map_answers import zone_answers
-from bamquery.engine.operators.scan.zone_map_bounds import best_first, zone_bound
+from bamquery.engine.operators.scan.zone_map_answers import zone_map_answers
+from bamquery.engine.operators.scan.zone_map_bounds import best_first, zone_map_bound
 from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.vector_map import FragmentVectors, VectorMap
 from bamquery.engine.settings import Settings
-from bamquery.engine.sources.scan_predicates import split
+from bamquery.engine.sources.scan_predicates import split_conjuncts
 from bamquery.engine.sources.scan_sources import (
     FileSource,
     NumberedTable,
+    RecursiveTableSource,
     StoredTable,
-    WorkingRows,
     reads_row_number,
 )
 from bamquery.errors import CancelledError
@@ -67,24 +72,24 @@ def make_scan(scan: Scan, settings: Settings) -> Operator[Frame]:
     """The operator that reads the scan's kind of source."""
     match scan.source:
         case StoredTable(snapshot=Snapshot() as snapshot) if is_evolved(scan, snapshot):
-            return _evolved(scan, snapshot, settings)
+            return _make_evolved_scan(scan, snapshot, settings)
         case NumberedTable() as table if not reads_row_number(scan):
             return StoredScan(scan, StoredTable(table.snapshot), settings)
         case StoredTable() as table:
             return StoredScan(scan, table, settings)
         case FileSource() as files:
             return FileScan(scan, files)
-        case WorkingRows() as rows:
-            return WorkingScan(scan, rows)
+        case RecursiveTableSource() as rows:
+            return RecursiveTableScan(scan, rows)
         case Series() as series:
             return SeriesScan(scan, series)
         case other:
             raise AssertionError(f"no operator scans {type(other).__name__}")
 
 
-def _evolved(scan: Scan, snapshot: Snapshot, settings: Settings) -> Operator[Frame]:
+def _make_evolved_scan(scan: Scan, snapshot: Snapshot, settings: Settings) -> Operator[Frame]:
     children: list[Operator[Frame]] = []
-    for part in parts(scan, snapshot):
+    for part in scan_schema_versions(scan, snapshot):
         child: Operator[Frame] = make_scan(part.scan, settings)
         if part.columns is not None:
             child = Project(child, part.columns, scan.fields)
@@ -100,49 +105,49 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         self._settings = settings
         self._outputs = scan.columns
         self._schema = table.schema
-        self._conjuncts = split(scan.predicates, self._schema)
+        self._conjuncts = split_conjuncts(scan.predicates, self._schema)
         self._numbers = RowNumbers(table) if isinstance(table, NumberedTable) else None
         self._numbered_ranges: list[RangePredicate] = []
         if isinstance(table, NumberedTable):  # of its numbers zone maps know nothing
-            self._numbered_ranges, self._conjuncts = without_ranges_of(table.row_number, self._conjuncts)
+            self._numbered_ranges, self._conjuncts = split_ranges(table.row_number, self._conjuncts)
         self._ranges = [found for conjunct in self._conjuncts for found in conjunct.ranges]
-        self._steps = [step for step in steps(self._conjuncts) if step.columns]
-        self._constants = [step for step in steps(self._conjuncts) if not step.columns]
-        self._late: list[TakenFilter] = []
+        self._steps = [step for step in filter_steps(self._conjuncts) if step.columns]
+        self._constants = [step for step in filter_steps(self._conjuncts) if not step.columns]
+        self._dynamic_filters: list[ScanDynamicFilter] = []
         self._preferred: tuple[str, bool] | None = None
-        super().__init__(scan.fields, (), _profile(scan, table, settings, self._steps))
+        super().__init__(scan.fields, (), _make_profile(scan, table, settings, self._steps))
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """Taken where `value` is a column, or a cast of one."""
-        column = column_of(value)
+        column = column_under_casts(value)
         if column is None or self._is_number(column):
             return False
-        taken = TakenFilter(late, self._at_source(value), self._schema)
-        self._late.append(taken)
-        self._show_late()
+        taken = ScanDynamicFilter(late, self._over_source(value), self._schema)
+        self._dynamic_filters.append(taken)
+        self._show_dynamic_filters()
         return True
 
-    def bound(self, key: SortKey, count: int) -> LateCondition | None:
+    def top_n_bound(self, key: SortKey, count: int) -> DynamicCondition | None:
         """By zone maps, where all of the table's rows are given out."""
-        column = column_of(key.expression)
-        whole = not self._conjuncts and all(taken.late.moves for taken in self._late)
+        column = column_under_casts(key.expression)
+        whole = not self._conjuncts and all(taken.dynamic_filter.moves for taken in self._dynamic_filters)
         if column is None or self._is_number(column) or not whole or not self._settings.zone_maps:
             return None
         name = self._schema.field(self._outputs[column.index]).name
-        return zone_bound(self._snapshot.fragments, name, replace(key, expression=column), count)
+        return zone_map_bound(self._snapshot.fragments, name, replace(key, expression=column), count)
 
-    def known(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
+    def known_aggregates(self, calls: Sequence[AggregateCall]) -> pa.RecordBatch | None:
         """By zone maps, where all of the table's rows are given out."""
-        if self._conjuncts or self._late or not self._settings.zone_maps:
+        if self._conjuncts or self._dynamic_filters or not self._settings.zone_maps:
             return None
         if self._numbers is not None and self._numbers.column in self._outputs:
             return None
         columns = [self._schema.field(place) for place in self._outputs]
-        return zone_answers(self._snapshot.fragments, columns, calls)
+        return zone_map_answers(self._snapshot.fragments, columns, calls)
 
-    def prefer(self, key: SortKey) -> None:
+    def prefer_order(self, key: SortKey) -> None:
         """Chunk by chunk, where the table is about in that order."""
-        column = column_of(key.expression)
+        column = column_under_casts(key.expression)
         if column is not None and not self._is_number(column):
             self._preferred = (self._schema.field(self._outputs[column.index]).name, key.descending)
 
@@ -150,12 +155,14 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         """Whether a column that is given out is the rows' number."""
         return self._numbers is not None and self._outputs[column.index] == self._numbers.column
 
-    def _show_late(self) -> None:
-        if self._late:
+    def _show_dynamic_filters(self) -> None:
+        if self._dynamic_filters:
             with self._scan_profile.lock:
-                self._scan_profile.details["dynamic_filters"] = [taken.text for taken in self._late]
+                self._scan_profile.details["dynamic_filters"] = [
+                    taken.text for taken in self._dynamic_filters
+                ]
 
-    def _at_source(self, value: Expression) -> Expression:
+    def _over_source(self, value: Expression) -> Expression:
         """An expression over the columns given out, over those of the source."""
         fields = self._schema
         columns = [ColumnRef(i, fields.field(i).name, fields.field(i).type) for i in self._outputs]
@@ -163,9 +170,11 @@ class StoredScan(Operator[Frame], Generic[Frame]):
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """One frame a chunk that has rows which pass."""
-        self._take_late(context)
+        self._take_dynamic_filters(context)
         nothing = context.device.single_row()
-        if not all(len(context.device.matching(step.predicate, nothing)) for step in self._constants):
+        if not all(
+            len(context.device.matching_positions(step.predicate, nothing)) for step in self._constants
+        ):
             return
         if not self._outputs and not self._steps:
             with self._scan_profile.lock:
@@ -176,14 +185,16 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             return
         yield from self._chunks(context)
 
-    def _take_late(self, context: ExecutionContext[Frame]) -> None:
+    def _take_dynamic_filters(self, context: ExecutionContext[Frame]) -> None:
         """What others have learned by now: more to prune by, and rows that nobody wants."""
-        known = {c: None for late in self._late for c in late.conditions()}  # once, whoever has told it
-        found = late_conjuncts(known, self._schema, context.device)
+        known = {
+            c: None for late in self._dynamic_filters for c in late.conditions()
+        }  # once, whoever has told it
+        found = dynamic_conjuncts(known, self._schema, context.device)
         self._ranges += [one for conjunct in found for one in conjunct.ranges]
-        self._constants += [step for step in steps(found) if not step.columns]
+        self._constants += [step for step in filter_steps(found) if not step.columns]
         self._steps += optional_steps(found, len(self._steps))
-        self._show_late()
+        self._show_dynamic_filters()
         with self._scan_profile.lock:
             mark_as_filters(self._scan_profile, self._schema, found)
 
@@ -196,7 +207,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             left = fragment.zone_map.surviving_vectors(self._ranges) if pruned else everything
             fragments.append((fragment, left))
         columns = [ColumnForecast(c.name, c.role) for c in self._scan_profile.columns.values()]
-        order = StepOrder(self._steps, guess_selectivities(self._steps, self._snapshot.fragments))
+        order = AdaptiveFilterOrder(self._steps, guess_selectivities(self._steps, self._snapshot.fragments))
         found = ScanForecast(fragments, columns, order, self._settings)
         names, number = self._schema.names, self._numbers.column if self._numbers is not None else None
         told = [step for step in self._steps if number not in step.columns]
@@ -221,15 +232,15 @@ class StoredScan(Operator[Frame], Generic[Frame]):
         reads = ColumnReads(context, self._scan_profile, readers, check)
         # One step needs no order.
         sampled = fragments if len(self._steps) > 1 else ()
-        moving = MovingFilters(self._late, context.device, len(self._steps))
+        moving = MovingDynamicFilters(self._dynamic_filters, context.device, len(self._steps))
         guesses = guess_selectivities(self._steps, sampled) + moving.guesses
-        order = StepOrder([*self._steps, *moving.placeholders], guesses)
+        order = AdaptiveFilterOrder([*self._steps, *moving.placeholders], guesses)
         plan = SelectionPlan(
             self._outputs, tuple(self._steps), self._schema, order, moving.steps, self._numbers
         )
         if isinstance(context.device, ScanningDevice):
             names = list(self._scan_profile.columns)
-            if any(taken.late.moves for taken in self._late):
+            if any(taken.dynamic_filter.moves for taken in self._dynamic_filters):
                 with self._scan_profile.lock:
                     self._scan_profile.notes.append(NOT_FOLLOWED)
             work = ScanWork(
@@ -250,7 +261,7 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             finally:
                 readers.release(chunk)
 
-        todo = self._expected(context, readers, moving)
+        todo = self._pruned_chunks(context, readers, moving)
         answers = ordered_map(context, read, todo)
         try:
             # The first chunk is small and goes alone: it may be all that a LIMIT wants, and the others profit
@@ -266,30 +277,32 @@ class StoredScan(Operator[Frame], Generic[Frame]):
             stopped.set()
             answers.close()
             readers.close()
-            self._show_late()
+            self._show_dynamic_filters()
 
-    def _expected(
+    def _pruned_chunks(
         self,
         context: ExecutionContext[Frame],
         readers: FragmentReaders[Frame],
-        moving: MovingFilters,
+        moving: MovingDynamicFilters,
     ) -> Iterator[Chunk]:
         names = list(self._scan_profile.columns)
         zone_maps = context.settings.zone_maps
-        limits = ChunkLimits.of_threads(context.memory.share)
-        cut: Iterable[Chunk] = chunks(self._snapshot.fragments, self._ranges, names, zone_maps, limits)
+        limits = ChunkLimits.for_threads(context.memory.share)
+        cut: Iterable[Chunk] = cut_chunks(self._snapshot.fragments, self._ranges, names, zone_maps, limits)
         if self._preferred is not None and zone_maps:
             column, descending = self._preferred
             cut = best_first(list(cut), column, descending=descending)
         for chunk in cut:
-            left = moving.pruned(chunk) if zone_maps else chunk
+            left = moving.prune(chunk) if zone_maps else chunk
             if self._numbers is not None and zone_maps:
-                left = self._numbers.pruned(left, self._numbered_ranges)
+                left = self._numbers.prune(left, self._numbered_ranges)
             readers.expect(left)
             yield left
 
 
-def _profile(scan: Scan, table: StoredTable, settings: Settings, scan_steps: Sequence[Step]) -> ScanProfile:
+def _make_profile(
+    scan: Scan, table: StoredTable, settings: Settings, scan_steps: Sequence[FilterStep]
+) -> ScanProfile:
     schema = table.schema
     filters = [column for step in scan_steps for column in step.columns]
     profile = ScanProfile(

@@ -15,7 +15,7 @@ from bamquery.storage.fragments.fragment import Fragment
 _EXTREMES: Final = ("min", "max")
 
 
-def zone_answers(
+def zone_map_answers(
     fragments: Sequence[Fragment], columns: Sequence[pa.Field[Any]], calls: Sequence[AggregateCall]
 ) -> pa.RecordBatch | None:
     """One row, a column for each call; None where zone maps do not know all of them.

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bamquery.data_types.type_groups import value_type
-from bamquery.engine.operators.base.dynamic_filter import LateCondition
+from bamquery.engine.operators.base.dynamic_filter import DynamicCondition
 from bamquery.engine.operators.scan.chunks import Chunk
 from bamquery.plan.expressions import Literal, SortKey
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -21,7 +21,9 @@ _SPARE_VECTORS: Final = 64
 """Looked at beyond those that full ones would take: fragments end with short ones, some have nulls."""
 
 
-def zone_bound(fragments: Sequence[Fragment], column: str, key: SortKey, count: int) -> LateCondition | None:
+def zone_map_bound(
+    fragments: Sequence[Fragment], column: str, key: SortKey, count: int
+) -> DynamicCondition | None:
     """What the first `count` of all rows fulfil, in the order of `key`, which is the column.
 
     Whole vectors are counted: if those whose values are all at least x have `count` values together, no
@@ -34,7 +36,7 @@ def zone_bound(fragments: Sequence[Fragment], column: str, key: SortKey, count: 
     nulls = int(sum(zone.nulls.sum() for zone in zones))
     if key.nulls_first:
         if nulls >= count:
-            return LateCondition(None)
+            return DynamicCondition(None)
         count -= nulls
     bounds = pa.chunked_array([zone.minimum if key.descending else zone.maximum for zone in zones])
     # NaN is greater than every bound: it counts among the greatest values only.
@@ -43,7 +45,7 @@ def zone_bound(fragments: Sequence[Fragment], column: str, key: SortKey, count: 
         return None
     most = min(count, -(-count // VECTOR_ROWS) + _SPARE_VECTORS)
     order = "descending" if key.descending else "ascending"
-    best = _first(bounds, most, order)
+    best = _first_bounds(bounds, most, order)
     reached = np.searchsorted(np.cumsum(values[best]), count)
     if reached >= len(best):
         return None
@@ -51,7 +53,7 @@ def zone_bound(fragments: Sequence[Fragment], column: str, key: SortKey, count: 
     if not bound.is_valid:
         return None
     function = "greater_equal" if key.descending else "less_equal"
-    return LateCondition(function, (Literal(bound),), or_null=key.nulls_first)
+    return DynamicCondition(function, (Literal(bound),), or_null=key.nulls_first)
 
 
 def best_first(chunks: Sequence[Chunk], column: str, *, descending: bool) -> Sequence[Chunk]:
@@ -95,7 +97,7 @@ def _bounds(chunk: Chunk, column: str) -> tuple[pa.Scalar[Any], pa.Scalar[Any]] 
     return (low, high) if low.is_valid and high.is_valid else None
 
 
-def _first(bounds: pa.ChunkedArray[Any], most: int, order: str) -> NDArray[np.int64]:
+def _first_bounds(bounds: pa.ChunkedArray[Any], most: int, order: str) -> NDArray[np.int64]:
     """Where the first of them in an order are, those that are not known left out."""
     known: Any = np.flatnonzero(bounds.is_valid())
     if not len(known):  # pyarrow 25 answers with nothing at all, and fails over it

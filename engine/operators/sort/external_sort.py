@@ -13,8 +13,8 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.frame_sizing import drained, marked, sliced
-from bamquery.engine.operators.sort.sorted_runs import SortRuns
+from bamquery.engine.operators.base.frame_sizing import append_constant, drain_list, slice_frame
+from bamquery.engine.operators.sort.sorted_runs import SortedRuns
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Field, SortKey
@@ -29,7 +29,7 @@ _LEAST_ROWS: Final = 1024
 """Rows of a bucket at least."""
 
 
-def sorted_rows(
+def sort_rows(
     context: ExecutionContext[Frame],
     chunks: Iterable[Frame],
     fields: Sequence[Field],
@@ -52,43 +52,43 @@ def sorted_rows(
     """
     device = context.device
     with ExitStack() as stack:
-        runs: SortRuns[Frame] | None = None
+        runs: SortedRuns[Frame] | None = None
         held: list[Frame] = []
         rows = size = 0
         for chunk in chunks:
             count, more = device.row_count(chunk), device.nbytes(chunk)
-            wanted = _needed(context, rows + count, size + more)
+            wanted = _needed_bytes(context, rows + count, size + more)
             if not memory.fits(wanted):
                 if context.spill_folder is None:
                     memory.resize(wanted)
                 if runs is None:
-                    runs = stack.enter_context(SortRuns(context, fields, keys, profile, memory.room))
+                    runs = stack.enter_context(SortedRuns(context, fields, keys, profile, memory.room))
                 _add_run(runs, context, held, rows, size)
                 held, rows, size = [], 0, 0
                 memory.resize(0)
-                if not memory.fits(_needed(context, count, more)):
+                if not memory.fits(_needed_bytes(context, count, more)):
                     _add_run(runs, context, [chunk], count, more)
                     continue
             held.append(chunk)
             rows += count
             size += more
         if runs is None:
-            ordered = _in_memory(
+            ordered = _sort_in_memory(
                 context, held or [device.empty(fields)], rows, size, columns=len(fields), keys=keys
             )
         else:
             _add_run(runs, context, held, rows, size)
             profile.details["peak_memory"] = memory.peak
             memory.resize(0)
-            ordered = runs.merged(memory)
+            ordered = runs.merge(memory)
         stack.enter_context(closing(ordered))
         for frame in ordered:
             profile.details["peak_memory"] = memory.peak
-            yield from sliced(device, frame)
+            yield from slice_frame(device, frame)
 
 
 def _add_run(
-    runs: SortRuns[Frame],
+    runs: SortedRuns[Frame],
     context: ExecutionContext[Frame],
     held: list[Frame],
     rows: int,
@@ -96,12 +96,12 @@ def _add_run(
 ) -> None:
     if rows:
         with closing(
-            _in_memory(context, held, rows, size, columns=len(runs.fields), keys=runs.keys)
+            _sort_in_memory(context, held, rows, size, columns=len(runs.fields), keys=runs.keys)
         ) as ordered:
             runs.add(ordered)
 
 
-def _needed(context: ExecutionContext[Frame], rows: int, size: int) -> int:
+def _needed_bytes(context: ExecutionContext[Frame], rows: int, size: int) -> int:
     """Bytes for the rows, and for those of a bucket of each thread, joined and in order."""
     bucket = size * min(_bucket_rows(context, rows, size), rows) // max(rows, 1)
     return size + min(2 * size, 3 * (context.threads + 1) * bucket)
@@ -112,7 +112,7 @@ def _bucket_rows(context: ExecutionContext[Frame], rows: int, size: int) -> int:
     return min(_BUCKET_ROWS, max(fit, _LEAST_ROWS))
 
 
-def _in_memory(
+def _sort_in_memory(
     context: ExecutionContext[Frame],
     held: list[Frame],
     rows: int,
@@ -132,10 +132,10 @@ def _in_memory(
     splitters = _splitters(device, held, rows, buckets, keys)
 
     def cut(chunk: Frame) -> list[Frame]:
-        return _cut(device, chunk, splitters, columns, keys)
+        return _cut_at_splitters(device, chunk, splitters, columns, keys)
 
     pieces: list[list[Frame]] = [[] for _ in range(buckets)]
-    with closing(ordered_map(context, cut, drained(held))) as chunks:
+    with closing(ordered_map(context, cut, drain_list(held))) as chunks:
         for chunk in chunks:
             for bucket, piece in zip(pieces, chunk, strict=True):
                 bucket.append(piece)
@@ -143,7 +143,7 @@ def _in_memory(
     def order(bucket: list[Frame]) -> Frame:
         return device.sort(device.concatenate(bucket), keys)
 
-    with closing(ordered_map(context, order, drained(pieces))) as frames:
+    with closing(ordered_map(context, order, drain_list(pieces))) as frames:
         yield from frames
 
 
@@ -163,14 +163,14 @@ def _splitters(
     return device.take(ordered, places)
 
 
-def _cut(
+def _cut_at_splitters(
     device: Device[Frame], chunk: Frame, splitters: Frame, columns: int, keys: Sequence[SortKey]
 ) -> list[Frame]:
     """The chunk in order, in one piece for each bucket: from a splitter on, up to the next."""
-    both = [marked(device, splitters, True), marked(device, chunk, False)]
+    both = [append_constant(device, splitters, True), append_constant(device, chunk, False)]
     # The sort is stable, so a splitter stands before rows that equal it: all of those go into its bucket.
     ordered = device.sort(device.concatenate(both), keys)
-    places = device.matching(ColumnRef(columns, "splitter", pa.bool_()), ordered).tolist()
+    places = device.matching_positions(ColumnRef(columns, "splitter", pa.bool_()), ordered).tolist()
     rows = device.select(ordered, range(columns))
     starts, ends = [0, *(place + 1 for place in places)], [*places, device.row_count(ordered)]
     return [device.slice(rows, start, end - start) for start, end in zip(starts, ends, strict=True)]

@@ -8,10 +8,10 @@ from typing import Generic
 
 from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
-from bamquery.engine.operators.base.frame_sizing import gathered
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import coalesce_frames
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.sort.external_sort import sorted_rows
+from bamquery.engine.operators.sort.external_sort import sort_rows
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import Expression
 from bamquery.plan.nodes import SortKey
@@ -27,18 +27,18 @@ class Sort(Operator[Frame], Generic[Frame]):
         super().__init__(child.fields, (child,), OperatorProfile("Sort", {"keys": len(keys)}))
         self._keys = tuple(keys)
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """The child's columns are its own."""
-        return self.children[0].narrow(value, late)
+        return self.children[0].push_dynamic_filter(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """All rows, once they have come."""
         with (
             context.memory.reservation("ORDER BY") as memory,
             closing(self.children[0].frames(context)) as frames,
-            closing(gathered(context, frames)) as chunks,
+            closing(coalesce_frames(context, frames)) as chunks,
             closing(
-                sorted_rows(context, chunks, self.fields, self._keys, memory=memory, profile=self.profile)
+                sort_rows(context, chunks, self.fields, self._keys, memory=memory, profile=self.profile)
             ) as ordered,
         ):
             yield from ordered

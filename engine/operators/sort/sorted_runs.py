@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.execution.memory_budget import Reservation, release_unused
+from bamquery.engine.execution.memory_budget import Reservation, release_unused_memory
 from bamquery.engine.execution.ordered_map import ordered_map
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.base.frame_sizing import block_bytes, blocks, marked
+from bamquery.engine.operators.base.frame_sizing import append_constant, cut_to_size, spill_frame_bytes
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.expressions import ColumnRef, Literal
 from bamquery.plan.nodes import Field, SortKey
@@ -32,7 +32,7 @@ _PROBES: Final = 512
 _PLACE: Final = Field("place", pa.int64())
 
 
-class SortRuns(Generic[Frame]):
+class SortedRuns(Generic[Frame]):
     """Runs of sorted rows, each in a file, in the order in which their rows came; a context manager.
 
     Attributes:
@@ -56,7 +56,7 @@ class SortRuns(Generic[Frame]):
         self.keys = tuple(keys)
         self._profile = profile
         self._runs: list[SpillFile[Frame]] = []
-        self._target = block_bytes(min(context.memory.limit, _ROOMS * room))
+        self._target = spill_frame_bytes(min(context.memory.limit, _ROOMS * room))
         self._block_bytes = 1  # of the largest
 
     def add(self, ordered: Iterable[Frame]) -> None:
@@ -65,11 +65,11 @@ class SortRuns(Generic[Frame]):
         Raises:
             StorageError: the folder has no room for it.
         """
-        self._runs.append(self._written(ordered))
-        release_unused()
+        self._runs.append(self._write_run(ordered))
+        release_unused_memory()
         self._profile.details["runs"] = self._profile.details.get("runs", 0) + 1
 
-    def merged(self, memory: Reservation) -> Generator[Frame, None, None]:
+    def merge(self, memory: Reservation) -> Generator[Frame, None, None]:
         """All rows in order; rows that are equal in the order of their runs.
 
         Raises:
@@ -87,7 +87,7 @@ class SortRuns(Generic[Frame]):
                 for group in groups:
                     memory.resize(_COPIES * self._block_bytes * len(group))
                     with closing(self._merge(group)) as frames:
-                        self._runs.append(self._written(frames))
+                        self._runs.append(self._write_run(frames))
                     for run in group:
                         run.close()
         memory.resize(_COPIES * self._block_bytes * len(self._runs))
@@ -99,12 +99,12 @@ class SortRuns(Generic[Frame]):
         for run in self._runs:
             run.close()
 
-    def _written(self, ordered: Iterable[Frame]) -> SpillFile[Frame]:
+    def _write_run(self, ordered: Iterable[Frame]) -> SpillFile[Frame]:
         device = self._context.device
         with ExitStack() as stack:
             run = stack.enter_context(SpillFile(device, self._folder, self.fields, self._profile))
             for frame in ordered:
-                for block in blocks(device, frame, self._target):
+                for block in cut_to_size(device, frame, self._target):
                     self._context.check_cancelled()
                     self._block_bytes = max(self._block_bytes, device.nbytes(block))
                     run.write(block)
@@ -126,11 +126,11 @@ class SortRuns(Generic[Frame]):
     def _portions(self, runs: Sequence[SpillFile[Frame]]) -> Generator[list[Frame], None, None]:
         """Sorted pieces of all runs that come before every row of the portions after."""
         with ExitStack() as stack:
-            heads: list[_Head[Frame]] = []
+            heads: list[_RunHead[Frame]] = []
             for run in runs:
                 blocks = run.frames()
                 stack.callback(blocks.close)
-                heads.append(_Head(self._context.device, self.keys, run.rows, blocks))
+                heads.append(_RunHead(self._context.device, self.keys, run.rows, blocks))
             while True:
                 self._context.check_cancelled()
                 for head in heads:
@@ -138,11 +138,11 @@ class SortRuns(Generic[Frame]):
                 heads = [head for head in heads if head.count]
                 if not heads:
                     return
-                pieces = self._cut(heads)
+                pieces = self._cut_heads(heads)
                 if pieces:
                     yield pieces
 
-    def _cut(self, heads: Sequence[_Head[Frame]]) -> list[Frame]:
+    def _cut_heads(self, heads: Sequence[_RunHead[Frame]]) -> list[Frame]:
         """The first rows of each run, up to one that is not behind any row which is not in memory."""
         device = self._context.device
         most = max(PORTION_ROWS // len(heads), 1)
@@ -152,16 +152,16 @@ class SortRuns(Generic[Frame]):
             if head.waiting or head.count > most
         ]
         if not candidates:
-            return [head.taken(head.count) for head in heads]
+            return [head.take(head.count) for head in heads]
         rows = [device.slice(heads[number].keys, row, 1) for number, row in candidates]
         first = self._first(rows)
         chosen, bound = candidates[first][0], rows[first]
         pieces = []
         for number, head in enumerate(heads):
             # Equal rows of earlier runs come before the bound, those of later ones after it.
-            count = head.before(bound, or_equal=number <= chosen)
+            count = head.count_before(bound, or_equal=number <= chosen)
             if count:
-                pieces.append(head.taken(count))
+                pieces.append(head.take(count))
         return pieces
 
     def _first(self, rows: Sequence[Frame]) -> int:
@@ -178,7 +178,7 @@ class SortRuns(Generic[Frame]):
         found: int = batch.column(0)[0].as_py()
         return found
 
-    def __enter__(self) -> SortRuns[Frame]:
+    def __enter__(self) -> SortedRuns[Frame]:
         return self
 
     def __exit__(
@@ -188,7 +188,7 @@ class SortRuns(Generic[Frame]):
 
 
 @dataclass
-class _Head(Generic[Frame]):
+class _RunHead(Generic[Frame]):
     """The next rows of a run, in memory, and their keys.
 
     Attributes:
@@ -225,7 +225,7 @@ class _Head(Generic[Frame]):
         self._rows, self._keys = block, keys
         self.count = device.row_count(block)
 
-    def taken(self, count: int) -> Frame:
+    def take(self, count: int) -> Frame:
         """The first rows, which are no longer here."""
         assert self._rows is not None
         piece = self.device.slice(self._rows, 0, count)
@@ -235,12 +235,12 @@ class _Head(Generic[Frame]):
         self.count = left
         return piece
 
-    def before(self, bound: Frame, *, or_equal: bool) -> int:
+    def count_before(self, bound: Frame, *, or_equal: bool) -> int:
         """How many rows come before one of another run, whose keys are given, or are equal to it."""
         low, high = 0, self.count
         while low < high:
             places = np.arange(low, high, -(-(high - low) // _PROBES), dtype=np.int64)
-            count = self._ranked(self.device.take(self.keys, places), bound, or_equal=or_equal)
+            count = self._count_ranked(self.device.take(self.keys, places), bound, or_equal=or_equal)
             if count < len(places):
                 high = int(places[count])
             if not count:
@@ -248,14 +248,14 @@ class _Head(Generic[Frame]):
             low = int(places[count - 1]) + 1
         return low
 
-    def _ranked(self, rows: Frame, bound: Frame, *, or_equal: bool) -> int:
+    def _count_ranked(self, rows: Frame, bound: Frame, *, or_equal: bool) -> int:
         """How many of some sorted rows come before the bound."""
         device = self.device
-        sides = [marked(device, rows, False), marked(device, bound, True)]
+        sides = [append_constant(device, rows, False), append_constant(device, bound, True)]
         # The sort is stable: what stands first comes first among equals.
         both = device.concatenate(sides if or_equal else sides[::-1])
         ordered = device.sort(both, key_columns(self.order))
-        place: int = device.matching(ColumnRef(len(self.order), "bound", pa.bool_()), ordered)[0]
+        place: int = device.matching_positions(ColumnRef(len(self.order), "bound", pa.bool_()), ordered)[0]
         return int(place)
 
 

@@ -11,10 +11,16 @@ from bamquery.engine.device import Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.frame_sizing import GATHERED_ROWS, drained, gathered, limited, sliced
+from bamquery.engine.operators.base.frame_sizing import (
+    GATHERED_ROWS,
+    coalesce_frames,
+    drain_list,
+    limit_rows,
+    slice_frame,
+)
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.sort.external_sort import sorted_rows
-from bamquery.engine.operators.sort.top_n_threshold import Threshold
+from bamquery.engine.operators.sort.external_sort import sort_rows
+from bamquery.engine.operators.sort.top_n_threshold import TopNThreshold
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.nodes import SortKey
 
@@ -23,7 +29,7 @@ _COPIES: Final = 3
 """Times that rows are in memory: as they came, joined, in order."""
 
 
-class TopRows(Operator[Frame], Generic[Frame]):
+class TopN(Operator[Frame], Generic[Frame]):
     """The first `count` of the child's rows, after `offset`; holds little more than those.
 
     Of rows with equal keys, those that come first stay first. More than fit `memory_limit` are
@@ -40,12 +46,12 @@ class TopRows(Operator[Frame], Generic[Frame]):
         self._count = count
         self._offset = offset
         self._wanted = min(count + offset, _MOST_ROWS)
-        self._threshold: Threshold[Frame] | None = None
+        self._threshold: TopNThreshold[Frame] | None = None
 
     def filter_child(self) -> None:
         """Let a scan below leave out what comes after the rows that are wanted. Called before it runs."""
-        threshold: Threshold[Frame] = Threshold(self._keys[0], self._wanted)
-        if self._count and threshold.is_taken(self.children[0]):
+        threshold: TopNThreshold[Frame] = TopNThreshold(self._keys[0], self._wanted)
+        if self._count and threshold.is_used(self.children[0]):
             self._threshold = threshold
             self.runs_again = False  # it is told anew of each run's rows
 
@@ -66,14 +72,14 @@ class TopRows(Operator[Frame], Generic[Frame]):
             self.profile.details["peak_memory"] = memory.peak
             if all_came:
                 best = device.sort(device.concatenate(held), self._keys, wanted)
-                yield from sliced(device, device.slice(best, self._offset, self._count))
+                yield from slice_frame(device, device.slice(best, self._offset, self._count))
                 return
             memory.resize(0)
-            rest = filter(device.row_count, chain(drained(held), candidates))
+            rest = filter(device.row_count, chain(drain_list(held), candidates))
             with closing(
-                sorted_rows(context, rest, self.fields, self._keys, memory=memory, profile=self.profile)
+                sort_rows(context, rest, self.fields, self._keys, memory=memory, profile=self.profile)
             ) as ordered:
-                yield from limited(device, ordered, self._count, self._offset)
+                yield from limit_rows(device, ordered, self._count, self._offset)
 
     def _candidates(
         self, context: ExecutionContext[Frame], frames: Iterable[Frame], wanted: int
@@ -85,7 +91,7 @@ class TopRows(Operator[Frame], Generic[Frame]):
             return device.sort(chunk, self._keys, wanted)
 
         if self._threshold is None:
-            chunks = gathered(context, frames)
+            chunks = coalesce_frames(context, frames)
         else:
             # As frames come: what they tell is wanted soon, and before others are read at all.
             chunks = (frame for frame in frames if device.row_count(frame))
@@ -125,5 +131,5 @@ class TopRows(Operator[Frame], Generic[Frame]):
                 held = [device.sort(device.concatenate(held), self._keys, wanted)]
                 rows, size = device.row_count(held[0]), device.nbytes(held[0])
                 if threshold is not None:
-                    threshold.see(device, device.slice(held[0], wanted - 1, 1))
+                    threshold.update(device, device.slice(held[0], wanted - 1, 1))
         return held, True

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from bamquery.engine.device import Device
-from bamquery.engine.operators.aggregate.distinct_aggregate import without_needless_distinct
+from bamquery.engine.operators.aggregate.distinct_aggregate import drop_needless_distinct
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, SortKey
 from bamquery.plan.functions import HOLDS_VALUES, WINDOW_FUNCTIONS
 from bamquery.plan.windows import Bound, WindowCall, WindowFrame
@@ -23,7 +23,7 @@ _AS_AGGREGATES: Final = {"first_value": "first", "last_value": "last"}
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class CallMethod:
     """What a call needs beside the rows of a portion, to have the values that the whole partition gives.
 
     Attributes:
@@ -43,58 +43,58 @@ class Method:
     """
 
     call: WindowCall
-    back: int = 0
-    ahead: int = 0
+    lookback: int = 0
+    lookahead: int = 0
     reaches_back: tuple[WindowFrame, ...] = ()
     reaches_ahead: tuple[WindowFrame, ...] = ()
-    before: bool = False
-    after: bool = False
-    whole: bool = False
-    grouped: bool = False
+    needs_state_before: bool = False
+    needs_state_after: bool = False
+    is_one_frame: bool = False
+    is_one_frame_a_group: bool = False
     all_rows: bool = False
     peers: bool = False
     undivided: bool = False
 
     @property
-    def near(self) -> bool:
+    def looks_around(self) -> bool:
         """Whether it looks at rows around those of the portion."""
-        return self.back > 0 or self.ahead > 0 or bool(self.reaches_back or self.reaches_ahead)
+        return self.lookback > 0 or self.lookahead > 0 or bool(self.reaches_back or self.reaches_ahead)
 
     @property
     def looks_ahead(self) -> bool:
         """Whether it needs something of all rows behind the portion."""
-        return self.after or self.whole or self.all_rows
+        return self.needs_state_after or self.is_one_frame or self.all_rows
 
     @property
-    def by_file(self) -> bool:
+    def needs_file(self) -> bool:
         """Whether a partition's rows may have to go through a file."""
-        return self.looks_ahead or self.of_groups
+        return self.looks_ahead or self.needs_groups
 
     @property
-    def of_groups(self) -> bool:
+    def needs_groups(self) -> bool:
         """Whether it needs to know where a group of peers ends."""
-        return self.grouped or self.call.call.function == "cume_dist"
+        return self.is_one_frame_a_group or self.call.call.function == "cume_dist"
 
 
-def method_of(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> Method | None:
+def choose_method(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> CallMethod | None:
     """How to compute a call in portions; None where a partition must be in memory for it."""
     name = call.call.function
     if name in _RANKS:
         ordered = name not in ("row_number", "ntile")
-        return Method(call, all_rows=name in _OF_ALL_ROWS, peers=ordered)
+        return CallMethod(call, all_rows=name in _OF_ALL_ROWS, peers=ordered)
     if name in _NEIGHBOURS:
-        return _of_neighbour(call, device)
-    return _of_frame(call, order, device)
+        return _neighbour_method(call, device)
+    return _frame_method(call, order, device)
 
 
-def _of_neighbour(call: WindowCall, device: Device[Any]) -> Method | None:
+def _neighbour_method(call: WindowCall, device: Device[Any]) -> CallMethod | None:
     value, offset, default = call.call.arguments
     away = _constant(offset)
     if away is None:
         return None
     away = away if call.call.function == "lead" else -away
     if not call.ignore_nulls:
-        return Method(call, back=max(-away, 0), ahead=max(away, 0))
+        return CallMethod(call, lookback=max(-away, 0), lookahead=max(away, 0))
     if abs(away) != 1 or not (isinstance(default, Literal) and not default.value.is_valid):
         return None
     # The last value that is not null of all rows before, or the first of all rows behind: an aggregate.
@@ -103,10 +103,10 @@ def _of_neighbour(call: WindowCall, device: Device[Any]) -> Method | None:
     behind = WindowFrame("rows", Bound("following", one), Bound("unbounded following"))
     name, frame = ("last_value", before) if away < 0 else ("first_value", behind)
     known = AggregateCall(name, (value,), call.type)
-    return _of_frame(WindowCall(known, frame, ignore_nulls=True), (), device)
+    return _frame_method(WindowCall(known, frame, ignore_nulls=True), (), device)
 
 
-def _of_frame(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> Method | None:
+def _frame_method(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -> CallMethod | None:
     frame = call.frame
     bounds = [bound for bound in (frame.start, frame.end) if bound.offset is not None]
     if not all(_is_constant(frame, bound, order) for bound in bounds):
@@ -116,18 +116,18 @@ def _of_frame(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -
     edges = "current row" in (frame.start.kind, frame.end.kind) and not by_rows
     plain, by_groups = frame.exclude == "no others", frame.exclude in ("group", "ties")
     apart = not (by_rows or bounds)  # nothing is asked of rows but who is a peer
-    method = Method(
+    method = CallMethod(
         call,
-        before=before,
-        after=after,
-        whole=before and after and plain,
-        grouped=edges and plain and apart,
+        needs_state_before=before,
+        needs_state_after=after,
+        is_one_frame=before and after and plain,
+        is_one_frame_a_group=edges and plain and apart,
         peers=not by_rows or by_groups,
         undivided=by_groups or not (plain or by_rows) or not (apart or by_rows),
     )
     if by_rows:
         away = [(_constant(b.offset) or 0) * (1 if b.kind == "following" else -1) for b in bounds]
-        method = replace(method, back=max([0, *(-n for n in away)]), ahead=max([0, *away]))
+        method = replace(method, lookback=max([0, *(-n for n in away)]), lookahead=max([0, *away]))
         if not (before or after):
             return replace(method, peers=False, undivided=False)
     else:
@@ -137,15 +137,15 @@ def _of_frame(call: WindowCall, order: Sequence[SortKey], device: Device[Any]) -
         method = replace(method, reaches_back=tuple(back), reaches_ahead=tuple(ahead))
         if bounds and not (before or after):
             return method
-    kept = with_a_state(call)
+    kept = as_small_state(call)
     if kept is None or device.aggregate_refusals(kept.call):
         return None
     return replace(method, call=kept)
 
 
-def with_a_state(call: WindowCall) -> WindowCall | None:
+def as_small_state(call: WindowCall) -> WindowCall | None:
     """The same as an aggregate that keeps little of any number of rows; None where there is none."""
-    (given,) = without_needless_distinct([call.call])
+    (given,) = drop_needless_distinct([call.call])
     name = given.function
     if name in _AS_AGGREGATES:
         value = given.arguments[0]
@@ -165,11 +165,11 @@ def _is_constant(frame: WindowFrame, bound: Bound, order: Sequence[SortKey]) -> 
     if frame.unit != "range":
         away = _constant(bound.offset)
         return away is not None and away >= 0
-    moved = _without_casts(bound.offset)
+    moved = _strip_casts(bound.offset)
     if not (isinstance(moved, Call) and moved.function in _MOVES):
         return False
-    value, by = map(_without_casts, moved.arguments)
-    key = _without_casts(order[0].expression)
+    value, by = map(_strip_casts, moved.arguments)
+    key = _strip_casts(order[0].expression)
     return (value == key and isinstance(by, Literal)) or (by == key and isinstance(value, Literal))
 
 
@@ -180,12 +180,12 @@ def _constant(value: Expression | None) -> int | None:
     return None
 
 
-def _without_casts(value: Expression) -> Expression:
+def _strip_casts(value: Expression) -> Expression:
     while isinstance(value, Cast):
         value = value.argument
     return value
 
 
-def names_of(calls: Sequence[WindowCall]) -> str:
+def function_names(calls: Sequence[WindowCall]) -> str:
     """The functions, each once."""
     return ", ".join(dict.fromkeys(f"{call.call.function}()" for call in calls))

@@ -14,13 +14,13 @@ import numpy as np
 from bamquery.engine.device import Device, Frame, RestOfPartition
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
-from bamquery.engine.execution.string_limits import text_bounds
-from bamquery.engine.operators.base.bounded_copies import CopiedRows, fitting
-from bamquery.engine.operators.base.frame_sizing import drained
-from bamquery.engine.operators.window.call_methods import Method, names_of
-from bamquery.engine.operators.window.lookahead import Following, FollowingRows, State
-from bamquery.engine.operators.window.lookaround import NearRows
-from bamquery.engine.operators.window.partition_blocks import Block, BlockCutter
+from bamquery.engine.execution.string_limits import current_string_limits
+from bamquery.engine.operators.base.bounded_copies import CopiedRows, portions_within
+from bamquery.engine.operators.base.frame_sizing import drain_list
+from bamquery.engine.operators.window.call_methods import CallMethod, function_names
+from bamquery.engine.operators.window.lookahead import Lookahead, LookaheadBlocks, State
+from bamquery.engine.operators.window.lookaround import LookaroundRows
+from bamquery.engine.operators.window.partition_blocks import BlockCutter, PartitionBlock
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.errors import MemoryLimitError
 from bamquery.plan.nodes import Field, Window
@@ -31,7 +31,7 @@ _BLOCK_ROWS: Final = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
-class Run(Generic[Frame]):
+class CallRun(Generic[Frame]):
     """Some of the calls over rows, of whose values those of the portion's rows count."""
 
     calls: tuple[int, ...]
@@ -42,7 +42,7 @@ class Run(Generic[Frame]):
 
 
 @dataclass(frozen=True, slots=True)
-class Portion(Generic[Frame]):
+class WindowPortion(Generic[Frame]):
     """Rows, and what gives the values of all calls for them.
 
     Attributes:
@@ -52,10 +52,10 @@ class Portion(Generic[Frame]):
     frame: Frame
     count: int
     columns: int
-    runs: Sequence[Run[Frame]]
+    runs: Sequence[CallRun[Frame]]
     constants: Sequence[tuple[int, Frame]]
 
-    def computed(self, device: Device[Frame]) -> Iterator[Frame]:
+    def compute(self, device: Device[Frame]) -> Iterator[Frame]:
         """The rows with the calls' values, in the calls' order, by as many as the calls give at once.
 
         Raises:
@@ -64,7 +64,9 @@ class Portion(Generic[Frame]):
         calls = [call for run in self.runs for call in run.calls] + [call for call, _ in self.constants]
         places = np.argsort(calls) + self.columns
         values = [
-            _Ahead(device, device.window_portions(run.window, run.rows, run.rest, run.first, self.count))
+            _BufferedValues(
+                device, device.window_portions(run.window, run.rows, run.rest, run.first, self.count)
+            )
             for run in self.runs
         ]
         done = 0
@@ -73,14 +75,14 @@ class Portion(Generic[Frame]):
             count = min([self.count - done, *(one.ready() for one in values)])
             own = [(CopiedRows(device, row), np.zeros(count, np.int64)) for _, row in self.constants]
             if own:
-                count = next(fitting(own, text_bounds().piece)).stop
-            frames = [device.slice(self.frame, done, count), *(one.taken(count) for one in values)]
+                count = next(portions_within(own, current_string_limits().piece)).stop
+            frames = [device.slice(self.frame, done, count), *(one.take(count) for one in values)]
             frames += [device.take(row, np.zeros(count, np.int64)) for _, row in self.constants]
             yield device.select(device.join_columns(frames), [*range(self.columns), *places.tolist()])
             done += count
 
 
-class _Ahead(Generic[Frame]):
+class _BufferedValues(Generic[Frame]):
     """Values that come by portions, of which others want fewer rows at once."""
 
     def __init__(self, device: Device[Frame], portions: Iterator[Frame]) -> None:
@@ -96,7 +98,7 @@ class _Ahead(Generic[Frame]):
             self._portion, self._done = next(self._portions), 0
         return self._device.row_count(self._portion) - self._done
 
-    def taken(self, count: int) -> Frame:
+    def take(self, count: int) -> Frame:
         """The next ones."""
         assert self._portion is not None
         self._done += count
@@ -104,7 +106,7 @@ class _Ahead(Generic[Frame]):
 
 
 @dataclass(slots=True)
-class _Before:
+class _Lookback:
     """What has come before a block.
 
     Attributes:
@@ -115,7 +117,7 @@ class _Before:
     """
 
     states: list[State | None]
-    group_states: list[State | None]
+    open_group_states: list[State | None]
     rows: int = 0
     groups: int = 0
     peers: int = 0
@@ -134,7 +136,7 @@ class LargePartition(Generic[Frame]):
         self,
         context: ExecutionContext[Frame],
         window: Window,
-        methods: Sequence[Method],
+        methods: Sequence[CallMethod],
         fields: Sequence[Field],
         profile: OperatorProfile,
         *,
@@ -155,7 +157,7 @@ class LargePartition(Generic[Frame]):
         self._undrained = 0
         self._aggregations = [
             context.device.aggregation([], [method.call.call])
-            if method.before or method.after or method.grouped
+            if method.needs_state_before or method.needs_state_after or method.is_one_frame_a_group
             else None
             for method in methods
         ]
@@ -170,15 +172,15 @@ class LargePartition(Generic[Frame]):
             lambda rows, size: rows >= most or needed(rows, size) >= target,
             lambda rows, size: rows >= most or needed(rows, size) >= largest,
         )
-        self._following = FollowingRows(context, methods, self._aggregations, fields, profile)
-        near = [i for i, method in enumerate(methods) if method.near]
-        self._near = NearRows(context, self._window, methods, self._aggregations, near)
+        self._following = LookaheadBlocks(context, methods, self._aggregations, fields, profile)
+        near = [i for i, method in enumerate(methods) if method.looks_around]
+        self._near = LookaroundRows(context, self._window, methods, self._aggregations, near)
         if near:
-            memory.what = f"{names_of([methods[i].call for i in near])} over a window"
+            memory.what = f"{function_names([methods[i].call for i in near])} over a window"
 
     def portions(
         self, held: list[Frame], frames: Iterable[Frame]
-    ) -> Generator[Portion[Frame] | None, None, None]:
+    ) -> Generator[WindowPortion[Frame] | None, None, None]:
         """All rows of frames, none of which is empty: of those that are held, then of others.
 
         None comes where what was given out has to be done with before there is room for more.
@@ -188,11 +190,11 @@ class LargePartition(Generic[Frame]):
             StorageError: the folder has no room for the rows.
         """
         nothing: list[State | None] = [None] * len(self._methods)
-        before = _Before(list(nothing), list(nothing))
+        before = _Lookback(list(nothing), list(nothing))
         with (
-            closing(self._cutter.blocks(chain(self._drained(held), frames))) as blocks,
+            closing(self._cutter.blocks(chain(self._drain(held), frames))) as blocks,
             closing(self._following.blocks(blocks)) as known,
-            closing(self._near.with_rows_ahead(known, self._room)) as ready,
+            closing(self._near.await_lookahead(known, self._room)) as ready,
         ):
             for one in ready:
                 self._context.check_cancelled()
@@ -206,7 +208,7 @@ class LargePartition(Generic[Frame]):
                 self._busy.append(size)
                 yield portion
                 del portion
-                self._pass(block, before)
+                self._advance(block, before)
 
     def _room(self, size: int) -> Generator[None, None, None]:
         """Hold what is held, and so many bytes more; if need be, once portions in work are done.
@@ -220,28 +222,28 @@ class LargePartition(Generic[Frame]):
             yield None
         self._memory.resize(waiting + sum(self._busy))
 
-    def _drained(self, held: list[Frame]) -> Generator[Frame, None, None]:
+    def _drain(self, held: list[Frame]) -> Generator[Frame, None, None]:
         self._undrained = sum(map(self._device.nbytes, held))
-        for frame in drained(held):
+        for frame in drain_list(held):
             self._undrained -= self._device.nbytes(frame)
             yield frame
 
     def _portion(
-        self, block: Block[Frame], following: Following, before: _Before
-    ) -> tuple[Portion[Frame], int]:
+        self, block: PartitionBlock[Frame], following: Lookahead, before: _Lookback
+    ) -> tuple[WindowPortion[Frame], int]:
         """What gives a block's values, and the bytes that it takes."""
         if block.piece and not block.continues:
-            before.group_states = list(before.states)
+            before.open_group_states = list(before.states)
         constants: list[tuple[int, Frame]] = []
         plain: list[int] = []
         for i, method in enumerate(self._methods):
             if block.piece and method.undivided:
-                raise self._undivided(method)
-            if method.whole or (method.grouped and block.piece):
+                raise self._undivided_error(method)
+            if method.is_one_frame or (method.is_one_frame_a_group and block.piece):
                 constants.append((i, self._constant(i, following, before)))
-            elif not method.near:
+            elif not method.looks_around:
                 plain.append(i)
-        runs: list[Run[Frame]] = []
+        runs: list[CallRun[Frame]] = []
         size = self._needed(block.rows, self._device.nbytes(block.frame))
         if plain:
             rest = RestOfPartition(
@@ -251,49 +253,55 @@ class LargePartition(Generic[Frame]):
                 before.peers if block.continues else 0,
                 following.peers,
                 [before.states[i] for i in plain],
-                [following.after[i] for i in plain],
+                [following.states_after[i] for i in plain],
             )
-            runs.append(Run(tuple(plain), self._window_of(plain), block.frame, rest))
+            runs.append(CallRun(tuple(plain), self._window_with(plain), block.frame, rest))
         if self._near.calls:
-            rows, rest, first = self._near.around(block, following, before.rows)
+            rows, rest, first = self._near.surround(block, following, before.rows)
             bytes_near = self._device.nbytes(rows)
             # One after the other: what the first run takes is free for the second.
             size = max(size, self._needed(self._device.row_count(rows), bytes_near)) + bytes_near
-            runs.append(Run(self._near.calls, self._window_of(self._near.calls), rows, rest, first))
-        return Portion(block.frame, block.rows, self._columns, runs, constants), size
+            runs.append(CallRun(self._near.calls, self._window_with(self._near.calls), rows, rest, first))
+        return WindowPortion(block.frame, block.rows, self._columns, runs, constants), size
 
-    def _constant(self, call: int, following: Following, before: _Before) -> Frame:
+    def _constant(self, call: int, following: Lookahead, before: _Lookback) -> Frame:
         """A call's value for all rows of the partition, or of a group that is in pieces."""
         method, aggregation = self._methods[call], self._aggregations[call]
         assert aggregation is not None
-        if method.whole:
-            return aggregation.final(following.whole[call])
+        if method.is_one_frame:
+            return aggregation.final(following.partition_states[call])
         states = [
-            before.group_states[call] if method.before else None,
-            following.group[call],
-            following.after[call] if method.after else None,
+            before.open_group_states[call] if method.needs_state_before else None,
+            following.group_states[call],
+            following.states_after[call] if method.needs_state_after else None,
         ]
         return aggregation.final(aggregation.merge([state for state in states if state is not None]))
 
-    def _pass(self, block: Block[Frame], before: _Before) -> None:
+    def _advance(self, block: PartitionBlock[Frame], before: _Lookback) -> None:
         """The block now is before what comes."""
         before.peers = (before.peers if block.continues else 0) + block.rows if block.piece else 0
         for i, (method, aggregation) in enumerate(zip(self._methods, self._aggregations, strict=True)):
-            if aggregation is not None and method.before and not method.whole and not method.near:
+            if (
+                aggregation is not None
+                and method.needs_state_before
+                and not method.is_one_frame
+                and not method.looks_around
+            ):
                 own = aggregation.partial(block.frame)
                 state = before.states[i]
                 before.states[i] = own if state is None else aggregation.merge([state, own])
         before.rows += block.rows
         before.groups += block.groups
-        self._near.pass_by(block)
+        self._near.advance(block)
 
-    def _window_of(self, calls: Sequence[int]) -> Window:
+    def _window_with(self, calls: Sequence[int]) -> Window:
         names = tuple(self._window.names[i] for i in calls)
         return replace(self._window, calls=tuple(self._methods[i].call for i in calls), names=names)
 
-    def _undivided(self, method: Method) -> MemoryLimitError:
+    def _undivided_error(self, method: CallMethod) -> MemoryLimitError:
         return MemoryLimitError(
-            f"{names_of([method.call])} over such a window needs all rows in memory together which ORDER BY "
+            f"{function_names([method.call])} over such a window needs all rows in memory together "
+            "which ORDER BY "
             "does not tell apart, and these do not fit memory_limit. Raise it with "
             "SET memory_limit = '...', or order by more"
         )

@@ -10,8 +10,8 @@ from typing import Any, Final, Generic
 from bamquery.engine.device import Aggregation, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.spill_files import SpillFile
-from bamquery.engine.operators.window.call_methods import Method
-from bamquery.engine.operators.window.partition_blocks import Block
+from bamquery.engine.operators.window.call_methods import CallMethod
+from bamquery.engine.operators.window.partition_blocks import PartitionBlock
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan.nodes import Field
 
@@ -19,7 +19,7 @@ State = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class Lookahead:
     """What comes behind a block; of calls that do not ask for it there are no states.
 
     Attributes:
@@ -33,13 +33,13 @@ class Following:
 
     rows: int = 0
     peers: int = 0
-    after: Sequence[State | None] = ()
-    group: Sequence[State | None] = ()
-    whole: Sequence[State | None] = ()
+    states_after: Sequence[State | None] = ()
+    group_states: Sequence[State | None] = ()
+    partition_states: Sequence[State | None] = ()
 
 
 @dataclass(slots=True)
-class _Seen:
+class _SpilledBlock:
     """A block in the file, and what its rows come to."""
 
     rows: int
@@ -49,7 +49,7 @@ class _Seen:
     states: list[State | None]
 
 
-class FollowingRows(Generic[Frame]):
+class LookaheadBlocks(Generic[Frame]):
     """Blocks of a partition with what follows them: at once as long as nobody asks, else by way of a file.
 
     Attributes:
@@ -59,7 +59,7 @@ class FollowingRows(Generic[Frame]):
     def __init__(
         self,
         context: ExecutionContext[Frame],
-        methods: Sequence[Method],
+        methods: Sequence[CallMethod],
         aggregations: Sequence[Aggregation[Frame, Any] | None],
         fields: Sequence[Field],
         profile: OperatorProfile,
@@ -71,85 +71,94 @@ class FollowingRows(Generic[Frame]):
         self._profile = profile
         self.bytes = 0
 
-    def blocks(self, given: Iterator[Block[Frame]]) -> Generator[tuple[Block[Frame], Following], None, None]:
+    def blocks(
+        self, given: Iterator[PartitionBlock[Frame]]
+    ) -> Generator[tuple[PartitionBlock[Frame], Lookahead], None, None]:
         """The same blocks in order, with what follows each.
 
         Raises:
             StorageError: the folder has no room for the rows.
         """
         nothing = [None] * len(self._methods)
-        unknown = Following(0, 0, nothing, nothing, nothing)
+        unknown = Lookahead(0, 0, nothing, nothing, nothing)
         looks_ahead = any(method.looks_ahead for method in self._methods)
-        of_groups = any(method.of_groups for method in self._methods)
+        of_groups = any(method.needs_groups for method in self._methods)
         for block in given:
             if looks_ahead or (block.piece and of_groups):
-                yield from self._by_file(chain([block], given))
+                yield from self._blocks_via_file(chain([block], given))
                 return
             yield block, unknown
 
-    def _by_file(
-        self, given: Iterable[Block[Frame]]
-    ) -> Generator[tuple[Block[Frame], Following], None, None]:
+    def _blocks_via_file(
+        self, given: Iterable[PartitionBlock[Frame]]
+    ) -> Generator[tuple[PartitionBlock[Frame], Lookahead], None, None]:
         context = self._context
         assert context.spill_folder is not None
         with SpillFile(context.device, context.spill_folder, self._fields, self._profile) as file:
-            seen: list[_Seen] = []
+            seen: list[_SpilledBlock] = []
             for block in given:
                 context.check_cancelled()
                 file.write(block.frame)
                 states = self._states(block)
                 self.bytes += sum(state.nbytes for state in states if state is not None)
-                seen.append(_Seen(block.rows, block.groups, block.continues, block.piece, states))
-            following = self._backwards(seen)
+                seen.append(_SpilledBlock(block.rows, block.groups, block.continues, block.piece, states))
+            following = self._look_ahead_backwards(seen)
             for frame, one, after in zip(file.frames(), seen, following, strict=True):
-                yield Block(frame, one.rows, one.groups, one.continues, one.piece), after
+                yield PartitionBlock(frame, one.rows, one.groups, one.continues, one.piece), after
         self.bytes = 0
 
-    def _states(self, block: Block[Frame]) -> list[State | None]:
+    def _states(self, block: PartitionBlock[Frame]) -> list[State | None]:
         return [
             aggregation.partial(block.frame)
-            if aggregation is not None and (method.after or method.whole or (method.grouped and block.piece))
+            if aggregation is not None
+            and (
+                method.needs_state_after
+                or method.is_one_frame
+                or (method.is_one_frame_a_group and block.piece)
+            )
             else None
             for method, aggregation in zip(self._methods, self._aggregations, strict=True)
         ]
 
-    def _backwards(self, seen: Sequence[_Seen]) -> list[Following]:
+    def _look_ahead_backwards(self, blocks: Sequence[_SpilledBlock]) -> list[Lookahead]:
         """What follows each block, from the last one on."""
-        found: list[Following] = []
+        found: list[Lookahead] = []
         after: list[State | None] = [None] * len(self._methods)
         group, behind_group = after, after
         rows = peers = 0
-        for number in range(len(seen) - 1, -1, -1):
+        for number in range(len(blocks) - 1, -1, -1):
             self._context.check_cancelled()
-            one = seen[number]
-            last_of_group = number + 1 == len(seen) or not seen[number + 1].continues
+            one = blocks[number]
+            last_of_group = number + 1 == len(blocks) or not blocks[number + 1].continues
             if last_of_group:
                 peers, behind_group = 0, after
-                group = self._group(seen, number) if one.piece else after
+                group = self._group(blocks, number) if one.piece else after
             own = [
-                before_group if method.grouped and one.piece else behind
+                before_group if method.is_one_frame_a_group and one.piece else behind
                 for method, before_group, behind in zip(self._methods, behind_group, after, strict=True)
             ]
-            found.append(Following(rows, peers, own, group))
+            found.append(Lookahead(rows, peers, own, group))
             rows += one.rows
             peers += one.rows
             after = [
-                self._joined(i, state, behind)
+                self._merge_states(i, state, behind)
                 for i, (state, behind) in enumerate(zip(one.states, after, strict=True))
             ]
-        return [Following(f.rows, f.peers, f.after, f.group, after) for f in reversed(found)]
+        return [Lookahead(f.rows, f.peers, f.states_after, f.group_states, after) for f in reversed(found)]
 
-    def _group(self, seen: Sequence[_Seen], last: int) -> list[State | None]:
+    def _group(self, blocks: Sequence[_SpilledBlock], last: int) -> list[State | None]:
         """The states of the group whose last piece has that number."""
         first = last
-        while seen[first].continues:
+        while blocks[first].continues:
             first -= 1
         states: list[State | None] = [None] * len(self._methods)
-        for one in seen[first : last + 1]:
-            states = [self._joined(i, *pair) for i, pair in enumerate(zip(states, one.states, strict=True))]
+        for one in blocks[first : last + 1]:
+            states = [
+                self._merge_states(i, *pair) for i, pair in enumerate(zip(states, one.states, strict=True))
+            ]
         return states
 
-    def _joined(self, call: int, first: State | None, second: State | None) -> State | None:
+    def _merge_states(self, call: int, first: State | None, second: State | None) -> State | None:
         """The state of rows and those behind them."""
         if first is None or second is None:
             return second if first is None else first

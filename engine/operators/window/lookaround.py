@@ -12,18 +12,18 @@ import pyarrow as pa
 
 from bamquery.engine.device import Aggregation, Frame, RestOfPartition
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.window.call_methods import Method
-from bamquery.engine.operators.window.lookahead import Following, State
-from bamquery.engine.operators.window.partition_blocks import Block
+from bamquery.engine.operators.window.call_methods import CallMethod
+from bamquery.engine.operators.window.lookahead import Lookahead, State
+from bamquery.engine.operators.window.partition_blocks import PartitionBlock
 from bamquery.plan.expressions import AggregateCall
 from bamquery.plan.nodes import Field, Window
 from bamquery.plan.windows import WindowCall, WindowFrame
 
 _COUNT: Final = pa.int64()
-_Known = tuple[Block[Frame], Following]
+_Known = tuple[PartitionBlock[Frame], Lookahead]
 
 
-class NearRows(Generic[Frame]):
+class LookaroundRows(Generic[Frame]):
     """The last rows before a block, and the first ones behind it.
 
     Attributes:
@@ -34,7 +34,7 @@ class NearRows(Generic[Frame]):
         self,
         context: ExecutionContext[Frame],
         window: Window,
-        methods: Sequence[Method],
+        methods: Sequence[CallMethod],
         aggregations: Sequence[Aggregation[Frame, Any] | None],
         calls: Sequence[int],
     ) -> None:
@@ -44,8 +44,8 @@ class NearRows(Generic[Frame]):
         self._methods = tuple(methods)
         self._aggregations = tuple(aggregations)
         self.calls: Final = tuple(calls)
-        self._back = max((methods[i].back for i in calls), default=0)
-        self._ahead = max((methods[i].ahead for i in calls), default=0)
+        self._back = max((methods[i].lookback for i in calls), default=0)
+        self._ahead = max((methods[i].lookahead for i in calls), default=0)
         self._reaches_back = _counts(frame for i in calls for frame in methods[i].reaches_back)
         self._reaches_ahead = _counts(frame for i in calls for frame in methods[i].reaches_ahead)
         self._waiting: deque[_Known[Frame]] = deque()
@@ -59,7 +59,7 @@ class NearRows(Generic[Frame]):
         tail = 0 if self._tail is None else self._device.nbytes(self._tail)
         return tail + sum(self._device.nbytes(block.frame) for block, _ in self._waiting)
 
-    def with_rows_ahead(
+    def await_lookahead(
         self, known: Iterator[_Known[Frame]], room: Callable[[int], Iterable[None]]
     ) -> Generator[_Known[Frame] | None, None, None]:
         """The same blocks in order, each once the rows behind it are here.
@@ -80,7 +80,7 @@ class NearRows(Generic[Frame]):
 
     def _enough(self) -> bool:
         """Whether the rows behind the next block are here."""
-        if not self._waiting or self._rows_behind() < self._ahead:
+        if not self._waiting or self._count_rows_ahead() < self._ahead:
             return False
         if not self._reaches_ahead:
             return True
@@ -88,12 +88,12 @@ class NearRows(Generic[Frame]):
         last = self._device.slice(first.frame, first.rows - 1, 1)
         rows = self._device.concatenate([last, *(block.frame for block in behind)])
         # Where the frame ends before the rows do, nothing behind them belongs to it.
-        return self._counted(self._reaches_ahead, rows, 0) < self._device.row_count(rows)
+        return self._count_frame_rows(self._reaches_ahead, rows, 0) < self._device.row_count(rows)
 
-    def _rows_behind(self) -> int:
+    def _count_rows_ahead(self) -> int:
         return sum(block.rows for block, _ in islice(self._waiting, 1, None))
 
-    def _counted(self, calls: tuple[WindowCall, ...], rows: Frame, row: int) -> int:
+    def _count_frame_rows(self, calls: tuple[WindowCall, ...], rows: Frame, row: int) -> int:
         """Rows in the largest of some frames of a row."""
         names = tuple(str(i) for i in range(len(calls)))
         values = self._device.window(replace(self._window, calls=calls, names=names), rows)
@@ -101,8 +101,8 @@ class NearRows(Generic[Frame]):
         batch = self._device.to_arrow(self._device.slice(values, row, 1), fields)
         return max(int(column[0].as_py()) for column in batch.columns)
 
-    def around(
-        self, block: Block[Frame], following: Following, rows_before: int
+    def surround(
+        self, block: PartitionBlock[Frame], following: Lookahead, rows_before: int
     ) -> tuple[Frame, RestOfPartition, int]:
         """The block among rows near it, what else the partition has, and where the block begins."""
         frames = [block.frame]
@@ -113,14 +113,14 @@ class NearRows(Generic[Frame]):
         # Of peers, the frame's or the row's, all are here.
         wanted = sum(b.rows for b, _ in self._waiting) if self._reaches_ahead else self._ahead
         more = 0
-        after = {i: following.after[i] for i in self.calls}
+        after = {i: following.states_after[i] for i in self.calls}
         for one, behind in self._waiting:
             taken = min(wanted, one.rows)
             more += one.rows - taken
             if taken:
                 frames.append(self._device.slice(one.frame, 0, taken))
                 left = self._device.slice(one.frame, taken, one.rows - taken)
-                after = {i: self._joined(i, left, behind.after[i]) for i in self.calls}
+                after = {i: self._merge_states(i, left, behind.states_after[i]) for i in self.calls}
             wanted -= taken
         rest = RestOfPartition(
             rows_before - first,
@@ -130,7 +130,7 @@ class NearRows(Generic[Frame]):
         )
         return self._device.concatenate(frames), rest, first
 
-    def pass_by(self, block: Block[Frame]) -> None:
+    def advance(self, block: PartitionBlock[Frame]) -> None:
         """The block now is before what comes."""
         if not self.calls:
             return
@@ -139,21 +139,21 @@ class NearRows(Generic[Frame]):
         count = device.row_count(rows)
         back = self._back
         if self._reaches_back:
-            back = max(back, self._counted(self._reaches_back, rows, count - 1))
+            back = max(back, self._count_frame_rows(self._reaches_back, rows, count - 1))
         left = max(count - back, 0)
         self._tail = device.slice(rows, left, count - left) if count > left else None
         gone = device.slice(rows, 0, left)
         for i in self.calls if left else ():
             aggregation = self._aggregations[i]
-            if aggregation is not None and self._methods[i].before:
+            if aggregation is not None and self._methods[i].needs_state_before:
                 own = aggregation.partial(gone)
                 state = self._states.get(i)
                 self._states[i] = own if state is None else aggregation.merge([state, own])
 
-    def _joined(self, call: int, rows: Frame, behind: State | None) -> State | None:
+    def _merge_states(self, call: int, rows: Frame, behind: State | None) -> State | None:
         """The state of rows and of all behind them, where a call asks for it."""
         aggregation = self._aggregations[call]
-        if aggregation is None or not self._methods[call].after:
+        if aggregation is None or not self._methods[call].needs_state_after:
             return None
         own = aggregation.partial(rows)
         return own if behind is None else aggregation.merge([own, behind])

@@ -14,7 +14,7 @@ from bamquery.plan.expressions import Expression
 
 
 @dataclass(frozen=True, slots=True)
-class Block(Generic[Frame]):
+class PartitionBlock(Generic[Frame]):
     """Some rows of a partition: whole groups of peers, or a piece of one group that is larger than a block.
 
     Attributes:
@@ -59,7 +59,7 @@ class BlockCutter(Generic[Frame]):
         self.bytes = 0
         """That the rows held take."""
 
-    def blocks(self, frames: Iterable[Frame]) -> Generator[Block[Frame], None, None]:
+    def blocks(self, frames: Iterable[Frame]) -> Generator[PartitionBlock[Frame], None, None]:
         """All rows of frames, none of which is empty."""
         for frame in frames:
             self._add(frame)
@@ -82,7 +82,7 @@ class BlockCutter(Generic[Frame]):
         self._rows += count
         self.bytes += device.nbytes(frame)
 
-    def _cut(self, *, final: bool) -> Generator[Block[Frame], None, None]:
+    def _cut(self, *, final: bool) -> Generator[PartitionBlock[Frame], None, None]:
         if not self._rows:
             return
         rows, starts = self._rows, self._starts
@@ -90,7 +90,7 @@ class BlockCutter(Generic[Frame]):
         self._held = []
         if self._order is None:
             self._keep(frame, rows)
-            yield Block(frame, rows)
+            yield PartitionBlock(frame, rows)
             return
         begin = 0
         continued = self._continues
@@ -104,9 +104,11 @@ class BlockCutter(Generic[Frame]):
         groups = int(((begin <= starts) & (starts < end)).sum())
         self._keep(frame, end)
         if continued and begin:
-            yield Block(self._device.slice(frame, 0, begin), begin, continues=True, piece=True)
+            yield PartitionBlock(self._device.slice(frame, 0, begin), begin, continues=True, piece=True)
         if begin < end:
-            yield Block(self._device.slice(frame, begin, end - begin), end - begin, groups, piece=piece)
+            yield PartitionBlock(
+                self._device.slice(frame, begin, end - begin), end - begin, groups, piece=piece
+            )
 
     def _keep(self, frame: Frame, begin: int) -> None:
         """Hold the rows from one on."""

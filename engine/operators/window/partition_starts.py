@@ -10,7 +10,7 @@ from bamquery.engine.operators.base.row_changes import row_changes
 from bamquery.plan.expressions import Expression
 
 
-class PartitionFrames(Generic[Frame]):
+class PartitionStarts(Generic[Frame]):
     """Frames, none of them empty; an iterator of each with where the last partition begins that begins in it.
 
     That is None where the frame's rows are of the partition of the row before, and in the first frame of all

@@ -12,12 +12,12 @@ from bamquery.engine.device import Device, Frame
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.execution.memory_budget import Reservation
 from bamquery.engine.execution.ordered_map import ordered_map
-from bamquery.engine.operators.base.dynamic_filter import LateFilter
-from bamquery.engine.operators.base.frame_sizing import GATHERED_ROWS, sliced
+from bamquery.engine.operators.base.dynamic_filter import DynamicFilter
+from bamquery.engine.operators.base.frame_sizing import GATHERED_ROWS, slice_frame
 from bamquery.engine.operators.base.operator import Operator
-from bamquery.engine.operators.window.call_methods import Method, method_of, names_of
-from bamquery.engine.operators.window.large_partition import LargePartition, Portion
-from bamquery.engine.operators.window.partition_starts import PartitionFrames
+from bamquery.engine.operators.window.call_methods import CallMethod, choose_method, function_names
+from bamquery.engine.operators.window.large_partition import LargePartition, WindowPortion
+from bamquery.engine.operators.window.partition_starts import PartitionStarts
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.plan import nodes
 from bamquery.plan.expressions import ColumnRef, Expression, referenced_columns
@@ -48,38 +48,42 @@ class Window(Operator[Frame], Generic[Frame]):
         super().__init__(window.fields, (child,), OperatorProfile("Window", details))
         self._window = window
 
-    def narrow(self, value: Expression, late: LateFilter) -> bool:
+    def push_dynamic_filter(self, value: Expression, late: DynamicFilter) -> bool:
         """A condition on what partitions are made by leaves out whole partitions."""
         keys = {key.index for key in self._window.partition if isinstance(key, ColumnRef)}
         read = referenced_columns(value)
-        return bool(read) and read <= keys and self.children[0].narrow(value, late)
+        return bool(read) and read <= keys and self.children[0].push_dynamic_filter(value, late)
 
     def produce(self, context: ExecutionContext[Frame]) -> Generator[Frame, None, None]:
         """The rows, partition by partition."""
         device = context.device
 
-        def compute(piece: Frame | Portion[Frame] | None) -> Iterator[Frame]:
+        def compute(piece: Frame | WindowPortion[Frame] | None) -> Iterator[Frame]:
             if piece is None:
                 return iter(())
-            made = piece.computed(device) if isinstance(piece, Portion) else self._computed(device, piece)
+            made = (
+                piece.compute(device)
+                if isinstance(piece, WindowPortion)
+                else self._compute_piece(device, piece)
+            )
             return chain(list(islice(made, _AT_ONCE)), made)
 
         busy: deque[int] = deque()  # bytes of pieces that are computed, or whose answers wait
         with (
             context.memory.reservation("a window") as memory,
             closing(self.children[0].frames(context)) as frames,
-            closing(self._gathered(context, frames, memory, busy)) as partitions,
+            closing(self._collect_partitions(context, frames, memory, busy)) as partitions,
             closing(ordered_map(context, compute, partitions)) as computed,
         ):
             for answer in computed:
                 self.profile.details["peak_memory"] = memory.peak
                 for frame in answer:
-                    yield from sliced(device, frame)
+                    yield from slice_frame(device, frame)
                     del frame  # nobody has it while more rows are gathered
                 del answer
                 busy.popleft()
 
-    def _computed(self, device: Device[Frame], piece: Frame) -> Iterator[Frame]:
+    def _compute_piece(self, device: Device[Frame], piece: Frame) -> Iterator[Frame]:
         """Rows of whole partitions with their values, by as many as the calls give at once."""
         done = 0
         for values in device.window_portions(self._window, piece):
@@ -88,13 +92,13 @@ class Window(Operator[Frame], Generic[Frame]):
             del values
             done += count
 
-    def _gathered(
+    def _collect_partitions(
         self,
         context: ExecutionContext[Frame],
         frames: Iterable[Frame],
         memory: Reservation,
         busy: deque[int],
-    ) -> Generator[Frame | Portion[Frame] | None, None, None]:
+    ) -> Generator[Frame | WindowPortion[Frame] | None, None, None]:
         """Rows of whole partitions, many partitions at once where they are small; portions of large ones.
 
         What each of them takes goes to the end of `busy`, for the caller to take from its front.
@@ -103,12 +107,12 @@ class Window(Operator[Frame], Generic[Frame]):
         held: list[Frame] = []
         rows = size = last = 0  # and the first row held of the last partition
         share = memory.room // (2 * (context.threads + 2))
-        given = PartitionFrames(device, self._window.partition, self._small(device, frames, share // 2))
+        given = PartitionStarts(device, self._window.partition, self._cut_small(device, frames, share // 2))
         for frame, begin in given:
             rest, begun = frame, 0 if begin is None else begin
             if begin is not None and rows + begin:
                 before = device.slice(frame, 0, begin)
-                needed = self._needed(rows + begin, size + device.nbytes(before))
+                needed = self._needed_bytes(rows + begin, size + device.nbytes(before))
                 if rows + begin >= GATHERED_ROWS or needed >= share:
                     piece = device.concatenate([*held, before])
                     held, rows, size = [], 0, 0
@@ -120,14 +124,14 @@ class Window(Operator[Frame], Generic[Frame]):
             held.append(rest)
             rows += device.row_count(rest)
             size += device.nbytes(rest)
-            if not memory.fits(self._needed(rows, size) + sum(busy)):
-                yield from self._large(context, held, last, given.rest(), memory=memory, busy=busy)
+            if not memory.fits(self._needed_bytes(rows, size) + sum(busy)):
+                yield from self._compute_large(context, held, last, given.rest(), memory=memory, busy=busy)
                 held, rows, size, last = [], 0, 0, 0
         if held:
-            busy.append(self._needed(rows, size))
+            busy.append(self._needed_bytes(rows, size))
             yield device.concatenate(held)
 
-    def _large(
+    def _compute_large(
         self,
         context: ExecutionContext[Frame],
         held: list[Frame],
@@ -136,23 +140,23 @@ class Window(Operator[Frame], Generic[Frame]):
         *,
         memory: Reservation,
         busy: deque[int],
-    ) -> Generator[Frame | Portion[Frame] | None, None, None]:
+    ) -> Generator[Frame | WindowPortion[Frame] | None, None, None]:
         """Rows held, which do not fit: from the row `first` on they are of one partition, as is the rest."""
         device = context.device
         methods, others = self._methods(context)
         if others:
-            memory.what = f"{names_of(others)} over a window"
+            memory.what = f"{function_names(others)} over a window"
             rows, size = (sum(map(of, held)) for of in (device.row_count, device.nbytes))
-            memory.resize(self._needed(rows, size) + sum(busy))
+            memory.resize(self._needed_bytes(rows, size) + sum(busy))
             raise AssertionError("what did not fit does so now")
         if first:
             joined = device.concatenate(held)
             begun = device.slice(joined, 0, first)
             behind = device.slice(joined, first, device.row_count(joined) - first)
             # In small frames, as they came: blocks are made of whole ones.
-            held[:] = self._small(device, [behind], memory.room // (4 * (context.threads + 2)))
+            held[:] = self._cut_small(device, [behind], memory.room // (4 * (context.threads + 2)))
             del joined, behind
-            busy.append(self._needed(first, device.nbytes(begun)))
+            busy.append(self._needed_bytes(first, device.nbytes(begun)))
             yield begun
             del begun
         portions = LargePartition(
@@ -163,32 +167,32 @@ class Window(Operator[Frame], Generic[Frame]):
             self.profile,
             memory=memory,
             busy=busy,
-            needed=self._needed,
+            needed=self._needed_bytes,
         )
         yield from portions.portions(held, rest)
 
-    def _small(
+    def _cut_small(
         self, device: Device[Frame], frames: Iterable[Frame], most: int
     ) -> Generator[Frame, None, None]:
         """The rows in frames whose values take no more than so many bytes to compute; none is empty."""
         for frame in frames:
             rows = device.row_count(frame)
-            needed = self._needed(rows, device.nbytes(frame))
+            needed = self._needed_bytes(rows, device.nbytes(frame))
             length = max(most * rows // max(needed, 1), 1)
             for start in range(0, rows, length):
                 yield device.slice(frame, start, length)
 
-    def _needed(self, rows: int, size: int) -> int:
+    def _needed_bytes(self, rows: int, size: int) -> int:
         """Bytes for rows, those rows joined, their values and what these take to compute."""
         return 3 * size + rows * _STATE_BYTES * len(self._window.calls)
 
-    def _methods(self, context: ExecutionContext[Frame]) -> tuple[list[Method], list[WindowCall]]:
+    def _methods(self, context: ExecutionContext[Frame]) -> tuple[list[CallMethod], list[WindowCall]]:
         """How a partition's calls are computed in portions, and those for which there is no way."""
-        methods: list[Method] = []
+        methods: list[CallMethod] = []
         others: list[WindowCall] = []
         for call in self._window.calls:
-            method = method_of(call, self._window.order, context.device)
-            if method is None or (method.by_file and context.spill_folder is None):
+            method = choose_method(call, self._window.order, context.device)
+            if method is None or (method.needs_file and context.spill_folder is None):
                 others.append(call)
             else:
                 methods.append(method)

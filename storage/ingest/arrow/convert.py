@@ -14,7 +14,7 @@ from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.arrow.extension_values import plain, whole_microseconds
 from bamquery.storage.ingest.sources.failures import reason
-from bamquery.storage.ingest.sources.source import Chunk, Part
+from bamquery.storage.ingest.sources.source import Chunk, SourcePart
 from bamquery.storage.statistics.type_bounds import first_outside
 
 Array: TypeAlias = "pa.Array[Any]"
@@ -28,7 +28,7 @@ NO_VALUES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 def convert_chunk(
-    chunk: Chunk, positions: Sequence[int | None], target: pa.Schema, part: Part
+    chunk: Chunk, positions: Sequence[int | None], target: pa.Schema, part: SourcePart
 ) -> pa.RecordBatch:
     """The chunk's rows under `target`: column i is column `positions[i]` of the chunk, or nulls.
 
@@ -85,7 +85,7 @@ def convert_array(array: Array, type_: DataType) -> Array:
     if pa.types.is_run_end_encoded(array.type):
         return convert_array(pc.call_function("run_end_decode", [array]), type_)
     if isinstance(array, pa.DictionaryArray):
-        return convert_array(_decoded(array), type_)
+        return convert_array(_decode_dictionary(array), type_)
     converted = array.cast(type_)
     if _rounds(array.type, type_) and not _same_values(array, converted.cast(array.type, safe=False)):
         raise ValueError("it would be rounded")
@@ -107,7 +107,7 @@ def _convert_dictionary(array: Any, type_: Any) -> Array:
     return pa.DictionaryArray.from_arrays(indices.cast(type_.index_type), values)
 
 
-def _decoded(array: Any) -> Any:
+def _decode_dictionary(array: Any) -> Any:
     values = array.dictionary
     if isinstance(values, pa.ExtensionArray):
         values = plain(values)
@@ -145,7 +145,7 @@ def _convert(
                 converted.validate(full=True)
         except _MISFITS as error:
             row = _first_misfit(array, field.type)
-            found = f'column "{field.name}": {_shown(array, row)} does not fit {type_name(field.type)}'
+            found = f'column "{field.name}": {_show_value(array, row)} does not fit {type_name(field.type)}'
             raise _MisfitError(row, f"{found} ({reason(error)})") from error
         outside = first_outside(converted) if check else None
         if outside is not None:
@@ -186,7 +186,7 @@ def _first_misfit(array: Array, type_: DataType) -> int:
     return start
 
 
-def _shown(array: Array, row: int) -> str:
+def _show_value(array: Array, row: int) -> str:
     try:
         text = str(array[row].as_py())
     except (ValueError, OverflowError):  # a string that is not UTF-8, a time out of Python's range

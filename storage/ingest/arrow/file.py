@@ -13,7 +13,7 @@ from bamquery.storage.database.file_access import open_arrow
 from bamquery.storage.format.array_validation import validate
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.arrow import slices as arrow_slices
-from bamquery.storage.ingest.arrow.slices import Array, Block, LargeBatch
+from bamquery.storage.ingest.arrow.slices import Array, BatchBlock, LargeBatch
 from bamquery.storage.ingest.sources.failures import READ_ERRORS, reason, unreadable
 from bamquery.storage.ingest.sources.formats import read_start
 from bamquery.storage.ingest.sources.source import Chunk, readable
@@ -105,7 +105,7 @@ class ArrowFilePart:
                     for batch in self._slices(large, number, columns):
                         yield batch, number, share * batch.num_rows // large.rows
 
-    def _large(self, descriptor: int, block: Block) -> LargeBatch | None:
+    def _large(self, descriptor: int, block: BatchBlock) -> LargeBatch | None:
         try:
             return LargeBatch(descriptor, block, self.schema)
         except NotImplementedError:
@@ -139,7 +139,7 @@ def _only(columns: list[int]) -> pa.ipc.IpcReadOptions:
     return pa.ipc.IpcReadOptions(included_fields=columns)
 
 
-def _blocks(descriptor: int) -> list[Block]:
+def _blocks(descriptor: int) -> list[BatchBlock]:
     try:
         return arrow_slices.blocks(descriptor)
     except NotImplementedError:

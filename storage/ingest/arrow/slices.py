@@ -34,7 +34,7 @@ _ENDS: Final = struct.Struct("<i6s")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BatchBlock:
     """Where the file has a record batch message."""
 
     offset: int
@@ -45,7 +45,7 @@ class Block:
 class LargeBatch:
     """One record batch whose columns can be read by rows."""
 
-    def __init__(self, descriptor: int, block: Block, schema: pa.Schema) -> None:
+    def __init__(self, descriptor: int, block: BatchBlock, schema: pa.Schema) -> None:
         """Read its metadata.
 
         Raises:
@@ -55,7 +55,7 @@ class LargeBatch:
         self._schema = schema
         self._body = block.offset + block.metadata_length
         self._body_length = block.body_length
-        prefix = _read(descriptor, block.offset, min(block.metadata_length, _LONGEST_METADATA))
+        prefix = _read_at(descriptor, block.offset, min(block.metadata_length, _LONGEST_METADATA))
         start = 8 if prefix.startswith(b"\xff\xff\xff\xff") else 4
         message = _Table.root(prefix[start:])
         if message.number(1, "<B") != _RECORD_BATCH:
@@ -118,23 +118,23 @@ class LargeBatch:
         offset, size = self._buffers[buffer]
         if start + length > size or not 0 <= offset <= offset + size <= self._body_length:
             raise ValueError("a buffer is shorter than its rows, or outside of its record batch")
-        return pa.py_buffer(_read(self._descriptor, self._body + offset + start, length))
+        return pa.py_buffer(_read_at(self._descriptor, self._body + offset + start, length))
 
 
-def blocks(descriptor: int) -> list[Block]:
+def blocks(descriptor: int) -> list[BatchBlock]:
     """The record batches of a file of the IPC file format, by its footer.
 
     Raises:
         ValueError: the footer is damaged. NotImplementedError: the file is of a big-endian machine.
     """
     size = os.fstat(descriptor).st_size
-    length, magic = _ENDS.unpack(_read(descriptor, max(size - _ENDS.size, 0), _ENDS.size))
+    length, magic = _ENDS.unpack(_read_at(descriptor, max(size - _ENDS.size, 0), _ENDS.size))
     if magic != _MAGIC or not 0 < length <= min(size, _LONGEST_METADATA):
         raise ValueError("the footer is missing")
-    footer = _Table.root(_read(descriptor, size - _ENDS.size - length, length))
+    footer = _Table.root(_read_at(descriptor, size - _ENDS.size - length, length))
     if footer.table(1).number(0, "<h") != _LITTLE_ENDIAN:
         raise NotImplementedError("big-endian")
-    found = [Block(*block) for block in footer.structs(3, _BLOCK)]
+    found = [BatchBlock(*block) for block in footer.structs(3, _BLOCK)]
     if any(min(b.offset, b.metadata_length, b.body_length) < 0 for b in found):
         raise ValueError("the footer points outside of the file")
     return found
@@ -204,7 +204,7 @@ class _Table:
         return int(struct.unpack_from(format_, self._data, position)[0])
 
 
-def _read(descriptor: int, offset: int, length: int) -> bytes:
+def _read_at(descriptor: int, offset: int, length: int) -> bytes:
     pieces = []
     while length:
         piece = os.pread(descriptor, length, offset)

@@ -34,7 +34,7 @@ _SHOWN_CHARACTERS: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CsvBlock:
     """Some whole records."""
 
     data: bytes
@@ -102,7 +102,7 @@ class TextFile:
         return self._raw.tell()
 
 
-def read_blocks(path: Path, dialect: Dialect) -> Iterator[Block]:
+def read_blocks(path: Path, dialect: Dialect) -> Iterator[CsvBlock]:
     """The records behind the header, in blocks of about `BLOCK_BYTES`.
 
     Raises:
@@ -119,18 +119,18 @@ def read_blocks(path: Path, dialect: Dialect) -> Iterator[Block]:
             end = _record_end(data, dialect)
             carry = data[end:]
             if len(carry) > _LONGEST_RECORD:
-                raise _unclosed(path, line + data.count(dialect.newline, 0, end))
+                raise _unclosed_quote(path, line + data.count(dialect.newline, 0, end))
             if not end:
                 continue
             next_line = line + data.count(dialect.newline, 0, end)
-            yield Block(data[:end], line, next_line - 1, file.position() - position)
+            yield CsvBlock(data[:end], line, next_line - 1, file.position() - position)
             position = file.position()
             line = next_line
         if carry:
             if len(_quotes(carry, dialect.delimiter)) % 2:
-                raise _unclosed(path, line)
+                raise _unclosed_quote(path, line)
             lines = carry.count(dialect.newline) + (not carry.endswith(dialect.newline))
-            yield Block(carry, line, line + lines - 1, file.position() - position)
+            yield CsvBlock(carry, line, line + lines - 1, file.position() - position)
 
 
 def whole_records(data: bytes, dialect: Dialect, *, is_all: bool) -> bytes:
@@ -138,7 +138,7 @@ def whole_records(data: bytes, dialect: Dialect, *, is_all: bool) -> bytes:
     return data if is_all else data[: _record_end(data, dialect)]
 
 
-def find_bad_record(block: Block, dialect: Dialect, path: Path) -> IngestError | None:
+def find_bad_record(block: CsvBlock, dialect: Dialect, path: Path) -> IngestError | None:
     """The first record of a block without the right number of fields, as an error; None if all have it."""
     expected = len(dialect.names)
     text = io.StringIO(block.data.decode("utf-8", "surrogateescape"), newline="")
@@ -164,7 +164,7 @@ def find_bad_record(block: Block, dialect: Dialect, path: Path) -> IngestError |
     return None
 
 
-def find_bad_text(block: Block, path: Path) -> IngestError | None:
+def find_bad_text(block: CsvBlock, path: Path) -> IngestError | None:
     """The first line of a block that is not UTF-8, as an error; None if all is."""
     try:
         block.data.decode("utf-8")
@@ -178,7 +178,7 @@ def find_bad_text(block: Block, path: Path) -> IngestError | None:
     return None
 
 
-def _unclosed(path: Path, line: int) -> IngestError:
+def _unclosed_quote(path: Path, line: int) -> IngestError:
     return IngestError(
         f"line {line}: a record starts here that does not end; most likely a quote is not closed", path
     )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from bamquery.storage.format.storable_types import DataType
-from bamquery.storage.ingest.csv.blocks import Block, find_bad_record
+from bamquery.storage.ingest.csv.blocks import CsvBlock, find_bad_record
 from bamquery.storage.ingest.csv.candidates import (
     FALSE_WORDS,
     NOTHING,
@@ -40,7 +40,7 @@ class Misfit(Exception):  # noqa: N818 (no error: the next reading is tried)
 
 
 def parse(
-    block: Block, dialect: Dialect, path: Path, columns: list[int], types: Mapping[int, DataType]
+    block: CsvBlock, dialect: Dialect, path: Path, columns: list[int], types: Mapping[int, DataType]
 ) -> pa.RecordBatch:
     """The columns at these positions; one that is not among `types` gets the type Arrow guesses.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from bamquery.errors import IngestError
-from bamquery.storage.ingest.csv.blocks import BLOCK_BYTES, Block
+from bamquery.storage.ingest.csv.blocks import BLOCK_BYTES, CsvBlock
 from bamquery.storage.ingest.csv.source import CsvPart
 from bamquery.storage.ingest.csv.type_inference import rows_if_read
 from bamquery.storage.ingest.sources.formats import compression_of
@@ -64,7 +64,7 @@ class AlikeFiles:
             if content
         ]
         data = b"".join(ended)
-        block = Block(data, 1, data.count(dialect.newline), 0)
+        block = CsvBlock(data, 1, data.count(dialect.newline), 0)
         try:
             return not data or rows_if_read(like.readings, block, dialect, like.path) is not None
         except IngestError:  # which is told of the one file that it is about

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
-from bamquery.storage.ingest.csv.blocks import Block, TextFile, find_bad_text, read_blocks, whole_records
+from bamquery.storage.ingest.csv.blocks import CsvBlock, TextFile, find_bad_text, read_blocks, whole_records
 from bamquery.storage.ingest.csv.candidates import NOTHING, TEXT, Reading, reading_for
 from bamquery.storage.ingest.csv.dialect import Dialect, sniff
 from bamquery.storage.ingest.csv.header import is_header
@@ -27,7 +27,7 @@ from bamquery.storage.ingest.sources.failures import unreadable
 from bamquery.storage.ingest.sources.options import NO_OPTIONS, FileOptions
 from bamquery.storage.ingest.sources.source import Chunk
 from bamquery.storage.ingest.text.date_formats import DateFormat
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _HEAD_BYTES: Final = 1 << 16
 _LONGEST_HEAD: Final = 16 << 20
@@ -101,7 +101,7 @@ class CsvPart:
             self._readings.pop()
         if options.all_text:
             self._readings = [TEXT] * len(self._readings)
-        for place, kind in _declared(options, known.dialect.names[: len(self._readings)], path):
+        for place, kind in _declared_types(options, known.dialect.names[: len(self._readings)], path):
             self._readings[place] = reading_for(self._readings[place], kind)
         self.schema: pa.Schema = pa.schema(
             [pa.field(name, r.type) for name, r in zip(known.dialect.names, self._readings, strict=False)]
@@ -136,18 +136,18 @@ class CsvPart:
             try:
                 batch = parse(block, self._dialect, self.path, list(parsed), parsed)
             except Misfit as misfit:
-                raise find_bad_text(block, self.path) or self._changed(place) from misfit
+                raise find_bad_text(block, self.path) or self._file_changed(place) from misfit
             arrays = {str(i): batch.column(str(i)) for i in columns}
             for i, reading in readings.items():
                 if reading.format is not None:
                     interpreted = reading.format.read(arrays[str(i)])
                     if interpreted is None:
-                        raise self._changed(place)
+                        raise self._file_changed(place)
                     arrays[str(i)] = interpreted
             chosen = pa.RecordBatch.from_pydict(arrays) if arrays else batch.select([])
             yield Chunk(chosen, place, 1, block.source_bytes)
 
-    def _changed(self, place: str) -> IngestError:
+    def _file_changed(self, place: str) -> IngestError:
         return IngestError(f"{place}: the file changed since its columns' types were found", self.path)
 
 
@@ -155,14 +155,14 @@ _known_files: OrderedDict[tuple[object, ...], _Known] = OrderedDict()
 _known_files_lock: Final = threading.Lock()
 
 
-def _declared(options: FileOptions, names: Sequence[str], path: Path) -> Iterator[tuple[int, DataType]]:
+def _declared_types(options: FileOptions, names: Sequence[str], path: Path) -> Iterator[tuple[int, DataType]]:
     """Positions of the columns whose types are given, and these."""
-    folded = [fold(name) for name in names]
+    folded = [fold_case(name) for name in names]
     for column, kind in options.declared:
         if isinstance(column, str):
-            if fold(column) not in folded:
+            if fold_case(column) not in folded:
                 raise IngestError(f'has no column "{column}".{suggestion(column, names)}', path)
-            yield folded.index(fold(column)), kind
+            yield folded.index(fold_case(column)), kind
         elif column < len(names):
             yield column, kind
 
@@ -201,7 +201,7 @@ def _look_through(
     return known
 
 
-def _sniff(path: Path, options: FileOptions, dates: DateReadings) -> tuple[Dialect, Block]:
+def _sniff(path: Path, options: FileOptions, dates: DateReadings) -> tuple[Dialect, CsvBlock]:
     """The dialect, and the first records behind the header."""
     size = _HEAD_BYTES
     while True:
@@ -220,14 +220,14 @@ def _sniff(path: Path, options: FileOptions, dates: DateReadings) -> tuple[Diale
 
 def _sniff_head(
     head: bytes, path: Path, options: FileOptions, dates: DateReadings, *, is_all: bool
-) -> tuple[Dialect, Block] | None:
+) -> tuple[Dialect, CsvBlock] | None:
     """As above, by the first bytes; None where these are too few."""
-    skipped = _skipped(head, options.skip, path, is_all=is_all)
+    skipped = _skip_lines(head, options.skip, path, is_all=is_all)
     sniffed = partial(
         sniff, head[skipped:], path, is_all=is_all, delimiter=options.delimiter, nulls=options.nulls
     )
 
-    def completed(dialect: Dialect) -> tuple[Dialect, Block]:
+    def completed(dialect: Dialect) -> tuple[Dialect, CsvBlock]:
         dialect = replace(
             dialect,
             start=dialect.start + skipped,
@@ -235,7 +235,7 @@ def _sniff_head(
         )
         data = whole_records(head[dialect.start :], dialect, is_all=is_all)
         lines = data.count(dialect.newline)
-        return dialect, Block(data, dialect.first_line, dialect.first_line + lines - 1, 0)
+        return dialect, CsvBlock(data, dialect.first_line, dialect.first_line + lines - 1, 0)
 
     found = sniffed(header=options.header is not False)
     if found is None:
@@ -261,8 +261,8 @@ def _sniff_head(
 def _has_header(
     head: bytes,
     dialect: Dialect,
-    behind: Block,
-    inferred: Callable[[Block, Dialect], tuple[Reading, ...]],
+    behind: CsvBlock,
+    inferred: Callable[[CsvBlock, Dialect], tuple[Reading, ...]],
     sniffed: Callable[..., Dialect | None],
 ) -> bool:
     """Whether the first record of `head`, which `dialect` takes for the header, is one."""
@@ -270,7 +270,7 @@ def _has_header(
         return is_header(dialect.first, inferred(behind, dialect), dialect.nulls, alone=False)
     plain = sniffed(header=False)
     assert plain is not None, "it was read with a header"
-    record = Block(head[plain.start : dialect.start], 1, 1, 0)
+    record = CsvBlock(head[plain.start : dialect.start], 1, 1, 0)
     return is_header(dialect.first, inferred(record, plain), dialect.nulls, alone=True)
 
 
@@ -278,12 +278,12 @@ def _require_different(names: Sequence[str], path: Path) -> None:
     """Raise where names that are given are equal to each other, or to one that the header has."""
     seen = set()
     for name in names:
-        if fold(name) in seen:
+        if fold_case(name) in seen:
             raise IngestError(f'two columns would be called "{name}": give one of them another name', path)
-        seen.add(fold(name))
+        seen.add(fold_case(name))
 
 
-def _skipped(head: bytes, lines: int, path: Path, *, is_all: bool) -> int:
+def _skip_lines(head: bytes, lines: int, path: Path, *, is_all: bool) -> int:
     """Bytes of the first `lines` lines."""
     position = 0
     for _ in range(lines):

@@ -21,7 +21,7 @@ import pyarrow as pa
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.csv import candidates as csv_readings
-from bamquery.storage.ingest.csv.blocks import Block, find_bad_text, read_blocks
+from bamquery.storage.ingest.csv.blocks import CsvBlock, find_bad_text, read_blocks
 from bamquery.storage.ingest.csv.candidates import (
     BOOLEAN,
     DATE,
@@ -110,7 +110,7 @@ NOTHING_KNOWN: Final = DateReadings()
 def infer(
     path: Path,
     dialect: Dialect,
-    head: Block,
+    head: CsvBlock,
     dates: DateReadings = NOTHING_KNOWN,
     on_bytes: Callable[[int], None] = lambda position: None,
 ) -> Inferred:
@@ -142,7 +142,7 @@ def infer(
 
 
 def infer_head(
-    head: Block, dialect: Dialect, path: Path, dates: DateReadings = NOTHING_KNOWN
+    head: CsvBlock, dialect: Dialect, path: Path, dates: DateReadings = NOTHING_KNOWN
 ) -> tuple[Reading, ...]:
     """What the columns are by the first records alone.
 
@@ -152,7 +152,7 @@ def infer_head(
     return tuple(column.reading for column in _columns(head, dialect, path, dates))
 
 
-def rows_if_read(readings: Sequence[Reading], block: Block, dialect: Dialect, path: Path) -> int | None:
+def rows_if_read(readings: Sequence[Reading], block: CsvBlock, dialect: Dialect, path: Path) -> int | None:
     """The rows of a block whose values all are of the types that columns are read as; None if some are not.
 
     Raises:
@@ -172,7 +172,7 @@ def rows_if_read(readings: Sequence[Reading], block: Block, dialect: Dialect, pa
     return batch.num_rows if fits else None
 
 
-def _columns(head: Block, dialect: Dialect, path: Path, dates: DateReadings) -> list[_Column]:
+def _columns(head: CsvBlock, dialect: Dialect, path: Path, dates: DateReadings) -> list[_Column]:
     """Columns without the readings that the first records rule out, which costs little to find there."""
     readings = csv_readings.readings_with(dates.given) if dates.given else READINGS
     columns = _guess(head, dialect, path, readings)
@@ -207,7 +207,7 @@ def _is_local(type_: DataType) -> bool:
     return isinstance(type_, pa.TimestampType) and type_.tz is None
 
 
-def _guess(head: Block, dialect: Dialect, path: Path, readings: Sequence[Reading]) -> list[_Column]:
+def _guess(head: CsvBlock, dialect: Dialect, path: Path, readings: Sequence[Reading]) -> list[_Column]:
     """Columns without the readings that Arrow's guess for a few rows, and the first value, rule out."""
     columns = [_Column(list(readings)) for _ in dialect.names]
     if not head.data:
@@ -243,7 +243,7 @@ def _first_possible(guessed: pa.DataType) -> Reading:
 class _Texts:
     """The columns of a block as text, made when the first of them is wanted."""
 
-    def __init__(self, block: Block, dialect: Dialect, path: Path) -> None:
+    def __init__(self, block: CsvBlock, dialect: Dialect, path: Path) -> None:
         self._of = (block, dialect, path)
         self._batch: pa.RecordBatch | None = None
 
@@ -269,7 +269,7 @@ class _Texts:
         return "" if row < 0 else str(column[row].as_py())
 
 
-def _fit(columns: list[_Column], block: Block, dialect: Dialect, path: Path) -> tuple[int, bool]:
+def _fit(columns: list[_Column], block: CsvBlock, dialect: Dialect, path: Path) -> tuple[int, bool]:
     """Drop readings until the block fits; its rows, and whether blocks before it fit as well."""
     sound = True
     odd = _may_have_odd_numbers(block.data, dialect)

@@ -35,7 +35,7 @@ def infer_with_arrow(block: JsonBlock, path: Path) -> tuple[int, dict[str, DataT
     """
     if _is_deep(block.data):
         return None  # it takes a call for each level, and there is an end to the stack
-    table = _parsed(block, None, path)
+    table = _parse_block(block, None, path)
     if table is None or any(_may_round(column) for column in table.columns):
         return None
     types = {}
@@ -52,7 +52,7 @@ def parse_with_arrow(block: JsonBlock, schema: pa.Schema, path: Path) -> Built |
     Raises:
         IngestError: the block is not UTF-8.
     """
-    table = _parsed(block, schema, path)
+    table = _parse_block(block, schema, path)
     if table is None:
         return None
     arrays: list[Any] = [
@@ -61,7 +61,7 @@ def parse_with_arrow(block: JsonBlock, schema: pa.Schema, path: Path) -> Built |
     return Built(table.num_rows, tuple(arrays), frozenset())
 
 
-def _parsed(block: JsonBlock, schema: pa.Schema | None, path: Path) -> pa.Table | None:
+def _parse_block(block: JsonBlock, schema: pa.Schema | None, path: Path) -> pa.Table | None:
     text_of(block, path)
     if block.data.lstrip().startswith(b"null"):
         return None  # it crashes at a null that comes before any object

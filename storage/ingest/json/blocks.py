@@ -199,12 +199,12 @@ def _characters(path: Path) -> Iterator[str]:
             else:
                 end = len(data)
             rest = data[end:]
-            yield _decoded(data[:end], path)
+            yield _decode(data[:end], path)
     if rest:
-        yield _decoded(rest, path)
+        yield _decode(rest, path)
 
 
-def _decoded(data: bytes, path: Path) -> str:
+def _decode(data: bytes, path: Path) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

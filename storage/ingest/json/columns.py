@@ -14,7 +14,7 @@ import pyarrow as pa
 from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.json.blocks import JsonBlock
-from bamquery.storage.ingest.json.values import WrittenFloat, kind_of, read_values, written
+from bamquery.storage.ingest.json.values import WrittenFloat, as_text, kind_of, read_values
 
 HUGE: Final = pa.decimal128(38, 0)
 _SMALLEST, _LARGEST, _LARGEST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
@@ -102,7 +102,7 @@ def build_columns(block: JsonBlock, schema: pa.Schema, path: Path, declared: Map
         for (name, type_, kind), values in zip(fields, columns, strict=True):
             given = None if row is None else row.get(name)
             try:
-                value = None if given is None else _converted(given, type_, kind)
+                value = None if given is None else _convert(given, type_, kind)
             except RecursionError as error:
                 raise IngestError(f"{place}: is nested too deeply", path) from error
             if given is not None and value is None:
@@ -146,10 +146,10 @@ def type_words(type_: DataType) -> str:
     return "an array" if pa.types.is_list(type_) else "a text"
 
 
-def _converted(value: Any, type_: DataType, kind: DataType | None) -> Any:
+def _convert(value: Any, type_: DataType, kind: DataType | None) -> Any:
     """A value for an array of the type, None if it is not such a value."""
     if pa.types.is_large_string(type_):
-        return written(value) if kind is None or isinstance(value, str) else _castable(value, kind)
+        return as_text(value) if kind is None or isinstance(value, str) else _castable(value, kind)
     if pa.types.is_boolean(type_):
         return value if isinstance(value, bool) else None
     if isinstance(value, (bool, str, list, dict)) or pa.types.is_null(type_):
@@ -165,7 +165,7 @@ def _castable(value: Any, kind: DataType) -> str:
     """Text of a value that is none, so that it casts to `kind` as DuckDB converts the value."""
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if pa.types.is_boolean(kind) and is_number:
-        return written(value != 0)
+        return as_text(value != 0)
     if isinstance(value, bool) and (
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     ):
@@ -175,7 +175,7 @@ def _castable(value: Any, kind: DataType) -> str:
             return str(round(value))
         if pa.types.is_decimal(kind):
             return value.text
-    return written(value)
+    return as_text(value)
 
 
 def _double(value: float) -> float:

@@ -54,7 +54,7 @@ class _Found:
         self.formats = [format_ for format_ in self.formats if format_.read(texts) is not None]
 
 
-def _declared(kind: DataType, options: FileOptions) -> _Found:
+def _member_of_type(kind: DataType, options: FileOptions) -> _Found:
     """Of a member whose type is said."""
     if pa.types.is_date32(kind):
         return _Found(natural_type(kind), [options.date_format or ISO_DATE])
@@ -63,7 +63,7 @@ def _declared(kind: DataType, options: FileOptions) -> _Found:
     return _Found(natural_type(kind), [])
 
 
-def _guessed(options: FileOptions) -> tuple[DateFormat, ...]:
+def _candidate_formats(options: FileOptions) -> tuple[DateFormat, ...]:
     """What a text may be whose type is not said; formats that are said are the only ones of their kind."""
     given = [one for one in (options.date_format, options.timestamp_format) if one]
     kinds = {one.kind for one in given}
@@ -96,8 +96,8 @@ class JsonPart:
         except OSError as error:
             raise unreadable(path, error) from error
         self._declared = dict(options.members)
-        self._found = {name: _declared(kind, options) for name, kind in options.members}
-        self._guessed = _guessed(options)
+        self._found = {name: _member_of_type(kind, options) for name, kind in options.members}
+        self._guessed = _candidate_formats(options)
         self._layout = find_layout(path, options.layout) if self.bytes else "lines"
         self.rows = sum(self._look_through(block) for block in self._blocks())
         if not self._found and any(b"{" in block.data for block in self._blocks()):
@@ -116,11 +116,11 @@ class JsonPart:
         parsed = pa.schema([pa.field(name, self._found[name].parsed) for name in dict.fromkeys(names)])
         share = self.bytes / max(self.rows, 1)
         for block in self._blocks():
-            built = self._built(block, parsed)
+            built = self._build_columns(block, parsed)
             if built.misfits:
-                raise self._changed(block)
+                raise self._file_changed(block)
             arrays = dict(zip(parsed.names, built.arrays, strict=True))
-            chosen = [self._interpreted(arrays[name], name, block) for name in names]
+            chosen = [self._parse_dates(arrays[name], name, block) for name in names]
             batch = pa.RecordBatch.from_arrays(chosen, names) if names else _rows_only(built.rows)
             yield Chunk(batch, block.place, 1, int(share * built.rows))
 
@@ -139,7 +139,7 @@ class JsonPart:
         ]
         if texts:
             as_text = pa.schema([pa.field(name, pa.large_string()) for name in texts])
-            for name, array in zip(texts, self._built(block, as_text).arrays, strict=True):
+            for name, array in zip(texts, self._build_columns(block, as_text).arrays, strict=True):
                 self._found[name].keep_formats(array, self._guessed)
         return rows
 
@@ -152,7 +152,7 @@ class JsonPart:
                 if not pa.types.is_large_string(member.parsed)
             ]
         )
-        built = self._built(block, natural)
+        built = self._build_columns(block, natural)
         for name in built.misfits:
             self._found[name].parsed = pa.large_string()
         return built.rows
@@ -167,22 +167,22 @@ class JsonPart:
             member.parsed = common
         return rows
 
-    def _built(self, block: JsonBlock, schema: pa.Schema) -> Built:
+    def _build_columns(self, block: JsonBlock, schema: pa.Schema) -> Built:
         return parse_with_arrow(block, schema, self.path) or build_columns(
             block, schema, self.path, self._declared
         )
 
-    def _interpreted(self, array: pa.Array[Any], name: str, block: JsonBlock) -> pa.Array[Any]:
+    def _parse_dates(self, array: pa.Array[Any], name: str, block: JsonBlock) -> pa.Array[Any]:
         member = self._found[name]
         if member.type == member.parsed:
             return array
         assert member.formats, "a text that is no text has a format"
         read = member.formats[0].read(array)
         if read is None:
-            raise self._changed(block)
+            raise self._file_changed(block)
         return read
 
-    def _changed(self, block: JsonBlock) -> IngestError:
+    def _file_changed(self, block: JsonBlock) -> IngestError:
         return IngestError(f"{block.place}: the file changed since its types were found", self.path)
 
 

@@ -92,7 +92,7 @@ def read_values(
         if position == len(text):
             return
         place = f"{block.unit} {number}"
-        value, position = _decoded(text, position, place, block, path)
+        value, position = _decode_value(text, position, place, block, path)
         if value is not None and not isinstance(value, dict):
             is_line = block.unit == "line" and isinstance(value, list)
             hint = "; format='array' reads a file of one array" if is_line else ""
@@ -105,7 +105,7 @@ def read_values(
         number += block.unit != "line"
 
 
-def _decoded(text: str, position: int, place: str, block: JsonBlock, path: Path) -> tuple[Any, int]:
+def _decode_value(text: str, position: int, place: str, block: JsonBlock, path: Path) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
@@ -121,7 +121,7 @@ def kind_of(value: Any) -> str:
     return _KINDS.get(type(value), "a number")
 
 
-def written(value: Any) -> str:
+def as_text(value: Any) -> str:
     """A value as text: a text itself, anything else as JSON."""
     if isinstance(value, str):
         return value

@@ -14,16 +14,16 @@ from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
 from bamquery.storage.ingest.many_files.unified_schema import PartSchema, unify
 from bamquery.storage.ingest.sources.column_names import names_in_file
-from bamquery.storage.ingest.sources.source import Chunk, Part
-from bamquery.text.identifiers import fold
+from bamquery.storage.ingest.sources.source import Chunk, SourcePart
+from bamquery.text.identifiers import fold_case
 
 _LOOKED_AT: Final = {"CsvPart": 10, "JsonPart": 32}
 """How many files tell what their columns are, by what reads them; as in DuckDB. Of other formats one does."""
 
 
 def open_alike(
-    files: Sequence[Path], open_part: Callable[[Path], Part], check: Callable[[], None]
-) -> list[Part]:
+    files: Sequence[Path], open_part: Callable[[Path], SourcePart], check: Callable[[], None]
+) -> list[SourcePart]:
     """Files of which the first ones tell the columns of all; the others are opened when they are read.
 
     Columns are those of the first file; of JSON, where each object may lack some, those of the first files.
@@ -40,7 +40,7 @@ def open_alike(
         opened.append(open_part(file))
     fills = kind == "JsonPart"
     schema = _schema(opened, fills=fills) if len(opened) > 1 else first.schema
-    parts: list[Part] = [first] if schema.equals(first.schema) else []
+    parts: list[SourcePart] = [first] if schema.equals(first.schema) else []
     for file, part in zip(files[len(parts) :], opened[len(parts) :], strict=False):
         fitted = FittedPart(file, schema, partial(_itself, part), like=first, size=part.bytes, fills=fills)
         fitted.places(part)  # what it lacks is better known now
@@ -56,25 +56,25 @@ def open_alike(
     return parts
 
 
-def _schema(parts: Sequence[Part], *, fills: bool) -> pa.Schema:
-    wanted = {fold(name) for name in names_in_file(parts[0].schema.names)}
+def _schema(parts: Sequence[SourcePart], *, fills: bool) -> pa.Schema:
+    wanted = {fold_case(name) for name in names_in_file(parts[0].schema.names)}
     found = []
     for part in parts:
         names = names_in_file(part.schema.names)
         fields = [field.with_name(name) for field, name in zip(part.schema, names, strict=True)]
-        kept = [field for field in fields if fills or fold(field.name) in wanted]
+        kept = [field for field in fields if fills or fold_case(field.name) in wanted]
         found.append(PartSchema(part.name, pa.schema(kept), part.is_text))
     return unify(found).schema
 
 
-def _itself(part: Part) -> Part:
+def _itself(part: SourcePart) -> SourcePart:
     return part
 
 
 class FittedPart:
     """A file as columns of a schema that was found elsewhere; others that it has are left out.
 
-    Satisfies `Part`. Values of other types are converted where they are equal, as everywhere.
+    Satisfies `SourcePart`. Values of other types are converted where they are equal, as everywhere.
     """
 
     rows = None
@@ -83,9 +83,9 @@ class FittedPart:
         self,
         path: Path,
         schema: pa.Schema,
-        open_part: Callable[[], Part],
+        open_part: Callable[[], SourcePart],
         *,
-        like: Part,
+        like: SourcePart,
         size: int | None,
         fills: bool,
     ) -> None:
@@ -130,15 +130,15 @@ class FittedPart:
             batch = pa.RecordBatch.from_arrays(arrays, [str(i) for i in range(len(arrays))])
             yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes, chunk.group)
 
-    def places(self, part: Part) -> list[int | None]:
+    def places(self, part: SourcePart) -> list[int | None]:
         """Where the file has each column of the schema.
 
         Raises:
             IngestError: it lacks one that is not to be null then.
         """
-        own = {fold(name): place for place, name in enumerate(names_in_file(part.schema.names))}
+        own = {fold_case(name): place for place, name in enumerate(names_in_file(part.schema.names))}
         names = names_in_file(self.schema.names)
-        found = [own.get(fold(name)) for name in names]
+        found = [own.get(fold_case(name)) for name in names]
         if None in found and not self._fills:
             raise IngestError(
                 f'has no column "{names[found.index(None)]}", which {self._like} has: '

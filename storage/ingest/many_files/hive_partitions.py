@@ -98,7 +98,7 @@ def folder_name(key: str, value: str | None) -> str:
 def _column(name: str, texts: Sequence[str], files: Sequence[Path], options: PathOptions) -> PartitionColumn:
     type_ = _TEXT
     if options.guess_types and name not in options.partition_texts:
-        type_ = _guessed(set(texts))
+        type_ = _infer_type(set(texts))
     known: dict[str, Value] = {}
     for text, file in zip(texts, files, strict=True):
         if text not in known:
@@ -120,7 +120,7 @@ def _value(text: str, type_: DataType, name: str, file: Path) -> Value:
         ) from error
 
 
-def _guessed(texts: Iterable[str]) -> DataType:
+def _infer_type(texts: Iterable[str]) -> DataType:
     """The type of all texts, null aside: the first that each of them reads as."""
     types = {
         next((type_ for type_, read in _READERS.items() if read(text) is not None), _TEXT)
@@ -130,7 +130,7 @@ def _guessed(texts: Iterable[str]) -> DataType:
     return types.pop() if len(types) == 1 else _TEXT
 
 
-def _whole(text: str) -> int | None:
+def _parse_integer(text: str) -> int | None:
     match = _WHOLE.fullmatch(text)
     if match is None or len(text) > _MOST_DIGITS or _LEADING_ZERO.match(text):
         return None
@@ -171,6 +171,6 @@ def _day(match: re.Match[str]) -> date | None:
 _READERS: Final[Mapping[DataType, Any]] = {
     pa.date32(): _date,
     pa.timestamp("us"): _stamp,
-    pa.int64(): _whole,
+    pa.int64(): _parse_integer,
 }
 """Types that a key may have besides VARCHAR, and what reads their values; None for what is none."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bamquery.data_types.names import type_name
 from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import DataType
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _DIGITS: Final = {
     pa.int8(): 3,
@@ -59,8 +59,8 @@ def unify(parts: Sequence[PartSchema]) -> Unified:
     spelling: dict[str, str] = {}
     for part in parts:
         for name in part.schema.names:
-            spelling.setdefault(fold(name), name)
-    positions = [{fold(name): i for i, name in enumerate(part.schema.names)} for part in parts]
+            spelling.setdefault(fold_case(name), name)
+    positions = [{fold_case(name): i for i, name in enumerate(part.schema.names)} for part in parts]
     fields = []
     drift: list[str] = []
     impossible: dict[str, str] = {}

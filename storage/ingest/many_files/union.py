@@ -13,10 +13,10 @@ from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.format.storable_types import DataType, normalize_type
 from bamquery.storage.ingest.arrow.convert import INTERVAL, convert_chunk
 from bamquery.storage.ingest.many_files.unified_schema import PartSchema, unify
-from bamquery.storage.ingest.many_files.virtual_columns import MadePart
+from bamquery.storage.ingest.many_files.virtual_columns import VirtualColumnsPart
 from bamquery.storage.ingest.sources.column_names import names_in_file, names_in_object
-from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, Part
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.storage.ingest.sources.source import BATCH_ROWS, Chunk, SourcePart
+from bamquery.text.identifiers import fold_case, suggestion
 
 
 class UnifiedSource:
@@ -25,13 +25,13 @@ class UnifiedSource:
     def __init__(
         self,
         name: str,
-        parts: Sequence[Part],
+        parts: Sequence[SourcePart],
         *,
         columns: Sequence[str] | None = None,
         exclude: Sequence[str] = (),
         by_need: bool = False,
-        made: Sequence[str] = (),
-        hidden: Sequence[str] = (),
+        virtual_columns: Sequence[str] = (),
+        hidden_columns: Sequence[str] = (),
     ) -> None:
         """Unify the parts' schemas.
 
@@ -43,8 +43,8 @@ class UnifiedSource:
                 apart columns whose names differ by case only.
             by_need: whether columns of types that cannot be stored are refused only when they are read; in
                 the schema they have an `UnreadableType`, but for INTERVAL, which can be read.
-            made: see `IngestSource`; the parts have them last, and
-            hidden: behind them.
+            virtual_columns: see `IngestSource`; the parts have them last, and
+            hidden_columns: behind them.
 
         Of columns with one name, the later ones that are kept get others, see `column_names`.
 
@@ -53,21 +53,21 @@ class UnifiedSource:
                 holds the values of two parts.
         """
         self.name = name
-        self.made = made
-        self.hidden = hidden
+        self.virtual_columns = virtual_columns
+        self.hidden_columns = hidden_columns
         self._parts = parts
         _require_known([*exclude, *(columns or ())], parts)
-        kept = [_kept(part, columns, exclude) for part in parts]
+        kept = [_kept_positions(part, columns, exclude) for part in parts]
         refused = _unreadable(parts, kept) if by_need else {}
         places = _names(parts, kept)
         if refused:
             kept = [
-                [i for i in own if fold(names[i]) not in refused]
+                [i for i in own if fold_case(names[i]) not in refused]
                 for names, own in zip((part.schema.names for part in parts), kept, strict=True)
             ]
         unified = unify(
             [
-                PartSchema(part.name, _normalized(part, positions, by_need), part.is_text)
+                PartSchema(part.name, _stored_schema(part, positions, by_need), part.is_text)
                 for part, positions in zip(parts, kept, strict=True)
             ]
         )
@@ -80,14 +80,14 @@ class UnifiedSource:
         ]
         if refused:
             self._add_unreadable(places, refused)
-        last = [*map(fold, (*made, *hidden))]
+        last = [*map(fold_case, (*virtual_columns, *hidden_columns))]
         if len(parts) > 1 and last:
-            ranks = [last.index(name) if name in last else -1 for name in map(fold, self.schema.names)]
+            ranks = [last.index(name) if name in last else -1 for name in map(fold_case, self.schema.names)]
             self._arrange(sorted(range(len(ranks)), key=ranks.__getitem__))
         self.bytes_read = 0
         if columns is not None:
-            chosen = {fold(name) for name in self.schema.names}
-            self._arrange(_positions(self.schema, [name for name in columns if fold(name) in chosen]))
+            chosen = {fold_case(name) for name in self.schema.names}
+            self._arrange(_positions(self.schema, [name for name in columns if fold_case(name) in chosen]))
         if not len(self.schema):
             raise IngestError(f"{name}: no column is left to load")
 
@@ -132,7 +132,7 @@ class UnifiedSource:
     def file_columns(self) -> Sequence[int]:
         """See `IngestSource`."""
         first = self._parts[0]
-        if not isinstance(first, MadePart):
+        if not isinstance(first, VirtualColumnsPart):
             return []  # all parts are made alike
         return [place for place, own in enumerate(self._mapping[0]) if own in first.constants]
 
@@ -141,7 +141,7 @@ class UnifiedSource:
         wanted = pa.schema([self.schema.field(column) for column in columns])
         values: list[list[Any]] = [[] for _ in columns]
         for part, mapping in zip(self._parts, self._mapping, strict=True):
-            assert isinstance(part, MadePart)
+            assert isinstance(part, VirtualColumnsPart)
             for column, found in zip(columns, values, strict=True):
                 place = mapping[column]
                 assert place is not None
@@ -162,7 +162,7 @@ class UnifiedSource:
         for number in range(len(self._parts)) if files is None else files:
             check_cancelled()  # files without rows give nobody else a chance to
             mapping = self._mapping[number]
-            for chunk in _read(self._parts[number], [mapping[i] for i in chosen], target):
+            for chunk in _read_part(self._parts[number], [mapping[i] for i in chosen], target):
                 self.bytes_read += chunk.bytes
                 for first in range(0, chunk.batch.num_rows, BATCH_ROWS):
                     yield chunk.batch.slice(first, BATCH_ROWS)
@@ -178,7 +178,7 @@ def _sum(numbers: Iterable[int | None]) -> int | None:
     return total
 
 
-def _read(part: Part, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
+def _read_part(part: SourcePart, positions: Sequence[int | None], target: pa.Schema) -> Iterator[Chunk]:
     """The part's rows converted to `target`, whose column i is the part's column `positions[i]`."""
     wanted = [(i, field.type) for i, field in zip(positions, target, strict=True) if i is not None]
     distinct = dict(wanted)
@@ -190,35 +190,39 @@ def _read(part: Part, positions: Sequence[int | None], target: pa.Schema) -> Ite
             yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes)
 
 
-def _require_known(names: Sequence[str], parts: Sequence[Part]) -> None:
-    known = {fold(name): name for part in parts for name in [*part.schema.names, *_unique(part)]}
+def _require_known(names: Sequence[str], parts: Sequence[SourcePart]) -> None:
+    known = {fold_case(name): name for part in parts for name in [*part.schema.names, *_unique(part)]}
     for name in names:
-        if fold(name) not in known:
+        if fold_case(name) not in known:
             raise IngestError(
                 f'{parts[0].name}: there is no column "{name}".{suggestion(name, known.values())}'
                 + (f" (Nor in the {len(parts) - 1} other files)" if len(parts) > 1 else "")
             )
 
 
-def _kept(part: Part, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
+def _kept_positions(part: SourcePart, columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
     """Positions of the columns that are neither excluded nor left unnamed by `columns`."""
     names = part.schema.names
     unique = _unique(part)
-    excluded = {i for name in exclude for i in _named(names, name) or _named(unique, name)}
+    excluded = {
+        i for name in exclude for i in _positions_named(names, name) or _positions_named(unique, name)
+    }
     chosen = set(range(len(names)))
     if columns is not None:
-        chosen = {i for name in columns for i in _named(names, name) or _named(unique, name)}
+        chosen = {
+            i for name in columns for i in _positions_named(names, name) or _positions_named(unique, name)
+        }
     return sorted(chosen - excluded)
 
 
-def _names(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, int]:
+def _names(parts: Sequence[SourcePart], kept: Sequence[Sequence[int]]) -> dict[str, int]:
     """The kept columns of all parts, folded, in the order in which they first appear, and their places."""
     known = (part.schema.names for part in parts)
     found = (names[i] for names, own in zip(known, kept, strict=True) for i in own)
-    return {name: place for place, name in enumerate(dict.fromkeys(map(fold, found)))}
+    return {name: place for place, name in enumerate(dict.fromkeys(map(fold_case, found)))}
 
 
-def _unreadable(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
+def _unreadable(parts: Sequence[SourcePart], kept: Sequence[Sequence[int]]) -> dict[str, tuple[str, str]]:
     """By folded name the columns whose types cannot be stored in one part or another: spelling and reason."""
     found: dict[str, tuple[str, str]] = {}
     for part, own in zip(parts, kept, strict=True):
@@ -227,16 +231,16 @@ def _unreadable(parts: Sequence[Part], kept: Sequence[Sequence[int]]) -> dict[st
                 _column_type(field, by_need=True)
             except StorageError as error:
                 # What follows is how to load the file.
-                found.setdefault(fold(field.name), (field.name, str(error).rpartition(": ")[0]))
+                found.setdefault(fold_case(field.name), (field.name, str(error).rpartition(": ")[0]))
     return found
 
 
-def _named(names: Sequence[str], wanted: str) -> list[int]:
+def _positions_named(names: Sequence[str], wanted: str) -> list[int]:
     exact = [i for i, name in enumerate(names) if name == wanted]
-    return exact or [i for i, name in enumerate(names) if fold(name) == fold(wanted)]
+    return exact or [i for i, name in enumerate(names) if fold_case(name) == fold_case(wanted)]
 
 
-def _unique(part: Part, positions: Sequence[int] | None = None) -> list[str]:
+def _unique(part: SourcePart, positions: Sequence[int] | None = None) -> list[str]:
     """Names of columns, of those at `positions` if these are given, that differ in more than case."""
     names = part.schema.names
     if positions is not None:
@@ -255,7 +259,7 @@ def _column_type(field: pa.Field[Any], by_need: bool) -> DataType:
     return normalize_type(field.type, field.name)
 
 
-def _normalized(part: Part, positions: Sequence[int], by_need: bool) -> pa.Schema:
+def _stored_schema(part: SourcePart, positions: Sequence[int], by_need: bool) -> pa.Schema:
     """The kept columns as they would be stored.
 
     Raises:
@@ -279,13 +283,13 @@ def _normalized(part: Part, positions: Sequence[int], by_need: bool) -> pa.Schem
     return pa.schema(fields)
 
 
-def _error(part: Part, message: str) -> IngestError:
+def _error(part: SourcePart, message: str) -> IngestError:
     return IngestError(message, part.path) if part.path else IngestError(f"{part.name}: {message}")
 
 
 def _positions(schema: pa.Schema, columns: Sequence[str]) -> list[int]:
-    places = {fold(name): i for i, name in reversed(list(enumerate(schema.names)))}
+    places = {fold_case(name): i for i, name in reversed(list(enumerate(schema.names)))}
     for column in columns:
-        if fold(column) not in places:
+        if fold_case(column) not in places:
             raise IngestError(f'there is no column "{column}".{suggestion(column, schema.names)}')
-    return [places[fold(column)] for column in columns]
+    return [places[fold_case(column)] for column in columns]

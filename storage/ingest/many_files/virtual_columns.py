@@ -21,12 +21,12 @@ from bamquery.storage.ingest.sources.options import (
     ROW_NUMBER,
     PathOptions,
 )
-from bamquery.storage.ingest.sources.source import Chunk, Part
-from bamquery.text.identifiers import fold
+from bamquery.storage.ingest.sources.source import Chunk, SourcePart
+from bamquery.text.identifiers import fold_case
 
 
 @dataclass(frozen=True, slots=True)
-class MadeColumn:
+class VirtualColumn:
     """A column of one file: of one value, or of numbers that follow from where rows are in the file."""
 
     name: str
@@ -40,11 +40,11 @@ class MadeColumn:
 
 
 def made_parts(
-    parts: Sequence[Part],
+    parts: Sequence[SourcePart],
     partitions: Sequence[PartitionColumn],
     options: PathOptions,
     formats: Collection[Format],
-) -> tuple[list[Part], list[str], list[str]]:
+) -> tuple[list[SourcePart], list[str], list[str]]:
     """The parts with the columns that are asked for, and the names of those that come behind their own.
 
     Names of virtual columns are apart: they are the last ones, and left out where files have such columns.
@@ -60,34 +60,34 @@ def made_parts(
     """
     asked = [ROW_NUMBER] if options.row_number else []
     asked += [options.filename] if options.filename else []
-    own = {fold(name) for part in parts for name in part.schema.names}
-    behind = [*asked, *(column.name for column in partitions if fold(column.name) not in own)]
-    taken = {*own, *map(fold, behind)}
+    own = {fold_case(name) for part in parts for name in part.schema.names}
+    behind = [*asked, *(column.name for column in partitions if fold_case(column.name) not in own)]
+    taken = {*own, *map(fold_case, behind)}
     # Where the path is called otherwise, it has that name only.
     known = [FILE_INDEX] if options.filename else [FILENAME, FILE_INDEX]
     known += [ROW_NUMBER] if {"parquet", "arrow"}.issuperset(formats) else []
     known += [GROUP_NUMBER] if {"parquet"}.issuperset(formats) else []
     hidden = [name for name in known if name in options.virtual and name not in taken]
-    made: list[Part] = []
+    made: list[SourcePart] = []
     for index, part in enumerate(parts):
-        keys = [MadeColumn(c.name, c.type, c.values[index], replaces=True) for c in partitions]
-        before = [_made(name, part, index, options) for name in asked]
-        virtual = [_made(name, part, index, options) for name in hidden]
-        made.append(MadePart(part, [*before, *keys, *virtual]))
+        keys = [VirtualColumn(c.name, c.type, c.values[index], replaces=True) for c in partitions]
+        before = [_virtual_column(name, part, index, options) for name in asked]
+        virtual = [_virtual_column(name, part, index, options) for name in hidden]
+        made.append(VirtualColumnsPart(part, [*before, *keys, *virtual]))
     return made, behind, hidden
 
 
-def _made(name: str, part: Part, index: int, options: PathOptions) -> MadeColumn:
+def _virtual_column(name: str, part: SourcePart, index: int, options: PathOptions) -> VirtualColumn:
     if name == ROW_NUMBER and name != options.filename:
-        return MadeColumn(name, pa.int64(), numbers="rows")
+        return VirtualColumn(name, pa.int64(), numbers="rows")
     if name == GROUP_NUMBER and name != options.filename:
-        return MadeColumn(name, pa.uint64(), numbers="groups")
+        return VirtualColumn(name, pa.uint64(), numbers="groups")
     if name == FILE_INDEX and name != options.filename:
-        return MadeColumn(name, pa.uint64(), pa.scalar(index, pa.uint64()))
-    return MadeColumn(name, pa.large_string(), path_text(part))
+        return VirtualColumn(name, pa.uint64(), pa.scalar(index, pa.uint64()))
+    return VirtualColumn(name, pa.large_string(), path_text(part))
 
 
-def path_text(part: Part) -> pa.Scalar[Any]:
+def path_text(part: SourcePart) -> pa.Scalar[Any]:
     """The file's path, as a value.
 
     Raises:
@@ -102,10 +102,10 @@ def path_text(part: Part) -> pa.Scalar[Any]:
     return pa.scalar(part.name, pa.large_string())
 
 
-class MadePart:
-    """A part with more columns behind its own, or in the place of some of them. Satisfies `Part`."""
+class VirtualColumnsPart:
+    """A part with more columns behind its own, or in the place of some of them. Satisfies `SourcePart`."""
 
-    def __init__(self, part: Part, made: Sequence[MadeColumn]) -> None:
+    def __init__(self, part: SourcePart, made: Sequence[VirtualColumn]) -> None:
         """Add the columns.
 
         Raises:
@@ -118,11 +118,11 @@ class MadePart:
         self.bytes = part.bytes
         self.is_text = part.is_text
         self.schema: pa.Schema = part.schema
-        self._made: dict[int, MadeColumn] = {}
-        folded = [fold(name) for name in part.schema.names]
+        self._made: dict[int, VirtualColumn] = {}
+        folded = [fold_case(name) for name in part.schema.names]
         for column in made:
             field: pa.Field[Any] = pa.field(column.name, column.type)
-            same = [place for place, name in enumerate(folded) if name == fold(column.name)]
+            same = [place for place, name in enumerate(folded) if name == fold_case(column.name)]
             if same and not column.replaces:
                 raise IngestError(
                     f"has a column \"{column.name}\" of its own: filename = 'name' calls the path otherwise",
@@ -156,15 +156,15 @@ class MadePart:
             yield Chunk(batch, chunk.place, chunk.first_row, chunk.bytes, chunk.group)
 
 
-def _array(made: MadeColumn, chunk: Chunk, before: int) -> pa.Array[Any]:
+def _array(made: VirtualColumn, chunk: Chunk, before: int) -> pa.Array[Any]:
     rows = chunk.batch.num_rows
     if made.value is not None:
-        return _repeated(made.value, rows)
+        return _repeat(made.value, rows)
     if made.numbers == "groups":
-        return _repeated(pa.scalar(chunk.group, made.type), rows)
+        return _repeat(pa.scalar(chunk.group, made.type), rows)
     return pa.array(np.arange(before, before + rows, dtype=np.int64), made.type)
 
 
-def _repeated(value: Any, rows: int) -> pa.Array[Any]:
+def _repeat(value: Any, rows: int) -> pa.Array[Any]:
     array: pa.Array[Any] = pa.repeat(value, rows)
     return array

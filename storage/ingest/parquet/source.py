@@ -80,7 +80,7 @@ class ParquetPart:
 
     def read(self, columns: Sequence[int], types: Sequence[DataType]) -> Iterator[Chunk]:
         """See `Part.read`; only the pages of these columns are read."""
-        wanted = self._wanted(columns, types)
+        wanted = self._wanted_leaves(columns, types)
         try:
             with self._open() as file:
                 for group in range(self._groups):
@@ -88,7 +88,7 @@ class ParquetPart:
         except READ_ERRORS as error:
             raise unreadable(self.path, error) from error
 
-    def _wanted(self, columns: Sequence[int], types: Sequence[DataType]) -> _Wanted:
+    def _wanted_leaves(self, columns: Sequence[int], types: Sequence[DataType]) -> _Wanted:
         own = self.schema.names
         by_name: dict[str, list[int]] = {}
         for i, name in enumerate(own):
@@ -124,7 +124,9 @@ class ParquetPart:
         """The rows of a group, few at once where they are wide."""
         group_rows = file.metadata.row_group(group).num_rows
         names, texts = set(wanted.names), set(wanted.texts)
-        stored = [(name, chunk) for name, chunk in self._stored(group) if name in names] if names else []
+        stored = (
+            [(name, chunk) for name, chunk in self._chunks_by_name(group) if name in names] if names else []
+        )
         rows = _batch_rows(sum(chunk.bytes for _, chunk in stored), len(names), group_rows)
         long: list[str] = []
         threatening = may_blow_up(
@@ -140,7 +142,7 @@ class ParquetPart:
             for batch in dictionaries.iter_batches(batch_size=rows, row_groups=[group], columns=wanted.names):
                 yield from small_slices(batch)
 
-    def _stored(self, group: int) -> Iterator[tuple[str, ColumnChunk]]:
+    def _chunks_by_name(self, group: int) -> Iterator[tuple[str, ColumnChunk]]:
         """What the footer says of a row group's columns, by name; one of structures comes many times."""
         for place, chunk in zip(self._leaf_places, self._chunks[group], strict=False):
             yield self.schema.names[place], chunk

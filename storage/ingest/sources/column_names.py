@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bamquery.text.identifiers import fold, unique_names
+from bamquery.text.identifiers import fold_case, unique_names
 
 
 def names_in_object(names: Sequence[str]) -> list[str]:
@@ -18,7 +18,7 @@ def names_in_file(names: Sequence[str]) -> list[str]:
     result = []
     for name in names:
         unique = name
-        while (folded := fold(unique)) in copies:
+        while (folded := fold_case(unique)) in copies:
             copies[folded] += 1
             unique = f"{unique}_{copies[folded]}"
         copies[folded] = 0

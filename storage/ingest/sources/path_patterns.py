@@ -21,10 +21,10 @@ def matching_paths(pattern: Path, check: Callable[[str], None]) -> Iterator[str]
     """
     parts = pattern.parts
     fixed = list(takewhile(lambda part: not is_pattern(part), parts))
-    return _below(os.path.join("", *fixed), parts[len(fixed) :], check)
+    return _walk(os.path.join("", *fixed), parts[len(fixed) :], check)
 
 
-def _below(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> Iterator[str]:
+def _walk(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> Iterator[str]:
     check(folder)
     if not parts:
         yield folder
@@ -33,17 +33,17 @@ def _below(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> I
     if not is_pattern(part):
         path = os.path.join(folder, part)
         if rest or os.path.lexists(path):
-            yield from _below(path, rest, check)
+            yield from _walk(path, rest, check)
         return
     entries = _entries(folder)
     if part == "**":
-        yield from _below(folder, rest, check) if rest else ()
+        yield from _walk(folder, rest, check) if rest else ()
         for entry in entries:
             path = os.path.join(folder, entry.name)
             if entry.name.startswith("."):
                 continue
             if _is_folder(entry, path, check):
-                yield from _below(path, parts, check)
+                yield from _walk(path, parts, check)
             elif not rest:
                 yield path
         return
@@ -52,7 +52,7 @@ def _below(folder: str, parts: Sequence[str], check: Callable[[str], None]) -> I
         path = os.path.join(folder, entry.name)
         is_shown = part.startswith(".") or not entry.name.startswith(".")
         if is_shown and matches(entry.name) and (not rest or _is_folder(entry, path, check)):
-            yield from _below(path, rest, check)
+            yield from _walk(path, rest, check)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -56,12 +56,12 @@ class IngestSource(Protocol):
         ...
 
     @property
-    def made(self) -> Sequence[str]:
+    def virtual_columns(self) -> Sequence[str]:
         """Names of columns that say which file a row is from, or where it is in it; they come last."""
         ...
 
     @property
-    def hidden(self) -> Sequence[str]:
+    def hidden_columns(self) -> Sequence[str]:
         """Names of such columns for who names them only, behind those."""
         ...
 
@@ -122,7 +122,7 @@ class Chunk:
     """Of a Parquet file: number of the row group, from 0."""
 
 
-class Part(Protocol):
+class SourcePart(Protocol):
     """One file, frame or stream, with the names and types it has itself."""
 
     @property

@@ -138,9 +138,9 @@ class _Groups:
     def column(self, numbers: NDArray[Any], kind: DataType) -> Array:
         """Numbers of the rows, with nulls again where there were some."""
         values: Array = pa.array(numbers).view(kind)
-        return self.spread(values)
+        return self.scatter_nulls(values)
 
-    def spread(self, values: Array) -> Array:
+    def scatter_nulls(self, values: Array) -> Array:
         """Values of the rows, with nulls again where there were some."""
         if not self._has_nulls:
             return values
@@ -202,7 +202,7 @@ def _in_utc(stamps: Array, groups: _Groups) -> Array | None:
     if "zone" not in groups.names:
         return stamps
     zones = groups.text("zone")
-    spread = groups.spread(zones)
+    spread = groups.scatter_nulls(zones)
     for zone in pc.unique(zones).to_pylist():
         if zone:
             moved = instants(stamps, zone)

@@ -136,7 +136,7 @@ def test_chunk_after_chunk(cuda: Any, text: Snapshot, monkeypatch: pytest.Monkey
     from bamquery.engine.cuda.scan.columns import libcudf_rows
 
     copied: list[Any] = []
-    upload = libcudf_rows.uploaded
+    upload = libcudf_rows.upload_values
 
     def counted(*given: Any) -> Any:
         copied.append(given)

@@ -43,7 +43,7 @@ def difference(ours: pa.Table, theirs: pa.Table, ordered: Sequence[int]) -> str:
     only_ours.sort(key=_key)
     only_theirs.sort(key=_key)
     for one, two in zip(only_ours, only_theirs, strict=True):
-        if not all(_near(a, b) for a, b in zip(one, two, strict=True)):
+        if not all(_nearly_equal(a, b) for a, b in zip(one, two, strict=True)):
             return f"{one}, DuckDB's {two}"
     return ""
 
@@ -69,7 +69,7 @@ def _key(row: tuple[Any, ...]) -> tuple[list[str], list[float], list[float]]:
     return exact, [round(value, 6) + 0.0 for value in floats], floats
 
 
-def _near(one: Any, two: Any) -> bool:
+def _nearly_equal(one: Any, two: Any) -> bool:
     if isinstance(one, float) and isinstance(two, float):
         return one == two or math.isclose(one, two, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
     return bool(one == two)

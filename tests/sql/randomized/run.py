@@ -36,7 +36,7 @@ from tests.sql.randomized.grammar.queries import Queries
 from tests.sql.randomized.grammar.scope import Chooser
 from tests.sql.randomized.grammar.sources import Query
 from tests.sql.randomized.grammar.special import VIEW_OF_NULL, Special
-from tests.sql.randomized.grammar.tables import Table, decoded, random_tables
+from tests.sql.randomized.grammar.tables import Table, decode_dictionaries, random_tables
 from tests.sql.randomized.workers import Workers, check, stoppable
 
 PER_DATABASE = 200
@@ -108,12 +108,12 @@ class Database:
 
     def _create(self, table: Table) -> None:
         self.ours.load(table.name, table.data)
-        self.theirs.register("given", decoded(table.data))
+        self.theirs.register("given", decode_dictionaries(table.data))
         self.theirs.execute(f"CREATE TABLE {table.name} AS SELECT * FROM given")
         self.theirs.unregister("given")
 
     def _view(self, name: str) -> None:
-        query = self.queries.nested()
+        query = self.queries.nested_query()
         try:
             self.theirs.execute(f"CREATE VIEW {name} AS {query.sql}")
             self.ours.sql(f"CREATE VIEW {name} AS {query.sql}")
@@ -123,7 +123,7 @@ class Database:
 
     def draw(self, number: int) -> Query:
         """The query of that number; they are drawn one after the other."""
-        return self.special.whole() if number % _SPECIAL == _SPECIAL - 1 else self.queries.whole()
+        return self.special.whole_query() if number % _SPECIAL == _SPECIAL - 1 else self.queries.whole_query()
 
     def close(self) -> None:
         self.ours.close()
@@ -155,7 +155,7 @@ class Database:
         self, query: Query, ours: pa.Table | Exception, theirs: pa.Table | Exception
     ) -> tuple[str, str]:
         if isinstance(theirs, _OF_DUCKDB):
-            return "broken", _said(theirs)
+            return "broken", _describe_answer(theirs)
         if isinstance(ours, UnsupportedError):
             return "refused", ""
         if isinstance(ours, pa.Table) and isinstance(theirs, pa.Table):
@@ -169,8 +169,8 @@ class Database:
             return "differ", why
         if isinstance(theirs, _OF_THE_TEXT):
             if isinstance(ours, SqlError):
-                return "invalid", _said(theirs)
-            return "unasked", _said(theirs)
+                return "invalid", _describe_answer(theirs)
+            return "unasked", _describe_answer(theirs)
         if isinstance(ours, ExecutionError) and isinstance(theirs, duckdb.Error):
             return "errors", ""
         if isinstance(ours, SqlError) and isinstance(
@@ -193,7 +193,7 @@ class Database:
             # A subquery with several rows, on a side of INTERSECT that nobody needs: the other one is empty.
             if not ours.num_rows and self._is_empty_with_lenient_subqueries(query.sql):
                 return "order", ""
-        return "differ", f"{_said(ours)}; DuckDB: {_said(theirs)}"
+        return "differ", f"{_describe_answer(ours)}; DuckDB: {_describe_answer(theirs)}"
 
     def _their_answer_as_written(self, sql: str) -> pa.Table | duckdb.Error:
         """DuckDB's answer once it computes everything as it is written."""
@@ -246,7 +246,7 @@ def _without_filters(sql: str) -> str:
     return sqlglot.parse_one(sql, dialect="duckdb").transform(plain).sql("duckdb")
 
 
-def _said(answer: pa.Table | Exception) -> str:
+def _describe_answer(answer: pa.Table | Exception) -> str:
     if isinstance(answer, pa.Table):
         return f"{answer.num_rows} rows"
     return f"{type(answer).__name__}: {' '.join(str(answer).split())[:200]}"

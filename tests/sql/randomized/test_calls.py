@@ -14,7 +14,7 @@ from bamquery.engine.cpu.strings import editing as texts
 from bamquery.engine.cpu.strings import patterns
 from bamquery.engine.cpu.temporal import instants
 from tests.sql.randomized.casts.calls import run
-from tests.sql.randomized.casts.known_calls import DOCUMENT, listed
+from tests.sql.randomized.casts.known_calls import DOCUMENT, with_known_calls
 
 CALLS: Final = 150
 
@@ -29,7 +29,7 @@ def test_calls_are_answered_as_by_duckdb() -> None:
 
 def test_the_list_of_differences_is_that_of_the_page() -> None:
     page = DOCUMENT.read_text()
-    assert listed(page) == page
+    assert with_known_calls(page) == page
 
 
 def _wrapping(patch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from bamquery.engine.cpu.casts import temporal
 from bamquery.plan.literals import number_strings as parsing
 from bamquery.plan.literals import time_strings as moment_text
 from tests.sql.randomized.casts import findings as listed
-from tests.sql.randomized.casts.compare import FOREIGN, Pair, same
-from tests.sql.randomized.casts.extremes import TYPES, column, drawn, extremes
+from tests.sql.randomized.casts.compare import FOREIGN, Pair, values_agree
+from tests.sql.randomized.casts.extremes import TYPES, column, draw_value, extremes
 from tests.sql.randomized.casts.findings import Class
 from tests.sql.randomized.casts.run import ask
 from tests.values import plain
@@ -27,7 +27,7 @@ PIECES = ((1, "casts"), (2, "casts"), (1, "operators"))
 @pytest.mark.parametrize("name", TYPES)
 def test_a_value_is_the_same_as_text_and_as_scalar(name: str) -> None:
     choose = random.Random(name)
-    values = [*extremes(name), *(drawn(choose, name) for _ in range(50))]
+    values = [*extremes(name), *(draw_value(choose, name) for _ in range(50))]
     scalars = column(name, values)
     assert scalars.type == TYPES[name]
     with Pair() as pair:
@@ -37,18 +37,18 @@ def test_a_value_is_the_same_as_text_and_as_scalar(name: str) -> None:
         texts = [value for value in values if "\0" not in value.sql]
         answer = pair.their_answer("SELECT " + ", ".join(value.sql for value in texts))
         for value, written in zip(texts, answer.columns, strict=True):
-            assert same(plain(written)[0], plain(column(name, [value]))[0]), value
+            assert values_agree(plain(written)[0], plain(column(name, [value]))[0]), value
 
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_nothing_differs_that_is_not_listed(piece: tuple[int, str]) -> None:
     found = ask(piece)
     assert found.total > 1000
-    assert {new: found.examples[new] for new in found.new(listed.known())} == {}
+    assert {new: found.examples[new] for new in found.new(listed.known_classes())} == {}
 
 
 def test_no_foreign_exception_is_listed() -> None:
-    assert [found for found in listed.known() if FOREIGN in found.ours] == []
+    assert [found for found in listed.known_classes() if FOREIGN in found.ours] == []
 
 
 def test_the_table_reads_as_it_was_written(tmp_path: Any) -> None:
@@ -61,7 +61,7 @@ def test_the_table_reads_as_it_was_written(tmp_path: Any) -> None:
     }
     with mock.patch.object(listed, "DOCUMENT", page):
         listed.write(classes)
-        assert set(listed.known()) == set(classes)
+        assert set(listed.known_classes()) == set(classes)
         assert page.read_text().count("infinite") == 1  # one line for both types
     assert page.read_text().startswith("before")
     assert page.read_text().endswith("behind\n")
@@ -101,4 +101,4 @@ _range, _offset = from_text.integer_range, moment_text._offset
 def test_a_planted_fault_is_found(seed: int, module: Any, name: str, fault: Callable[..., Any]) -> None:
     with mock.patch.object(module, name, fault):
         found = ask((seed, "casts"))
-    assert found.new(listed.known())
+    assert found.new(listed.known_classes())

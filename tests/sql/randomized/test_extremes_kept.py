@@ -14,7 +14,7 @@ import pytest
 
 import bamquery
 from bamquery.connection.connection import Connection
-from tests.sql.randomized.casts.compare import same
+from tests.sql.randomized.casts.compare import values_agree
 from tests.sql.randomized.casts.extremes import TYPES, Value, column, extremes
 from tests.values import plain
 
@@ -117,7 +117,7 @@ def _require_all(connection: Connection, name: str, values: Sequence[Value]) -> 
     assert sorted(found) == [start + row for start in starts for row in range(len(values))]
     for place, way in enumerate(WAYS):
         for row, value in enumerate(values):
-            assert same(found[place * APART + row], expected[row]), f"{value} {way}"
+            assert values_agree(found[place * APART + row], expected[row]), f"{value} {way}"
     some = [row for row, value in enumerate(values) if not value.is_null][:: max(len(values) // 12, 1)]
     wanted = ", ".join(values[row].sql for row in some)
     kept = set(_read(connection, f"SELECT row FROM t WHERE x IN ({wanted})"))
@@ -130,7 +130,7 @@ def _require_all(connection: Connection, name: str, values: Sequence[Value]) -> 
             _read(connection, f"SELECT {word}(x) FROM t"),
             _read(connection, f"SELECT {word}(x) FROM t WHERE row >= 0"),
         )
-        assert same(answers[0][0], answers[1][0]), word
+        assert values_agree(answers[0][0], answers[1][0]), word
 
 
 @pytest.mark.parametrize("name", STORED)

@@ -94,7 +94,7 @@ def _asked_until_found(most: int) -> int:
         tally = Tally()
         with closing(Database(seed + 1)) as database:
             for number in range(min(_PER_DATABASE, most - seed * _PER_DATABASE)):
-                database.ask(database.special.whole(), tally, number)
+                database.ask(database.special.whole_query(), tally, number)
                 if tally.failures:
                     return seed * _PER_DATABASE + number + 1
     return most + 1

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import bamquery
-from bamquery.engine.constant_folding import fold, fold_expression
+from bamquery.engine.constant_folding import fold_constants, fold_expression
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal, walk
 from bamquery.plan.nodes import Project
@@ -14,7 +14,7 @@ from tests.plans import plan_of
 
 
 def folded(sql: str) -> list[Expression]:
-    plan = fold(plan_of(sql))
+    plan = fold_constants(plan_of(sql))
     assert isinstance(plan, Project)
     return list(plan.expressions)
 

@@ -51,7 +51,7 @@ def _is_set(value: object) -> bool:
     return value is not None and value is not False and value != []
 
 
-def _recorded(sql: str) -> Iterator[tuple[exp.Expr, RecordingDict]]:
+def _record_reads(sql: str) -> Iterator[tuple[exp.Expr, RecordingDict]]:
     """Each node of the statements, with what of it was read while they were bound."""
     for tree in parse(sql):
         settle_schemas([tree], sql, catalog().database)
@@ -59,14 +59,14 @@ def _recorded(sql: str) -> Iterator[tuple[exp.Expr, RecordingDict]]:
         nodes = list(tree.walk())
         for node in nodes:
             node.args = RecordingDict(node.args)
-        statements._bind(tree, sql, catalog())
+        statements._bind_statement(tree, sql, catalog())
         for node in nodes:
             yield node, node.args
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
 def test_everything_is_read(sql: str) -> None:
-    for node, arguments in _recorded(sql):
+    for node, arguments in _record_reads(sql):
         for name in set(arguments):
             if _is_set(dict.get(arguments, name)) and (type(node), name) not in WITHOUT_MEANING:
                 assert name in arguments.read, f"{name} of {type(node).__name__} is not read in {sql}"
@@ -77,7 +77,7 @@ def test_everything_that_may_be_read_is_tried() -> None:
     seen = {
         (type(node), name)
         for sql in STATEMENTS
-        for node, arguments in _recorded(sql)
+        for node, arguments in _record_reads(sql)
         for name in arguments
         if _is_set(dict.get(arguments, name))
     }

@@ -22,7 +22,7 @@ from bamquery.plan.expressions import (
 from bamquery.plan.nodes import Aggregate, Plan
 from bamquery.sql_frontend.binder.expressions.grouping_sets import KEY_PLACE, grouping_number, key_position
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.fault_collection import Faults, each, placed
+from bamquery.sql_frontend.fault_collection import FaultCollector, apply_to_each, errors_at
 from bamquery.sql_frontend.functions import aggregates, operators
 from bamquery.sql_frontend.functions.aggregate_arguments import percentile
 from bamquery.sql_frontend.functions.coercion import decode
@@ -76,7 +76,7 @@ def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expressi
     Raises:
         SqlError: arguments, order or filter do not fit it.
     """
-    with placed(sql, node):
+    with errors_at(sql, node):
         syntax = read_call(node)
     arguments: Sequence[exp.Expr] = syntax.arguments
     if (
@@ -85,24 +85,24 @@ def bind_aggregate(node: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expressi
         and [type(a) for a in arguments] == [exp.Star]
     ):
         arguments = []
-    faults = Faults(sql)
+    faults = FaultCollector(sql)
     bound: Sequence[Expression] = ()
     order: Sequence[SortKey] = ()
     condition: Expression | None = None
-    with faults.collected():
-        bound = each(bind, arguments, sql)
-    with faults.collected():
+    with faults.collect():
+        bound = apply_to_each(bind, arguments, sql)
+    with faults.collect():
         if not is_windowed(syntax.node):
-            each(lambda term: check_sort_term(term.this, sql), syntax.order, sql)
-        order = each(lambda term: sort_key(term, syntax.node, sql, bind), syntax.order, sql)
-    with faults.collected():
+            apply_to_each(lambda term: check_sort_term(term.this, sql), syntax.order, sql)
+        order = apply_to_each(lambda term: sort_key(term, syntax.node, sql, bind), syntax.order, sql)
+    with faults.collect():
         condition = None if syntax.where is None else bind(syntax.where)
     faults.check()
     read = referenced_columns(*bound)
-    with placed(sql, syntax.node):
+    with errors_at(sql, syntax.node):
         if read and all(index < 0 for index in read):
             raise ValueError(f"{syntax.name}() over columns of the query around this one is not supported")
-    with placed(sql, syntax.node):
+    with errors_at(sql, syntax.node):
         if condition is not None:
             condition = operators.as_boolean(condition, "FILTER")
         if syntax.ordered_set and len(bound) > 1:
@@ -119,7 +119,7 @@ def check_sort_term(node: exp.Expr, sql: str) -> None:
     Raises:
         SqlError: it is such a constant.
     """
-    with placed(sql, node):
+    with errors_at(sql, node):
         is_constant = isinstance(node, exp.Literal | exp.Boolean | exp.Null)
         if is_constant and not (isinstance(node, exp.Literal) and node.is_int):
             raise ValueError("ordering by a constant has no effect")
@@ -127,7 +127,7 @@ def check_sort_term(node: exp.Expr, sql: str) -> None:
 
 def sort_key(term: exp.Ordered, call: exp.Expr, sql: str, bind: Callable[[exp.Expr], Expression]) -> SortKey:
     """A term of ORDER BY within a call or a window, which is the place of its errors."""
-    with placed(sql, call):
+    with errors_at(sql, call):
         if isinstance(term.this, exp.Var):
             raise ValueError("ORDER BY ALL cannot stand within a function call")
     value = decode(bind(term.this))
@@ -184,7 +184,7 @@ class AggregateCollector:
         column = ColumnRef(self._width + position, self._names[position], call.type)
         function = function_of(node)
         assert function is not None
-        return aggregates.finished(function.name, column)
+        return aggregates.finish_aggregate(function.name, column)
 
     def grouping(self, node: exp.Anonymous, arguments: Sequence[Expression]) -> Expression:
         """What stands for GROUPING(arguments) until it is known what is grouped by."""
@@ -242,12 +242,12 @@ class AggregateCollector:
                 case ColumnRef(index=index) if index >= self._width:
                     return replace(node, index=index - self._width + len(keys))
                 case ColumnRef(index=index, name=name):
-                    with placed(self._sql, self._places.get(index)):
+                    with errors_at(self._sql, self._places.get(index)):
                         raise ValueError(
                             f'column "{name}" must be in GROUP BY or within an aggregate, such as any_value()'
                         )
                 case Call(function="grouping", arguments=arguments):
-                    with placed(self._sql, self._groupings.get(node)):
+                    with errors_at(self._sql, self._groupings.get(node)):
                         return grouping_number(arguments, keys, sets, number)
                 case Call(function=function, arguments=arguments):
                     free = function in _OF_COLUMNS

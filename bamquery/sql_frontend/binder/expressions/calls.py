@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from bamquery.plan.expressions import Expression
 from bamquery.sql_frontend.binder.expressions.syntax_forms import Bind
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions import scalar_functions as functions
 from bamquery.sql_frontend.functions.aggregates import AGGREGATES, REFUSED, is_aggregate
 from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS, VOLATILE
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 
 
-def _function(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
+def _bind_function(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     name = node.name
     if is_aggregate(name):
-        return _aggregate(binder, node)
+        return _bind_aggregate(binder, node)
     if name.lower() in ("grouping", "grouping_id"):
-        return _grouping(binder, node)
+        return _bind_grouping(binder, node)
     if SESSION_VALUE in node.meta:
         known: Expression = node.meta[SESSION_VALUE]
         return known
     if name.lower() not in FUNCTIONS:
-        with placed(binder.sql, node):
+        with errors_at(binder.sql, node):
             if name.lower() in SESSION_FUNCTIONS:
                 raise ValueError(f"{name.lower()}() cannot stand in {binder.clause}")
             if name.lower() in SYSTEM_FUNCTIONS:
@@ -49,52 +49,52 @@ def _function(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
             hint = suggestion(name, [*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS, *SESSION_FUNCTIONS])
             raise ValueError(f"there is no function {name}().{hint}")
     arguments = binder.bind_all(node.expressions)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         return functions.call(name, arguments)
 
 
-def _grouping(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
-    with placed(binder.sql, node):
+def _bind_grouping(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
+    with errors_at(binder.sql, node):
         if binder.aggregates is None:
             raise ValueError(f"{binder.clause} cannot contain GROUPING(), which needs groups")
     return binder.aggregates.grouping(node, binder.bind_all(node.expressions))
 
 
-def _window(binder: ExpressionBinder, node: exp.Window) -> Expression:
-    with placed(binder.sql, node):
+def _bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
+    with errors_at(binder.sql, node):
         if binder.windows is None:
             raise ValueError(f"a call over a window (OVER) cannot stand in {binder.clause}")
-    inner = binder.within("a call over a window", binder.aggregates)
+    inner = binder.for_clause("a call over a window", binder.aggregates)
     return binder.windows.bind(node, inner.bind)
 
 
-def _modified(binder: ExpressionBinder, node: exp.Filter | exp.WithinGroup) -> Expression:
+def _bind_modified(binder: ExpressionBinder, node: exp.Filter | exp.WithinGroup) -> Expression:
     """An aggregate with something around it."""
     function = function_of(node)
     word = "FILTER" if isinstance(node, exp.Filter) else "WITHIN GROUP"
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         within_group = function is not None and isinstance(function.parent, exp.WithinGroup)
         if function is None or not (is_aggregate(function.name) or within_group):
             raise ValueError(f"{word} belongs to an aggregate function")
-    return _aggregate(binder, node)
+    return _bind_aggregate(binder, node)
 
 
-def _aggregate(binder: ExpressionBinder, node: exp.Expr) -> Expression:
+def _bind_aggregate(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     function = function_of(node)
     assert function is not None
     name = function.name.lower()
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if binder.aggregates is None:
             raise ValueError(f"{name}() is an aggregate, which {binder.clause} cannot contain")
-    inner = binder.within(f"the arguments of {name}()")
+    inner = binder.for_clause(f"the arguments of {name}()")
     return binder.aggregates.bind(node, inner.bind)
 
 
 CALLS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
     {
-        exp.Anonymous: _function,
-        exp.Filter: _modified,
-        exp.WithinGroup: _modified,
-        exp.Window: _window,
+        exp.Anonymous: _bind_function,
+        exp.Filter: _bind_modified,
+        exp.WithinGroup: _bind_modified,
+        exp.Window: _bind_window,
     }
 )

@@ -16,10 +16,10 @@ from bamquery.plan.expressions import ColumnRef, Literal
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.expressions.star import star_columns
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.syntax.ast_nodes import chosen_column
 from bamquery.sql_frontend.syntax.positions import start
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob)
 _CHANGES: Final = {"replace": "REPLACE", "rename": "RENAME"}
@@ -31,7 +31,7 @@ def expand_columns(node: exp.Select, scope: Scope, sql: str) -> None:
     Raises:
         SqlError: what is replaced is not there, or no column is left.
     """
-    expanded = each(lambda item: list(_expanded(item, scope, sql)), node.expressions, sql)
+    expanded = apply_to_each(lambda item: list(_expand_item(item, scope, sql)), node.expressions, sql)
     if any(items != [item] for items, item in zip(expanded, node.expressions, strict=True)):
         node.set("expressions", [item for items in expanded for item in items])
     where = node.args.get("where")
@@ -39,18 +39,20 @@ def expand_columns(node: exp.Select, scope: Scope, sql: str) -> None:
         where.set("this", exp.and_(*_columns_called(where.this, scope, sql), wrap=True))
 
 
-def _expanded(item: exp.Expr, scope: Scope, sql: str) -> Iterator[exp.Expr]:
+def _expand_item(item: exp.Expr, scope: Scope, sql: str) -> Iterator[exp.Expr]:
     alias = item.args.get("alias") if isinstance(item, exp.Alias) else None
     body = item.this if isinstance(item, exp.Alias) else item
     pattern = _pattern(body)
     if pattern is not None:
-        columns = [_placed_like(body, chosen_column(c)) for c in _matching(body, pattern, scope, sql)]
+        columns = [
+            _placed_like(body, chosen_column(c)) for c in _columns_with_pattern(body, pattern, scope, sql)
+        ]
     elif _star(body) is not None and any(_star(body).args.get(part) is not None for part in _CHANGES):
-        columns = _changed(body, scope, sql)
+        columns = _apply_changes(body, scope, sql)
     elif _calls(body):
         whole = body is _calls(body)[0]
         columns = _columns_called(body, scope, sql)
-        with placed(sql, item):
+        with errors_at(sql, item):
             if alias is not None and "\\" in alias.name:
                 raise ValueError("an alias with \\0 or \\1 for the names of COLUMNS() is not supported")
         if not whole and alias is None:
@@ -89,7 +91,7 @@ def _pattern(body: exp.Expr) -> Any:
     return body.this if isinstance(body, _PATTERNS) and _star(body.this) is not None else None
 
 
-def _matching(body: exp.Expr, target: exp.Expr, scope: Scope, sql: str) -> Sequence[ColumnRef]:
+def _columns_with_pattern(body: exp.Expr, target: exp.Expr, scope: Scope, sql: str) -> Sequence[ColumnRef]:
     """The columns of a star whose names have a pattern."""
     star = _star(target)
     name = exp.Literal.string("")
@@ -100,7 +102,7 @@ def _matching(body: exp.Expr, target: exp.Expr, scope: Scope, sql: str) -> Seque
         target.replace(test)
     else:
         target.replace(name)
-    with placed(sql, target):
+    with errors_at(sql, target):
         if any(star.args.get(part) is not None for part in _CHANGES):
             raise ValueError("* with a pattern takes no REPLACE or RENAME")
         if body.find(exp.Column):
@@ -113,49 +115,49 @@ def _matching(body: exp.Expr, target: exp.Expr, scope: Scope, sql: str) -> Seque
         return isinstance(found, Literal) and bool(found.value.as_py())
 
     columns = [column for column in star_columns(target, scope, sql, None) if matches(column)]
-    with placed(sql, target):
+    with errors_at(sql, target):
         if not columns:
             raise ValueError("no column has a name like this")
     return columns
 
 
-def _changed(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:
+def _apply_changes(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:
     """* with REPLACE and RENAME."""
     star = _star(body)
     columns = star_columns(body, scope, sql, None)
     changes: dict[str, dict[str, exp.Expr]] = {}
-    excluded = {fold(node.name) for node in star.args.get("except_") or ()}
+    excluded = {fold_case(node.name) for node in star.args.get("except_") or ()}
     for part, word in _CHANGES.items():
         changes[part] = {}
         nodes = star.args.get(part)
-        with placed(sql, body):
+        with errors_at(sql, body):
             if nodes is not None and not nodes:
                 raise ValueError(f"{word} needs a column")
         for node in nodes or ():
-            with placed(sql, node):
+            with errors_at(sql, node):
                 if not isinstance(node, exp.Alias):
                     raise ValueError(
                         f"{word} takes {'expressions' if part == 'replace' else 'columns'} AS names"
                     )
-                name = fold(node.alias if part == "replace" else node.this.name)
+                name = fold_case(node.alias if part == "replace" else node.this.name)
                 if name in excluded:
                     raise ValueError(f'"{name}" is in EXCLUDE, too')
-                same = [column for column in columns if fold(column.name) == name]
+                same = [column for column in columns if fold_case(column.name) == name]
                 if name in changes["replace"] or name in changes[part]:
                     raise ValueError(f'"{name}" is there twice in {" and ".join(_CHANGES.values())}')
                 if part == "replace" and not same:
-                    raise ValueError(scope.missing(node.alias))
+                    raise ValueError(scope.missing_message(node.alias))
                 if part == "replace" and len(same) > 1:
                     raise ValueError(f'several columns are called "{node.alias}": write t.* REPLACE')
                 if part == "rename" and not (isinstance(node.this, exp.Column) and not node.this.table):
                     raise ValueError("RENAME takes names of columns")
             changes[part][name] = node
-    return [_placed_like(body, _one(column, changes)) for column in columns]
+    return [_placed_like(body, _change_column(column, changes)) for column in columns]
 
 
-def _one(column: ColumnRef, changes: dict[str, dict[str, exp.Expr]]) -> exp.Expr:
-    replaced = changes["replace"].get(fold(column.name))
-    renamed = changes["rename"].get(fold(column.name))
+def _change_column(column: ColumnRef, changes: dict[str, dict[str, exp.Expr]]) -> exp.Expr:
+    replaced = changes["replace"].get(fold_case(column.name))
+    renamed = changes["rename"].get(fold_case(column.name))
     if replaced is not None:
         return replaced
     if renamed is not None:
@@ -177,7 +179,7 @@ def _columns_called(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:
     """The expression for each of the columns that COLUMNS() in it stands for."""
     first, *others = _calls(body)
     for other in others:
-        with placed(sql, other):
+        with errors_at(sql, other):
             if other != first:
                 raise ValueError("an expression can have one kind of COLUMNS() only")
 
@@ -188,7 +190,7 @@ def _columns_called(body: exp.Expr, scope: Scope, sql: str) -> list[exp.Expr]:
             call.replace(node)
         return made
 
-    *several, last = _meant(first, scope, sql)
+    *several, last = _resolve_columns(first, scope, sql)
     return [*(with_column(column, body.copy()) for column in several), with_column(last, body)]
 
 
@@ -203,8 +205,8 @@ def _is_unpacked(call: exp.Expr, sql: str) -> bool:
     return not (isinstance(node.parent, exp.Mul) and node.parent.expression is node)
 
 
-def _meant(call: exp.Anonymous, scope: Scope, sql: str) -> Sequence[ColumnRef]:
-    with placed(sql, call):
+def _resolve_columns(call: exp.Anonymous, scope: Scope, sql: str) -> Sequence[ColumnRef]:
+    with errors_at(sql, call):
         if isinstance(call.find_ancestor(exp.Filter, exp.Query), exp.Filter):
             raise ValueError("COLUMNS() with FILTER is not supported")
         if _is_unpacked(call, sql):

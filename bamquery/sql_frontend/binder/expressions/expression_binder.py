@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from sqlglot import exp
 
 from bamquery.errors import SqlError
-from bamquery.plan.expressions import ColumnRef, Expression, parts_of
+from bamquery.plan.expressions import ColumnRef, Expression, count_expressions
 from bamquery.sql_frontend.binder.environment import NOTHING_AROUND, Environment
 from bamquery.sql_frontend.binder.expressions import subqueries as binder_subqueries
 from bamquery.sql_frontend.binder.expressions.aggregates import AggregateCollector
@@ -17,11 +17,11 @@ from bamquery.sql_frontend.binder.expressions.calls import CALLS
 from bamquery.sql_frontend.binder.expressions.syntax_forms import FORMS, Bind
 from bamquery.sql_frontend.binder.expressions.windows import WindowCollector
 from bamquery.sql_frontend.binder.scope import ALIAS_TABLE, Scope, SelectAliases
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.system_names import SESSION_VALUE
 from bamquery.statement_context.cancellation import check_cancelled
-from bamquery.statement_context.limits import deeper_than, statement_limits
-from bamquery.text.identifiers import fold
+from bamquery.statement_context.limits import depth_message, statement_limits
+from bamquery.text.identifiers import fold_case
 
 
 class ExpressionBinder:
@@ -74,12 +74,12 @@ class ExpressionBinder:
         check_cancelled()
         bind = _BINDERS.get(type(node))
         if bind is None:
-            with placed(self.sql, node):
+            with errors_at(self.sql, node):
                 raise ValueError(f"{type(node).__name__} cannot stand in {self.clause}")
         most = statement_limits().max_expression_depth
         if self._depth > most:
-            with placed(self.sql, node):
-                raise ValueError(deeper_than(most))
+            with errors_at(self.sql, node):
+                raise ValueError(depth_message(most))
         level = not isinstance(node, exp.Paren)
         self._depth += level
         try:
@@ -89,9 +89,9 @@ class ExpressionBinder:
 
     def bind_all(self, nodes: Sequence[exp.Expr]) -> Sequence[Expression]:
         """Several; all their faults in one error."""
-        return each(self.bind, nodes, self.sql)
+        return apply_to_each(self.bind, nodes, self.sql)
 
-    def within(self, clause: str, aggregates: AggregateCollector | None = None) -> ExpressionBinder:
+    def for_clause(self, clause: str, aggregates: AggregateCollector | None = None) -> ExpressionBinder:
         """One for what stands within a call of this clause, where other calls are allowed."""
         return ExpressionBinder(
             self.sql,
@@ -104,7 +104,7 @@ class ExpressionBinder:
         )
 
     def _column(self, node: exp.Column) -> Expression:
-        with placed(self.sql, node):
+        with errors_at(self.sql, node):
             if isinstance(node.this, exp.Star):
                 return self._star(node)
             chosen: ColumnRef | None = node.meta.get("chosen")
@@ -117,13 +117,13 @@ class ExpressionBinder:
                 if SESSION_VALUE in node.meta:
                     known: Expression = node.meta[SESSION_VALUE]
                     return known
-                if fold(node.table) in self.environment.beside and not self.scope.has_table(node.table):
+                if fold_case(node.table) in self.environment.beside and not self.scope.has_table(node.table):
                     raise ValueError(
                         f'"{node.table}" stands beside this subquery in FROM: to use its columns there '
                         "(LATERAL) is not supported"
                     )
                 others = self.aliases.names if self.aliases is not None and not node.table else []
-                raise ValueError(self.scope.missing(node.name, others, node.table))
+                raise ValueError(self.scope.missing_message(node.name, others, node.table))
         return found
 
     def _own_column(self, name: str, table: str) -> ColumnRef | None:
@@ -145,7 +145,7 @@ class ExpressionBinder:
         """
         column = self._own_column(name, table)
         firm = column is not None and (self._firm_columns is None or column.index in self._firm_columns)
-        named = not table or fold(table) == ALIAS_TABLE
+        named = not table or fold_case(table) == ALIAS_TABLE
         if not firm and self.aliases is not None and named:
             aliased = self.aliases.find(name)
             if aliased is not None and name not in self._within:
@@ -157,7 +157,7 @@ class ExpressionBinder:
         return column
 
     def _star(self, node: exp.Expr) -> NoReturn:
-        with placed(self.sql, node):
+        with errors_at(self.sql, node):
             raise ValueError(f"* cannot stand within an expression of {self.clause}")
 
     def _alias(self, name: str, aliased: exp.Expr) -> Expression:
@@ -187,7 +187,7 @@ class ExpressionBinder:
             self._within.pop()
             self._firm_columns = firm_columns
         most = statement_limits().max_expression_parts
-        if parts_of(bound) <= most:
+        if count_expressions(bound) <= most:
             return bound
         return ValueError(
             f'"{name}" stands for more than max_expression_parts, {most:,}, columns, constants and '

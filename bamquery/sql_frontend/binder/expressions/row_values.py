@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from sqlglot import exp
 
 from bamquery.plan.expressions import Expression
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions import operators
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ def bind_comparison(
     """A row value compared with another."""
     if isinstance(left.unnest(), exp.Null) or isinstance(right.unnest(), exp.Null):
         return operators.literal(_WITH_NULL.get(function), operators.BOOLEAN)
-    one, other = each(lambda side: _bound(binder, side), [left, right], binder.sql)
-    with placed(binder.sql, node):
-        return _compared(function, one, other)
+    one, other = apply_to_each(lambda side: _bind_row(binder, side), [left, right], binder.sql)
+    with errors_at(binder.sql, node):
+        return _compare_rows(function, one, other)
 
 
 def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     """A row value in a list of others."""
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if not node.expressions:
             raise ValueError("IN needs at least one value")
-    tests = each(
+    tests = apply_to_each(
         lambda other: bind_comparison(binder, "equal", node, node.this, other), node.expressions, binder.sql
     )
     return tests[0] if len(tests) == 1 else operators.logical("or", tests)
@@ -64,7 +64,7 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
 def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     """A row value between two others."""
     bounds = [("greater_equal", node.args["low"]), ("less_equal", node.args["high"])]
-    tests = each(
+    tests = apply_to_each(
         lambda bound: bind_comparison(binder, bound[0], node, node.this, bound[1]), bounds, binder.sql
     )
     return operators.logical("and", tests)
@@ -81,36 +81,36 @@ def compared_with_columns(
     if len(values) == 1:
         return operators.compare(function, values[0], columns[0])
     if function not in ("equal", "not_equal"):
-        return _compared(function, values, columns)
+        return _compare_rows(function, values, columns)
     tests = [operators.compare("equal", one, other) for one, other in zip(values, columns, strict=True)]
     same = operators.logical("and", tests)
     return same if function == "equal" else operators.negation(same)
 
 
-def _bound(binder: ExpressionBinder, node: exp.Expr) -> Row:
+def _bind_row(binder: ExpressionBinder, node: exp.Expr) -> Row:
     parts = row_parts(node)
     if parts is None:
         return binder.bind(node)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if not parts:
             raise ValueError("a row value needs values")
-    return each(lambda part: _bound(binder, part), parts, binder.sql)
+    return apply_to_each(lambda part: _bind_row(binder, part), parts, binder.sql)
 
 
-def _compared(function: str, left: Row, right: Row) -> Expression:
+def _compare_rows(function: str, left: Row, right: Row) -> Expression:
     match function:
         case "equal" | "is_not_distinct_from":
             return _equal(left, right)
         case "not_equal" | "is_distinct_from":
             return operators.negation(_equal(left, right))
         case "less":
-            return _less(left, right)
+            return _less_than(left, right)
         case "greater":
-            return _less(right, left)
+            return _less_than(right, left)
         case "less_equal":
-            return operators.negation(_less(right, left))
+            return operators.negation(_less_than(right, left))
         case _:
-            return operators.negation(_less(left, right))
+            return operators.negation(_less_than(left, right))
 
 
 def _pairs(left: Row, right: Row) -> list[tuple[Row, Row]] | None:
@@ -134,7 +134,7 @@ def _equal(left: Row, right: Row) -> Expression:
     return tests[0] if len(tests) == 1 else operators.logical("and", tests)
 
 
-def _less(left: Row, right: Row) -> Expression:
+def _less_than(left: Row, right: Row) -> Expression:
     pairs = _pairs(left, right)
     if pairs is None:
         assert isinstance(left, Expression)
@@ -147,7 +147,7 @@ def _less(left: Row, right: Row) -> Expression:
         )
     (one, other), *later = pairs
     if not later:
-        return _less(one, other)
-    rest = _less([a for a, _ in later], [b for _, b in later])
+        return _less_than(one, other)
+    rest = _less_than([a for a, _ in later], [b for _, b in later])
     tie: Expression = operators.logical("and", [_equal(one, other), rest])
-    return operators.logical("or", [_less(one, other), tie])
+    return operators.logical("or", [_less_than(one, other), tie])

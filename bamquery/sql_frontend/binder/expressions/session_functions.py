@@ -18,7 +18,7 @@ from bamquery.plan.expressions import Expression, Literal
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
 from bamquery.sql_frontend.functions.scalar.signature import check_count
@@ -32,7 +32,7 @@ from bamquery.sql_frontend.system_names import (
     SESSION_VALUE,
     WITHOUT_PARENTHESES,
 )
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 _USER: Final = "bamquery"
 _ARGUMENTS: Final[dict[str, tuple[pa.DataType, ...]]] = {
@@ -57,20 +57,20 @@ def settle_session(tree: exp.Expr, sql: str, catalog: Catalog) -> None:
         if node.find_ancestor(exp.DefaultColumnConstraint) is None
     ]
     nodes.reverse()  # what stands within an argument comes first
-    each(lambda node: _settle(node, sql, catalog), nodes, sql)
+    apply_to_each(lambda node: _settle(node, sql, catalog), nodes, sql)
 
 
 def _settle(node: exp.Expr, sql: str, catalog: Catalog) -> None:
     name = node.name.lower()
     if isinstance(node, exp.Anonymous):
         if name in SESSION_FUNCTIONS and not isinstance(node.parent, exp.Table):
-            with placed(sql, node):
+            with errors_at(sql, node):
                 kinds = _ARGUMENTS.get(name, ())
                 check_count(name, len(node.expressions), len(kinds), len(kinds))
                 if any(argument.find(exp.Column, exp.Query) for argument in node.expressions):
                     raise ValueError(f"{name}() takes constants, no columns or queries")
             bound = ExpressionBinder(sql, Scope(), f"{name}()").bind_all(node.expressions)
-            with placed(sql, node):
+            with errors_at(sql, node):
                 if name == "getvariable":
                     _settle_variable(node, bound[0], catalog)
                     return
@@ -128,7 +128,9 @@ def _value(name: str, arguments: Sequence[Any], catalog: Catalog) -> Literal:
             except SettingError as error:
                 raise ValueError(str(error)) from error
         case "in_search_path", database, schema:
-            return literal(fold(database) == fold(catalog.database) and fold(schema) == MAIN, BOOLEAN)
+            return literal(
+                fold_case(database) == fold_case(catalog.database) and fold_case(schema) == MAIN, BOOLEAN
+            )
         case "current_schemas", implicit:
             return literal(f"[{MAIN}, {INFORMATION_SCHEMA}]" if implicit else f"[{MAIN}]", STRING)
         case "current_database" | "current_catalog", *_:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
 from bamquery.plan.expressions import Call, Expression, Literal
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions import scalar_functions as functions
 from bamquery.sql_frontend.functions.coercion import coerce, decode, is_null, is_string_literal
 from bamquery.sql_frontend.functions.operators import STRING, literal
@@ -32,22 +32,22 @@ def bind_bracket(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
         SqlError: anything but a text, a place that is no integer, more than one place.
     """
     (place,) = node.expressions if len(node.expressions) == 1 else (None,)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if place is None:
             raise ValueError("[] takes one place, or two with a colon between them")
     if not isinstance(place, exp.Slice):
         value, index = binder.bind_all([node.this, place])
-        with placed(binder.sql, node):
-            return functions.call("substring", [_text(value), _place(index), literal(1, _BIGINT)])
+        with errors_at(binder.sql, node):
+            return functions.call("substring", [_string_operand(value), _place(index), literal(1, _BIGINT)])
     ends = [part for part in (place.this, place.expression) if part is not None]
     value, *bound = binder.bind_all([node.this, *ends])
-    with placed(binder.sql, node):
-        text, places = _text(value), iter(map(_place, bound))
+    with errors_at(binder.sql, node):
+        text, places = _string_operand(value), iter(map(_place, bound))
         first = next(places) if place.this is not None else literal(1, _BIGINT)
-        return _between(text, first, next(places) if place.expression is not None else None)
+        return _slice(text, first, next(places) if place.expression is not None else None)
 
 
-def _text(value: Expression) -> Expression:
+def _string_operand(value: Expression) -> Expression:
     value = decode(value)
     if is_null(value):
         return literal(None, STRING)
@@ -68,7 +68,7 @@ _INTEGERS: Final = frozenset(
 )
 
 
-def _between(text: Expression, first: Expression, last: Expression | None) -> Expression:
+def _slice(text: Expression, first: Expression, last: Expression | None) -> Expression:
     begin, end = _constant(first), None if last is None else _constant(last)
     if begin is not None and (last is None or end is not None):
         known = _of_constants(text, begin, end)

@@ -9,8 +9,8 @@ from sqlglot import exp
 from bamquery.data_types.unreadable import unreadable
 from bamquery.plan.expressions import ColumnRef
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.fault_collection import placed
-from bamquery.text.identifiers import fold
+from bamquery.sql_frontend.fault_collection import errors_at
+from bamquery.text.identifiers import fold_case
 
 
 def star_columns(
@@ -24,7 +24,7 @@ def star_columns(
     star, table = (node.this, node.table) if isinstance(node, exp.Column) else (node, "")
     if not isinstance(star, exp.Star):
         return []
-    with placed(sql, node):
+    with errors_at(sql, node):
         if not scope.columns:
             raise ValueError("* needs a FROM")
         visible = scope.visible
@@ -32,17 +32,17 @@ def star_columns(
             scope.check_names()
         columns = list(scope.columns_of(table)) if table else [column for column, _ in visible]
     exclude = star.args.get("except_")
-    with placed(sql, star):
+    with errors_at(sql, star):
         if exclude is not None and not exclude:
             raise ValueError("EXCLUDE needs a column")
     for excluded in exclude or ():
-        with placed(sql, excluded):
+        with errors_at(sql, excluded):
             if not isinstance(excluded, exp.Column) or excluded.table:
                 raise ValueError("EXCLUDE takes names of columns")
-            if all(fold(column.name) != fold(excluded.name) for column in columns):
-                raise ValueError(scope.missing(excluded.name))
-        columns = [column for column in columns if fold(column.name) != fold(excluded.name)]
-    with placed(sql, node):
+            if all(fold_case(column.name) != fold_case(excluded.name) for column in columns):
+                raise ValueError(scope.missing_message(excluded.name))
+        columns = [column for column in columns if fold_case(column.name) != fold_case(excluded.name)]
+    with errors_at(sql, node):
         if not columns:
             raise ValueError("* EXCLUDE leaves no column")
         _require_readable(columns)

@@ -15,7 +15,7 @@ from bamquery.plan.rewriting import columns_of
 from bamquery.plan.subqueries.expressions import SubqueryCall, SubqueryKind
 from bamquery.sql_frontend.binder.environment import Environment
 from bamquery.sql_frontend.binder.expressions.row_values import compared_with_columns, row_parts
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.syntax.calls import query_of_in
@@ -38,14 +38,14 @@ _OPPOSITES = {
 
 def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     """A query that stands for the value of its only row."""
-    plan, outside = _bound(binder, node)
+    plan, outside = _bind_query(binder, node)
     _check_columns(binder, plan, node, 1)
     return _call(binder, node, plan, "scalar", outside, kind=plan.fields[0].type)
 
 
 def bind_exists(binder: ExpressionBinder, node: exp.Exists) -> Expression:
     """EXISTS."""
-    plan, outside = _bound(binder, node.this)
+    plan, outside = _bind_query(binder, node.this)
     return _call(binder, node.this, plan, "exists", outside)
 
 
@@ -53,7 +53,7 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     """IN with a query, which is = ANY."""
     query = query_of_in(node)
     assert query is not None
-    return _any(binder, node, "equal", node.this, query)
+    return _bind_quantified(binder, node, "equal", node.this, query)
 
 
 def bind_quantified(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
@@ -61,19 +61,19 @@ def bind_quantified(binder: ExpressionBinder, function: str, node: exp.Expr) -> 
     quantifier = node.expression
     query = quantifier.this
     if isinstance(quantifier, exp.Any):
-        return _any(binder, node, function, node.this, query)
-    return operators.negation(_any(binder, node, _OPPOSITES[function], node.this, query))
+        return _bind_quantified(binder, node, function, node.this, query)
+    return operators.negation(_bind_quantified(binder, node, _OPPOSITES[function], node.this, query))
 
 
-def _any(
+def _bind_quantified(
     binder: ExpressionBinder, node: exp.Expr, function: str, value: exp.Expr, query: exp.Expr
 ) -> Expression:
     parts = row_parts(value)
-    with placed(binder.sql, value):
+    with errors_at(binder.sql, value):
         if parts is not None and len(parts) == 1:
             raise ValueError("a row of one value cannot be compared with a query: write the value alone")
     operands = [decode(bound) for bound in binder.bind_all([value] if parts is None else parts)]
-    plan, outside = _bound(binder, query)
+    plan, outside = _bind_query(binder, query)
     _check_columns(binder, plan, query, len(operands))
     compared = [operand for operand in operands if not isinstance(operand, Literal)]
     stand_ins = [
@@ -82,24 +82,24 @@ def _any(
         else ColumnRef(len(operands) + compared.index(operand), "operand", operand.type)
         for operand in operands
     ]
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         test = compared_with_columns(function, stand_ins, columns_of(plan))
     return _call(binder, query, plan, "any", outside, test=test, compared=compared)
 
 
-def _bound(binder: ExpressionBinder, node: exp.Expr) -> tuple[Plan, Sequence[Expression]]:
+def _bind_query(binder: ExpressionBinder, node: exp.Expr) -> tuple[Plan, Sequence[Expression]]:
     """The query's plan, and what it takes from outside."""
     while isinstance(node, exp.Paren):
         node = node.this
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if binder.bind_inner is None:
             raise ValueError(f"a subquery cannot stand in {binder.clause}")
-    environment, correlation = binder.environment.within(binder)
+    environment, correlation = binder.environment.for_subquery(binder)
     plan = binder.bind_inner(node, environment)
-    return _decoded(plan), correlation.columns
+    return _decode_columns(plan), correlation.columns
 
 
-def _decoded(plan: Plan) -> Plan:
+def _decode_columns(plan: Plan) -> Plan:
     """The plan with values in place of dictionaries' codes."""
     columns = columns_of(plan)
     values = tuple(decode(column) for column in columns)
@@ -109,7 +109,7 @@ def _decoded(plan: Plan) -> Plan:
 
 
 def _check_columns(binder: ExpressionBinder, plan: Plan, node: exp.Expr, count: int) -> None:
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if len(plan.fields) != count:
             wanted = "one column" if count == 1 else f"{count} columns"
             raise ValueError(f"a subquery needs {wanted} here, not {len(plan.fields)}")

@@ -18,7 +18,7 @@ from bamquery.sql_frontend.binder.expressions import row_values as binder_rows
 from bamquery.sql_frontend.binder.expressions import slices as binder_slices
 from bamquery.sql_frontend.binder.expressions import subqueries as binder_subqueries
 from bamquery.sql_frontend.binder.expressions.grouping_sets import has_sets
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions import scalar_functions as functions
 from bamquery.sql_frontend.sql_types import from_syntax, unknown_type
@@ -40,7 +40,7 @@ _ESCAPED: Final[Mapping[type[exp.Expr], str]] = MappingProxyType(
 )
 
 
-def _literal(binder: ExpressionBinder, node: exp.Literal) -> Expression:
+def _bind_literal(binder: ExpressionBinder, node: exp.Literal) -> Expression:
     text = str(node.this)
     if node.args["is_string"]:
         return operators.literal(text, operators.STRING)
@@ -48,7 +48,7 @@ def _literal(binder: ExpressionBinder, node: exp.Literal) -> Expression:
         return operators.literal(float(text), pa.float64())
     if "." not in text:
         if len(text) > _MOST_DIGITS:
-            with placed(binder.sql, node):
+            with errors_at(binder.sql, node):
                 raise ValueError(f"a number of {len(text):,} digits is larger than any type holds")
         return operators.integer_literal(int(text))
     # The width counts the digits as written: 0.5 is DECIMAL(2,1), .5 is DECIMAL(1,1).
@@ -59,53 +59,53 @@ def _literal(binder: ExpressionBinder, node: exp.Literal) -> Expression:
     return operators.literal(Decimal(text), pa.decimal128(width, scale))
 
 
-def _bytes(binder: ExpressionBinder, node: exp.HexString) -> Expression:
+def _bind_bytes(binder: ExpressionBinder, node: exp.HexString) -> Expression:
     return operators.literal(bytes.fromhex(node.name), pa.large_binary())
 
 
-def _boolean(binder: ExpressionBinder, node: exp.Boolean) -> Expression:
+def _bind_boolean(binder: ExpressionBinder, node: exp.Boolean) -> Expression:
     return operators.literal(bool(node.this), operators.BOOLEAN)
 
 
-def _null(binder: ExpressionBinder, node: exp.Null) -> Expression:
+def _bind_null(binder: ExpressionBinder, node: exp.Null) -> Expression:
     return operators.literal(None, pa.null())
 
 
-def _operator(
+def _bind_operator(
     binder: ExpressionBinder, build: Callable[..., Expression], node: exp.Expr, *operands: exp.Expr
 ) -> Expression:
     bound = binder.bind_all(operands)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         return build(*bound)
 
 
-def _chain(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
-    operands = binder.bind_all(list(_flattened(node)))
-    with placed(binder.sql, node):
+def _bind_chain(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
+    operands = binder.bind_all(list(_flatten_chain(node)))
+    with errors_at(binder.sql, node):
         return operators.logical(function, operands)
 
 
-def _is(binder: ExpressionBinder, node: exp.Is) -> Expression:
+def _bind_is(binder: ExpressionBinder, node: exp.Is) -> Expression:
     value = node.expression
     if isinstance(value, exp.Null):
-        return _operator(binder, lambda o: operators.is_null_test(o, negate=False), node, node.this)
-    return _operator(binder, lambda o: operators.is_truth_value(o, bool(value.this)), node, node.this)
+        return _bind_operator(binder, lambda o: operators.is_null_test(o, negate=False), node, node.this)
+    return _bind_operator(binder, lambda o: operators.is_truth_value(o, bool(value.this)), node, node.this)
 
 
-def _not(binder: ExpressionBinder, node: exp.Not) -> Expression:
+def _bind_not(binder: ExpressionBinder, node: exp.Not) -> Expression:
     below = node.this
     if isinstance(below, exp.Is) and isinstance(below.expression, exp.Null):
-        return _operator(binder, lambda o: operators.is_null_test(o, negate=True), node, below.this)
-    return _operator(binder, operators.negation, node, below)
+        return _bind_operator(binder, lambda o: operators.is_null_test(o, negate=True), node, below.this)
+    return _bind_operator(binder, operators.negation, node, below)
 
 
-def _between(binder: ExpressionBinder, node: exp.Between) -> Expression:
+def _bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     if any(map(binder_rows.is_row, [node.this, node.args["low"], node.args["high"]])):
         return binder_rows.bind_between(binder, node)
-    return _operator(binder, operators.between, node, node.this, node.args["low"], node.args["high"])
+    return _bind_operator(binder, operators.between, node, node.this, node.args["low"], node.args["high"])
 
 
-def _in(binder: ExpressionBinder, node: exp.In) -> Expression:
+def _bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if query_of_in(node) is not None:
         return binder_subqueries.bind_in(binder, node)
     numbers = literal_lists.whole_numbers(node.expressions)
@@ -119,7 +119,7 @@ def _in(binder: ExpressionBinder, node: exp.In) -> Expression:
         if members is not None:
             return members
         candidates = list(binder.bind_all(node.expressions))
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if not candidates:  # false, but null for null
             return operators.logical(
                 "and",
@@ -128,61 +128,61 @@ def _in(binder: ExpressionBinder, node: exp.In) -> Expression:
         return operators.is_in(value, candidates)
 
 
-def _like(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
+def _bind_like(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
     text, pattern = binder.bind_all([node.this, node.expression])
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         matches = functions.like(function, text, pattern)
         return operators.negation(matches) if node.args.get("negate") else matches
 
 
-def _pattern(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
-    return _operator(binder, partial(functions.like, function), node, node.this, node.expression)
+def _bind_pattern(binder: ExpressionBinder, function: str, node: exp.Expr) -> Expression:
+    return _bind_operator(binder, partial(functions.like, function), node, node.this, node.expression)
 
 
-def _escape(binder: ExpressionBinder, node: exp.Escape) -> Expression:
+def _bind_escape(binder: ExpressionBinder, node: exp.Escape) -> Expression:
     match = node.this
     function = _ESCAPED.get(type(match))
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if function is None:
             raise ValueError("ESCAPE belongs to LIKE or ILIKE")
     escape = node.expression if isinstance(node.expression, exp.Expr) else exp.Null()
     operands = binder.bind_all([match.this, match.expression, escape])
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         matches = functions.like(function, *operands)
         return operators.negation(matches) if match.args.get("negate") else matches
 
 
-def _interval(binder: ExpressionBinder, node: exp.Interval) -> Expression:
+def _bind_interval(binder: ExpressionBinder, node: exp.Interval) -> Expression:
     amount, unit = binder.bind(node.this), node.args.get("unit")
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if unit is None:
             return operators.explicit_cast(amount, INTERVAL)
-        return functions.of_unit(amount, unit.name)
+        return functions.interval_of_unit(amount, unit.name)
 
 
-def _at_time_zone(binder: ExpressionBinder, node: exp.AtTimeZone) -> Expression:
-    return _operator(binder, functions.at_time_zone, node, node.this, node.args["zone"])
+def _bind_at_time_zone(binder: ExpressionBinder, node: exp.AtTimeZone) -> Expression:
+    return _bind_operator(binder, functions.at_time_zone, node, node.this, node.args["zone"])
 
 
-def _position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression:
-    return _call(binder, "position", node, node.this, node.args["substr"])
+def _bind_position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression:
+    return _bind_call(binder, "position", node, node.this, node.args["substr"])
 
 
-def _overlay(binder: ExpressionBinder, node: exp.Overlay) -> Expression:
+def _bind_overlay(binder: ExpressionBinder, node: exp.Overlay) -> Expression:
     places = [node.args["from_"], node.args.get("for_")]
-    return _call(
+    return _bind_call(
         binder, "overlay", node, node.this, node.expression, *(place for place in places if place is not None)
     )
 
 
-def _call(binder: ExpressionBinder, name: str, node: exp.Expr, *operands: exp.Expr) -> Expression:
+def _bind_call(binder: ExpressionBinder, name: str, node: exp.Expr, *operands: exp.Expr) -> Expression:
     """A function that is written in a way of its own."""
     arguments = binder.bind_all(operands)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         return functions.call(name, arguments)
 
 
-def _case(binder: ExpressionBinder, node: exp.Case) -> Expression:
+def _bind_case(binder: ExpressionBinder, node: exp.Case) -> Expression:
     subject = None if node.this is None else binder.bind(node.this)
     otherwise = node.args.get("default") or exp.Null()
     branches = node.args["ifs"]
@@ -190,33 +190,33 @@ def _case(binder: ExpressionBinder, node: exp.Case) -> Expression:
         [*(branch.this for branch in branches), *(branch.args["true"] for branch in branches), otherwise]
     )
     conditions, values = bound[: len(branches)], bound[len(branches) : -1]
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if subject is not None:
             conditions = [operators.compare("equal", subject, value) for value in conditions]
         return functions.case(list(zip(conditions, values, strict=True)), bound[-1])
 
 
-def _if(binder: ExpressionBinder, node: exp.If) -> Expression:
+def _bind_if(binder: ExpressionBinder, node: exp.If) -> Expression:
     otherwise = node.args.get("false")
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         if otherwise is None:
             raise ValueError("if() takes 3 arguments, not 2")
     condition, value, other = binder.bind_all([node.this, node.args["true"], otherwise])
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         return functions.case([(condition, value)], other)
 
 
-def _cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
+def _bind_cast(binder: ExpressionBinder, node: exp.Cast | exp.TryCast) -> Expression:
     argument = binder.bind(node.this)
     target = node.args["to"]
-    with placed(binder.sql, target):
+    with errors_at(binder.sql, target):
         kind = from_syntax(target)
         if kind is None:
             raise ValueError(unknown_type(_type_text(target)))
     if target.this == exp.DType.DECIMAL and kind == HUGEINT and not _is_whole(argument):
         # Of the two that are one type here, only HUGEINT rounds halves to even.
         argument = Call("round", (argument,), argument.type)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         try_ = isinstance(node, exp.TryCast)
         found = operators.explicit_cast(argument, kind, try_=try_, place=place_of(node, binder.sql))
     if isinstance(found, Cast | Literal) or not _among_sets(node):
@@ -239,29 +239,29 @@ def _among_sets(node: exp.Expr) -> bool:
     return group is not None and has_sets(group)
 
 
-def _extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:
+def _bind_extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:
     value = binder.bind(node.expression)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         return functions.date_part(str(node.this.this), value, "extract")
 
 
-def _substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
+def _bind_substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
     start, length = node.args.get("start"), node.args.get("length")
     if start is None and length is not None:
         start = exp.Literal.number(1)  # substring(text FOR length)
     parts = [part for part in (node.this, start, length) if part is not None]
     arguments = binder.bind_all(parts)
-    with placed(binder.sql, node):
+    with errors_at(binder.sql, node):
         return functions.call("substring", arguments)
 
 
-def _trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
+def _bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
     characters = node.args.get("expression")
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "trim")
-    return _call(binder, name, node, node.this, *([] if characters is None else [characters]))
+    return _bind_call(binder, name, node, node.this, *([] if characters is None else [characters]))
 
 
-def _flattened(node: exp.Expr) -> Iterator[exp.Expr]:
+def _flatten_chain(node: exp.Expr) -> Iterator[exp.Expr]:
     """The operands of a chain of one connector, without recursion: such chains get long."""
     kind = type(node)
     pending = [node]
@@ -278,20 +278,20 @@ def _type_text(node: exp.DataType) -> str:
 
 
 def _binary(build: Callable[[Expression, Expression], Expression]) -> Bind:
-    return lambda binder, node: _operator(binder, build, node, node.this, node.expression)
+    return lambda binder, node: _bind_operator(binder, build, node, node.this, node.expression)
 
 
 def _bitwise(function: str) -> Bind:
     return _binary(lambda left, right: operators.bitwise(function, left, right))
 
 
-def _matching(function: str) -> Bind:
-    return lambda binder, node: _pattern(binder, function, node)
+def _pattern_binder(function: str) -> Bind:
+    return lambda binder, node: _bind_pattern(binder, function, node)
 
 
-def _named(name: str) -> Bind:
+def _call_binder(name: str) -> Bind:
     """A function that is written without parentheses."""
-    return lambda binder, node: _call(binder, name, node)
+    return lambda binder, node: _bind_call(binder, name, node)
 
 
 def _comparison(function: str) -> Bind:
@@ -309,14 +309,14 @@ def _comparison(function: str) -> Bind:
 
 FORMS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
     {
-        exp.Literal: _literal,
-        exp.HexString: _bytes,
-        exp.Boolean: _boolean,
-        exp.Null: _null,
-        exp.And: lambda binder, node: _chain(binder, "and", node),
-        exp.Or: lambda binder, node: _chain(binder, "or", node),
-        exp.Not: _not,
-        exp.Is: _is,
+        exp.Literal: _bind_literal,
+        exp.HexString: _bind_bytes,
+        exp.Boolean: _bind_boolean,
+        exp.Null: _bind_null,
+        exp.And: lambda binder, node: _bind_chain(binder, "and", node),
+        exp.Or: lambda binder, node: _bind_chain(binder, "or", node),
+        exp.Not: _bind_not,
+        exp.Is: _bind_is,
         exp.EQ: _comparison("equal"),
         exp.NEQ: _comparison("not_equal"),
         exp.LT: _comparison("less"),
@@ -325,10 +325,10 @@ FORMS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
         exp.GTE: _comparison("greater_equal"),
         exp.NullSafeEQ: _comparison("is_not_distinct_from"),
         exp.NullSafeNEQ: _comparison("is_distinct_from"),
-        exp.Between: _between,
-        exp.In: _in,
-        exp.Like: lambda binder, node: _like(binder, "like", node),
-        exp.ILike: lambda binder, node: _like(binder, "ilike", node),
+        exp.Between: _bind_between,
+        exp.In: _bind_in,
+        exp.Like: lambda binder, node: _bind_like(binder, "like", node),
+        exp.ILike: lambda binder, node: _bind_like(binder, "ilike", node),
         exp.Add: _binary(operators.add),
         exp.Sub: _binary(operators.subtract),
         exp.Mul: _binary(operators.multiply),
@@ -337,34 +337,34 @@ FORMS: Final[Mapping[type[exp.Expr], Bind]] = MappingProxyType(
         exp.Mod: _binary(operators.modulo),
         exp.Pow: _binary(operators.power),
         exp.DPipe: _binary(operators.concatenate),
-        exp.Neg: lambda binder, node: _operator(binder, operators.minus, node, node.this),
-        syntax.Plus: lambda binder, node: _operator(binder, operators.plus, node, node.this),
-        exp.Abs: lambda binder, node: _call(binder, "abs", node, node.this),
+        exp.Neg: lambda binder, node: _bind_operator(binder, operators.minus, node, node.this),
+        syntax.Plus: lambda binder, node: _bind_operator(binder, operators.plus, node, node.this),
+        exp.Abs: lambda binder, node: _bind_call(binder, "abs", node, node.this),
         exp.BitwiseAnd: _bitwise("bit_and"),
         exp.BitwiseOr: _bitwise("bit_or"),
-        exp.BitwiseNot: lambda binder, node: _operator(binder, operators.bitwise_not, node, node.this),
+        exp.BitwiseNot: lambda binder, node: _bind_operator(binder, operators.bitwise_not, node, node.this),
         exp.BitwiseLeftShift: _bitwise("shift_left"),
         exp.BitwiseRightShift: _bitwise("shift_right"),
-        exp.Escape: _escape,
-        exp.Glob: _matching("glob"),
-        exp.SimilarTo: _matching("regexp_full_match"),
-        exp.RegexpLike: _matching("regexp_matches"),
-        exp.StartsWith: _matching("starts_with"),
-        exp.Interval: _interval,
-        exp.AtTimeZone: _at_time_zone,
-        exp.StrPosition: _position,
-        exp.Overlay: _overlay,
-        exp.CurrentDate: _named("current_date"),
-        exp.CurrentTimestamp: _named("current_timestamp"),
-        exp.Localtime: _named("localtime"),
-        exp.Localtimestamp: _named("localtimestamp"),
-        exp.Case: _case,
-        exp.If: _if,
-        exp.Cast: _cast,
-        exp.TryCast: _cast,
-        exp.Extract: _extract,
-        exp.Substring: _substring,
-        exp.Trim: _trim,
+        exp.Escape: _bind_escape,
+        exp.Glob: _pattern_binder("glob"),
+        exp.SimilarTo: _pattern_binder("regexp_full_match"),
+        exp.RegexpLike: _pattern_binder("regexp_matches"),
+        exp.StartsWith: _pattern_binder("starts_with"),
+        exp.Interval: _bind_interval,
+        exp.AtTimeZone: _bind_at_time_zone,
+        exp.StrPosition: _bind_position,
+        exp.Overlay: _bind_overlay,
+        exp.CurrentDate: _call_binder("current_date"),
+        exp.CurrentTimestamp: _call_binder("current_timestamp"),
+        exp.Localtime: _call_binder("localtime"),
+        exp.Localtimestamp: _call_binder("localtimestamp"),
+        exp.Case: _bind_case,
+        exp.If: _bind_if,
+        exp.Cast: _bind_cast,
+        exp.TryCast: _bind_cast,
+        exp.Extract: _bind_extract,
+        exp.Substring: _bind_substring,
+        exp.Trim: _bind_trim,
         exp.Bracket: binder_slices.bind_bracket,
     }
 )

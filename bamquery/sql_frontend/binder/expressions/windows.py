@@ -24,7 +24,7 @@ from bamquery.plan.expressions import (
 from bamquery.plan.nodes import Plan, Window
 from bamquery.plan.windows import Bound, BoundKind, Exclusion, Unit, WindowCall, WindowFrame, map_call
 from bamquery.sql_frontend.binder.expressions.aggregates import WINDOW_PLACE, bind_aggregate, sort_key
-from bamquery.sql_frontend.fault_collection import Faults, each, placed
+from bamquery.sql_frontend.fault_collection import FaultCollector, apply_to_each, errors_at
 from bamquery.sql_frontend.functions import aggregates, operators
 from bamquery.sql_frontend.functions import window_functions as windows
 from bamquery.sql_frontend.functions.coercion import (
@@ -63,19 +63,19 @@ class WindowCollector:
     def bind(self, node: exp.Window, bind: Bind) -> Expression:
         """What stands for a call; `bind` is for all expressions within."""
         function = function_of(node.this)
-        with placed(self._sql, node):
+        with errors_at(self._sql, node):
             if function is None:
                 raise ValueError("OVER belongs to a window function or an aggregate")
             syntax = read_window(node, windows_around(node))
-        faults = Faults(self._sql)
+        faults = FaultCollector(self._sql)
         partition: Sequence[Expression] = ()
         order: Sequence[SortKey] = ()
         call: tuple[AggregateCall, bool] | None = None
-        with faults.collected():
-            partition = [decode(key) for key in each(bind, syntax.partition, self._sql)]
-        with faults.collected():
-            order = each(lambda term: sort_key(term, node, self._sql, bind), syntax.order, self._sql)
-        with faults.collected():
+        with faults.collect():
+            partition = [decode(key) for key in apply_to_each(bind, syntax.partition, self._sql)]
+        with faults.collect():
+            order = apply_to_each(lambda term: sort_key(term, node, self._sql, bind), syntax.order, self._sql)
+        with faults.collect():
             call = self._call(node.this, bind)
         faults.check()
         assert call is not None
@@ -83,7 +83,7 @@ class WindowCollector:
         frame = self._frame(node, syntax, order, bind)
         specification = (tuple(partition), tuple(order))
         column = self._place(specification, WindowCall(inner, frame, ignore_nulls), spell(node, self._sql))
-        return aggregates.finished(function.name, column)
+        return aggregates.finish_aggregate(function.name, column)
 
     def move(
         self, rewrite: Callable[[Expression], Expression], rewrite_call: Callable[[Expression], Expression]
@@ -136,7 +136,7 @@ class WindowCollector:
 
     def _call(self, node: exp.Expr, bind: Bind) -> tuple[AggregateCall, bool]:
         """The function with its arguments, and whether nulls are left out."""
-        with placed(self._sql, node):
+        with errors_at(self._sql, node):
             syntax = read_call(node)
             name = syntax.name
             if isinstance(node, exp.WithinGroup) or node.find(exp.WithinGroup):
@@ -152,8 +152,8 @@ class WindowCollector:
                 _check_plain(syntax, nulls=function.nulls)
         if function is None:
             return bind_aggregate(node, self._sql, bind), False
-        arguments = each(bind, syntax.arguments, self._sql)
-        with placed(self._sql, syntax.node):
+        arguments = apply_to_each(bind, syntax.arguments, self._sql)
+        with errors_at(self._sql, syntax.node):
             return windows.call(name, arguments), syntax.ignore_nulls
 
     def _frame(
@@ -165,15 +165,15 @@ class WindowCollector:
         unit = cast(Unit, str(spec.args["kind"]).lower())
         start_kind = _kind(spec, "start")
         end_kind = _kind(spec, "end") if spec.args.get("end") is not None else "current row"
-        with placed(self._sql, node):
+        with errors_at(self._sql, node):
             _check_kinds(start_kind, end_kind)
-        start = self._bound(node, unit, start_kind, spec.args.get("start"), order=order, bind=bind)
-        end = self._bound(node, unit, end_kind, spec.args.get("end"), order=order, bind=bind)
+        start = self._bind_frame_bound(node, unit, start_kind, spec.args.get("start"), order=order, bind=bind)
+        end = self._bind_frame_bound(node, unit, end_kind, spec.args.get("end"), order=order, bind=bind)
         exclude = spec.args.get("exclude")
         words = "no others" if exclude is None else str(exclude.name).lower()
         return WindowFrame(unit, start, end, cast(Exclusion, words))
 
-    def _bound(
+    def _bind_frame_bound(
         self,
         node: exp.Window,
         unit: Unit,
@@ -187,7 +187,7 @@ class WindowCollector:
             return Bound(kind)
         assert isinstance(value, exp.Expr)
         offset = decode(bind(value))
-        with placed(self._sql, value):
+        with errors_at(self._sql, value):
             if any(isinstance(part, ColumnRef) and part.index >= WINDOW_PLACE for part in walk(offset)):
                 raise ValueError("calls over windows cannot be nested")
             if is_null(offset) and unit != "groups":

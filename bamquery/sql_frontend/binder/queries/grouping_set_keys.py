@@ -14,7 +14,7 @@ from bamquery.sql_frontend.binder.expressions.expression_binder import Expressio
 from bamquery.sql_frontend.binder.expressions.grouping_sets import Terms, terms_in_order, terms_of_sets
 from bamquery.sql_frontend.binder.queries.select_terms import check_aliases, check_groupable, item_at, ordinal
 from bamquery.sql_frontend.binder.scope import SelectAliases
-from bamquery.sql_frontend.fault_collection import Faults, placed
+from bamquery.sql_frontend.fault_collection import FaultCollector, errors_at
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.functions.operators import literal
 
@@ -23,7 +23,7 @@ Selected = exp.Expr | ColumnRef | None
 
 
 @dataclass(frozen=True)
-class SetKeys:
+class GroupingSetKeys:
     """Keys of grouping sets.
 
     Attributes:
@@ -42,30 +42,32 @@ def bind_set_keys(
     items: Sequence[Selected],
     aliases: SelectAliases,
     binder: ExpressionBinder,
-    faults: Faults,
-) -> SetKeys:
+    faults: FaultCollector,
+) -> GroupingSetKeys:
     """The keys and sets of a GROUP BY with several sets; what is wrong goes to `faults`.
 
     `items` are what positions mean, `binder` is that of GROUP BY.
     """
     written: list[Terms] = [()]
-    with faults.collected(), placed(binder.sql, group):
+    with faults.collect(), errors_at(binder.sql, group):
         written = terms_of_sets(group)
     keys: dict[Hashable, tuple[Expression, exp.Expr | None]] = {}
     places: dict[int, int] = {}
     for term in terms_in_order(group):
-        with faults.collected():
-            with placed(binder.sql, term):
-                item, selected = _meant(term, items, aliases, binder)
-            key = _bound(item, binder)
+        with faults.collect():
+            with errors_at(binder.sql, term):
+                item, selected = _resolve_term(term, items, aliases, binder)
+            key = _bind_item(item, binder)
             name: Hashable = id(selected) if selected is not None else key
             keys.setdefault(name, (key, selected))
             places[id(term)] = list(keys).index(name)
     sets = [tuple(sorted({places[id(term)] for term in terms if id(term) in places})) for terms in written]
-    return SetKeys([key for key, _ in keys.values()], sets, [selected for _, selected in keys.values()])
+    return GroupingSetKeys(
+        [key for key, _ in keys.values()], sets, [selected for _, selected in keys.values()]
+    )
 
 
-def _meant(
+def _resolve_term(
     term: exp.Expr, items: Sequence[Selected], aliases: SelectAliases, binder: ExpressionBinder
 ) -> tuple[Selected, exp.Expr | None]:
     """What is grouped by, and the same again where a position or an alias means what is selected."""
@@ -84,7 +86,7 @@ def _meant(
     return term, None
 
 
-def _bound(item: Selected, binder: ExpressionBinder) -> Expression:
+def _bind_item(item: Selected, binder: ExpressionBinder) -> Expression:
     if item is None:
         return literal(None, pa.null())
     return decode(item if isinstance(item, ColumnRef) else binder.bind(item))

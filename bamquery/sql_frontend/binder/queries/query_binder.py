@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from bamquery.errors import Reason, UnsupportedError
 from bamquery.plan.nodes import Plan
-from bamquery.plan.subqueries.unnesting import UnnestingError, unnested
+from bamquery.plan.subqueries.unnesting import UnnestingError, unnest_subqueries
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.environment import NOTHING_AROUND, Environment
 from bamquery.sql_frontend.binder.expressions.subqueries import BindInner
-from bamquery.sql_frontend.binder.queries.limit import limited, row_count
+from bamquery.sql_frontend.binder.queries.limit import bind_limit, row_count
 from bamquery.sql_frontend.binder.queries.select_binder import SelectBinder
 from bamquery.sql_frontend.binder.queries.set_operation_branches import Branch, Rows
 from bamquery.sql_frontend.binder.queries.set_operation_order import ordered_rows
@@ -21,7 +21,7 @@ from bamquery.sql_frontend.binder.queries.set_operations import bind_set_operati
 from bamquery.sql_frontend.binder.scope import Scope
 from bamquery.sql_frontend.binder.sources.from_clause import bind_values
 from bamquery.sql_frontend.binder.sources.with_queries import bind_with
-from bamquery.sql_frontend.fault_collection import Faults, placed
+from bamquery.sql_frontend.fault_collection import FaultCollector, errors_at
 from bamquery.statement_context.cancellation import check_cancelled
 
 _OF_VALUES: Final = "valueslist"
@@ -43,7 +43,7 @@ def _bind(node: exp.Expr, sql: str, catalog: Catalog, environment: Environment) 
     check_cancelled()
     try:
         rows = _bind_nested(node, sql, catalog, environment)
-        return rows.over(unnested(rows.plan))
+        return rows.over(unnest_subqueries(rows.plan))
     except UnnestingError as error:
         words, call = f"{error} is not supported", error.call
         place = Reason(words, call.line, call.column) if call.line else Reason(words)
@@ -58,11 +58,11 @@ def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Enviro
         _check_no_alias(node, sql)
         around = bind_with(node.args.get("with_"), sql, environment, bind)
         _take_order(node)
-        return _arranged(node, sql, around, bind, lambda: _bind(node.this, sql, catalog, around))
+        return _bind_with_own_order(node, sql, around, bind, lambda: _bind(node.this, sql, catalog, around))
     if isinstance(node, exp.Values):
         _check_no_alias(node, sql)
         plan = bind_values(node, sql)
-        scope = Scope.of(_OF_VALUES, plan.fields)
+        scope = Scope.from_fields(_OF_VALUES, plan.fields)
         names = [field.name for field in plan.fields]
         return Rows(plan, [Branch(names, scope.columns, scope, range(len(names)))], [scope])
     if isinstance(node, exp.Table):  # (t) for (FROM t)
@@ -74,7 +74,7 @@ def _bind_nested(node: exp.Expr, sql: str, catalog: Catalog, environment: Enviro
         def rows() -> Rows:
             return bind_set_operation(node, sql, lambda inner: _bind(inner, sql, catalog, around))
 
-        return _arranged(node, sql, around, bind, rows)
+        return _bind_with_own_order(node, sql, around, bind, rows)
     assert isinstance(node, exp.Select)
     return SelectBinder(node, sql, catalog, environment, bind).bind()
 
@@ -94,27 +94,27 @@ def _take_order(node: exp.Subquery) -> None:
         node.set("order", None)
 
 
-def _arranged(
+def _bind_with_own_order(
     node: exp.Query, sql: str, environment: Environment, bind_inner: BindInner, bind: Callable[[], Rows]
 ) -> Rows:
     """The rows of a query that is put together of others, under its own ORDER BY, LIMIT and OFFSET."""
-    faults = Faults(sql)
+    faults = FaultCollector(sql)
     limit = offset = None
     rows: Rows | None = None
-    with faults.collected():
+    with faults.collect():
         rows = bind()
         rows = ordered_rows(rows, node, sql, environment, bind_inner)
-    with faults.collected():
+    with faults.collect():
         limit = row_count(node, "limit", sql)
-    with faults.collected():
+    with faults.collect():
         offset = row_count(node, "offset", sql)
     faults.check()
     assert rows is not None
-    return rows.over(limited(rows.plan, limit, offset))
+    return rows.over(bind_limit(rows.plan, limit, offset))
 
 
 def _check_no_alias(node: exp.Expr, sql: str) -> None:
     alias = node.args.get("alias")
-    with placed(sql, alias):
+    with errors_at(sql, alias):
         if alias is not None:
             raise ValueError("an alias here would name nothing")

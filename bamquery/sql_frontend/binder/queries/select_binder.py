@@ -25,15 +25,15 @@ from bamquery.sql_frontend.binder.expressions.grouping_sets import has_sets, pla
 from bamquery.sql_frontend.binder.expressions.star import star_columns
 from bamquery.sql_frontend.binder.expressions.subqueries import BindInner
 from bamquery.sql_frontend.binder.expressions.windows import WindowCollector
-from bamquery.sql_frontend.binder.queries.grouping_set_keys import Selected, SetKeys, bind_set_keys
-from bamquery.sql_frontend.binder.queries.limit import limited, row_count
+from bamquery.sql_frontend.binder.queries.grouping_set_keys import GroupingSetKeys, Selected, bind_set_keys
+from bamquery.sql_frontend.binder.queries.limit import bind_limit, row_count
 from bamquery.sql_frontend.binder.queries.select_output import (
     Item,
     Order,
-    Output,
-    distinct,
-    distinct_on,
-    ordered,
+    SelectOutput,
+    apply_distinct,
+    apply_distinct_on,
+    apply_order,
 )
 from bamquery.sql_frontend.binder.queries.select_terms import (
     check_aliases,
@@ -45,15 +45,15 @@ from bamquery.sql_frontend.binder.queries.select_terms import (
 from bamquery.sql_frontend.binder.queries.set_operation_branches import Branch, Rows
 from bamquery.sql_frontend.binder.scope import ALIAS_TABLE, Scope, SelectAliases
 from bamquery.sql_frontend.binder.sources.from_clause import SourceBinder, source_names
-from bamquery.sql_frontend.binder.sources.sample import sampled
+from bamquery.sql_frontend.binder.sources.sample import bind_sample
 from bamquery.sql_frontend.binder.sources.with_queries import bind_with
-from bamquery.sql_frontend.fault_collection import Faults, placed
+from bamquery.sql_frontend.fault_collection import FaultCollector, errors_at
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.functions.operators import literal
 from bamquery.sql_frontend.spelling.expressions import column_name
 from bamquery.sql_frontend.syntax.windows import read_definitions
-from bamquery.text.identifiers import fold as fold_name
+from bamquery.text.identifiers import fold_case as fold_name
 
 _WITH_WINDOWS: Final = frozenset({"SELECT", "QUALIFY", "ORDER BY", "DISTINCT ON"})
 """Clauses that come after the rows and groups are there."""
@@ -73,17 +73,17 @@ class SelectBinder:
         self._node = node
         self._sql = sql
         self._bind_inner = bind_inner
-        self._faults = Faults(sql)
+        self._faults = FaultCollector(sql)
         self._environment = bind_with(node.args.get("with_"), sql, environment, bind_inner)
         sources = SourceBinder(
             sql,
             catalog,
-            lambda inner: bind_inner(inner, self._environment.in_from(source_names(node))),
+            lambda inner: bind_inner(inner, self._environment.for_from_subquery(source_names(node))),
             self._join_binder,
             self._environment,
         )
         self._plan, self._scope = sources.bind(node.args.get("from_"), node.args.get("joins") or ())
-        self._plan = sampled(self._plan, node.args.get("sample"), sql)
+        self._plan = bind_sample(self._plan, node.args.get("sample"), sql)
         expand_columns(node, self._scope, sql)
         self._aliases = SelectAliases(node.expressions)
         grouped = node.args.get("group") is not None or self._aggregates()
@@ -113,31 +113,31 @@ class SelectBinder:
             read = referenced_columns(having)
             keys = list(dict.fromkeys([*keys, *(decode(c) for c in self._scope.columns if c.index in read)]))
         qualify = self._qualify()
-        output = Output(items, having, self._orders(items), qualify, self._distinct_on(items))
+        output = SelectOutput(items, having, self._orders(items), qualify, self._distinct_on(items))
         limit, offset = self._row_count("limit"), self._row_count("offset")
         if not self._windows:  # what is wrong with windows in use has been said
-            with self._faults.collected(), placed(self._sql, self._node):
+            with self._faults.collect(), errors_at(self._sql, self._node):
                 read_definitions(self._node)
         self._faults.check()
         plan = self._plan if condition is None else Filter(self._plan, condition)
         if self._collector is not None:
-            plan, output = self._grouped(self._collector, plan, keys, sets, output)
+            plan, output = self._bind_groups(self._collector, plan, keys, sets, output)
         if output.having is not None:
             plan = Filter(plan, output.having)
         if self._windows:
             plan = self._windows.compute(plan)
-            output = output.moved(self._windows.over_windows, self._sql)
+            output = output.map_expressions(self._windows.over_windows, self._sql)
         if output.qualify is not None:
             plan = Filter(plan, output.qualify)
         if output.on:
-            plan, output = distinct_on(plan, output)
+            plan, output = apply_distinct_on(plan, output)
         elif self._node.args.get("distinct") is not None:
-            plan, output = distinct(plan, output, self._sql)
+            plan, output = apply_distinct(plan, output, self._sql)
         written = [item.expression if item.node is None else item.node for item in items]
         branch = Branch([item.name for item in items], written, self._scope, range(len(items)))
         # A SELECT with a WITH of its own keeps the tables of its FROM to itself, as in DuckDB.
         scopes = [] if self._node.args.get("with_") is not None else [self._scope]
-        return Rows(limited(ordered(plan, output), limit, offset), [branch], scopes)
+        return Rows(bind_limit(apply_order(plan, output), limit, offset), [branch], scopes)
 
     def _join_binder(self, scope: Scope, clause: str) -> ExpressionBinder:
         return ExpressionBinder(
@@ -173,21 +173,21 @@ class SelectBinder:
         node = self._node.args.get(clause)
         condition: Expression | None = None
         if node is not None:
-            with self._faults.collected():
+            with self._faults.collect():
                 bound = binder.bind(node.this)
-                with placed(self._sql, node.this):
+                with errors_at(self._sql, node.this):
                     condition = operators.as_boolean(bound, binder.clause)
         return condition
 
     def _items(self) -> list[Item]:
         binder = self._binder("SELECT", grouped=True)
         items: list[Item] = []
-        with self._faults.collected(), placed(self._sql, self._node):
+        with self._faults.collect(), errors_at(self._sql, self._node):
             if not self._node.expressions:
                 raise ValueError("SELECT needs at least one column")
         for position, node in enumerate(self._node.expressions):
             self._aliases.visible = position
-            with self._faults.collected():
+            with self._faults.collect():
                 items += self._star(node) or [self._item(binder, node)]
         self._aliases.visible = len(self._node.expressions)
         return items
@@ -211,14 +211,14 @@ class SelectBinder:
         if group is None:
             return []
         if group.args.get("all"):
-            with self._faults.collected(), placed(self._sql, group):
+            with self._faults.collect(), errors_at(self._sql, group):
                 if group.expressions:
                     raise ValueError("GROUP BY ALL takes no other terms")
                 for item in items:
                     if item.node is not None and has_window(item.node):
                         raise ValueError("GROUP BY ALL cannot group by a call over a window: name the keys")
             plain = [item for item in items if item.node is None or not has_aggregate(item.node)]
-            keys = [decode(item.expression) for item in plain if _varies(item)]
+            keys = [decode(item.expression) for item in plain if _is_group_key(item)]
             grouping = self._collector is not None and self._collector.has_grouping
             if not (keys or grouping or self._aggregates()):  # constants only: nothing to group by
                 self._collector = None
@@ -226,11 +226,11 @@ class SelectBinder:
         binder = self._binder("GROUP BY", grouped=False)
         keys = []
         for node in plain_terms(group):
-            with self._faults.collected():
+            with self._faults.collect():
                 keys.append(decode(self._group_key(binder, node, items)))
         return list(dict.fromkeys(keys))
 
-    def _set_keys(self) -> SetKeys | None:
+    def _set_keys(self) -> GroupingSetKeys | None:
         """The keys of grouping sets, found before the items, which may name them; None without sets."""
         group = self._node.args.get("group")
         if group is None or not has_sets(group):
@@ -239,7 +239,7 @@ class SelectBinder:
         items: list[Selected] = []
         for node in self._node.expressions:
             columns: Sequence[Selected] = ()
-            with Faults(self._sql).collected():  # told when the item is bound
+            with FaultCollector(self._sql).collect():  # told when the item is bound
                 columns = star_columns(node, self._scope, self._sql, None)
             items += columns or [None if node.is_star else node.unalias()]
         binder = self._binder("GROUP BY", grouped=False)
@@ -251,12 +251,12 @@ class SelectBinder:
 
     def _group_key(self, binder: ExpressionBinder, node: exp.Expr, items: Sequence[Item]) -> Expression:
         position = ordinal(node)
-        with placed(self._sql, node):
+        with errors_at(self._sql, node):
             check_aliases(node, self._scope, self._aliases)
         if position is None:
             return binder.bind(node)
-        with placed(self._sql, node):
-            item = self._at(items, position, "GROUP BY")
+        with errors_at(self._sql, node):
+            item = self._item_at(items, position, "GROUP BY")
             check_groupable(item.node)
         return item.expression
 
@@ -267,7 +267,7 @@ class SelectBinder:
         binder = self._binder("ORDER BY", grouped=True)
         orders: list[Order] = []
         for term in order.expressions:
-            with self._faults.collected():
+            with self._faults.collect():
                 descending, nulls_first = bool(term.args.get("desc")), bool(term.args.get("nulls_first"))
                 orders += [
                     Order(SortKey(decode(expression), descending, nulls_first), term.this)
@@ -282,9 +282,9 @@ class SelectBinder:
             assert node.this == "ALL"
             return [item.expression for item in items]
         position = ordinal(node)
-        with placed(self._sql, node):
+        with errors_at(self._sql, node):
             if position is not None:
-                return [self._at(items, position, "ORDER BY").expression]
+                return [self._item_at(items, position, "ORDER BY").expression]
             check_no_constant(node)
         if isinstance(node, exp.Column) and (not node.table or fold_name(node.table) == ALIAS_TABLE):
             aliased = self._aliases.find(node.name)
@@ -295,25 +295,25 @@ class SelectBinder:
                 return [(last or named)[0].expression]
         return [binder.bind(node)]
 
-    def _at(self, items: Sequence[Item], position: int, clause: str) -> Item:
+    def _item_at(self, items: Sequence[Item], position: int, clause: str) -> Item:
         if self._items_failed:  # which column the number means is not known
             return Item(literal(None, pa.null()), "", None)
         return item_at(items, position, clause)
 
     def _row_count(self, clause: str) -> int | None:
         found: list[int | None] = [None]
-        with self._faults.collected():
+        with self._faults.collect():
             found.append(row_count(self._node, clause, self._sql))
         return found[-1]
 
-    def _grouped(
+    def _bind_groups(
         self,
         collector: AggregateCollector,
         plan: Plan,
         keys: Sequence[Expression],
         sets: Sets,
-        output: Output,
-    ) -> tuple[Plan, Output]:
+        output: SelectOutput,
+    ) -> tuple[Plan, SelectOutput]:
         names = [_key_name(place, key, output.items) for place, key in enumerate(keys)]
 
         def move(expression: Expression) -> Expression:
@@ -322,13 +322,13 @@ class SelectBinder:
         def move_argument(expression: Expression) -> Expression:  # such as lag's offset: a constant
             return collector.over_groups(expression, keys, names, sets, literals=False)
 
-        output = output.moved(move, self._sql)
+        output = output.map_expressions(move, self._sql)
         self._windows.move(move, move_argument)
         return collector.aggregate(plan, keys, names, sets), output
 
     def _qualify(self) -> Expression | None:
         condition = self._condition("qualify", self._binder("QUALIFY", grouped=True))
-        with self._faults.collected(), placed(self._sql, self._node.args.get("qualify")):
+        with self._faults.collect(), errors_at(self._sql, self._node.args.get("qualify")):
             if condition is not None and not self._windows and not self._items_failed:
                 raise ValueError("QUALIFY needs a call over a window, there or in SELECT: write WHERE")
         return condition
@@ -339,11 +339,11 @@ class SelectBinder:
         on = None if distinct is None else distinct.args.get("on")
         values: list[Expression] = []
         binder = self._binder("DISTINCT ON", grouped=True)
-        with self._faults.collected(), placed(self._sql, self._node):
+        with self._faults.collect(), errors_at(self._sql, self._node):
             if on is not None and not on.expressions:
                 raise ValueError("DISTINCT ON needs an expression")
         for node in () if on is None else on.expressions:
-            with self._faults.collected():
+            with self._faults.collect():
                 values += [decode(value) for value in self._order_terms(binder, node, items)]
         return values
 
@@ -355,7 +355,7 @@ def _key_name(place: int, key: Expression, items: Sequence[Item]) -> str:
     return next(named, "key")
 
 
-def _varies(item: Item) -> bool:
+def _is_group_key(item: Item) -> bool:
     """Whether GROUP BY ALL takes it for a key: what names a column, be it constant as typeof(column) is."""
     if referenced_columns(item.expression):
         return True

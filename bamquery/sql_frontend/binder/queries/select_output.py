@@ -10,7 +10,7 @@ from sqlglot import exp
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Expression, Literal
 from bamquery.plan.nodes import Aggregate, Plan, Project, Sort, SortKey
 from bamquery.sql_frontend.binder.expressions.aggregates import over_outputs
-from bamquery.sql_frontend.fault_collection import Faults, each, placed
+from bamquery.sql_frontend.fault_collection import FaultCollector, apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import decode
 
 
@@ -32,7 +32,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class SelectOutput:
     """What is computed from the rows, or groups, that FROM, WHERE and GROUP BY give."""
 
     items: Sequence[Item]
@@ -41,27 +41,31 @@ class Output:
     qualify: Expression | None = None
     on: Sequence[Expression] = ()
 
-    def moved(self, move: Callable[[Expression], Expression], sql: str) -> Output:
+    def map_expressions(self, move: Callable[[Expression], Expression], sql: str) -> SelectOutput:
         """The same over other rows, `move` applied to every expression."""
-        faults = Faults(sql)
-        moved = Output((), None, ())
-        with faults.collected():
-            items = each(lambda item: replace(item, expression=move(item.expression)), self.items, sql)
+        faults = FaultCollector(sql)
+        moved = SelectOutput((), None, ())
+        with faults.collect():
+            items = apply_to_each(
+                lambda item: replace(item, expression=move(item.expression)), self.items, sql
+            )
             moved = replace(moved, items=items)
-        with faults.collected():
+        with faults.collect():
             moved = replace(moved, having=None if self.having is None else move(self.having))
-        with faults.collected():
-            orders = each(lambda order: _with_key(order, move(order.key.expression)), self.orders, sql)
+        with faults.collect():
+            orders = apply_to_each(
+                lambda order: _with_key(order, move(order.key.expression)), self.orders, sql
+            )
             moved = replace(moved, orders=orders)
-        with faults.collected():
+        with faults.collect():
             moved = replace(moved, qualify=None if self.qualify is None else move(self.qualify))
-        with faults.collected():
-            moved = replace(moved, on=each(move, self.on, sql))
+        with faults.collect():
+            moved = replace(moved, on=apply_to_each(move, self.on, sql))
         faults.check()
         return moved
 
 
-def distinct(plan: Plan, output: Output, sql: str) -> tuple[Plan, Output]:
+def apply_distinct(plan: Plan, output: SelectOutput, sql: str) -> tuple[Plan, SelectOutput]:
     """Each row of the items once."""
     values = [decode(item.expression) for item in output.items]
     names = tuple(item.name for item in output.items)
@@ -69,15 +73,15 @@ def distinct(plan: Plan, output: Output, sql: str) -> tuple[Plan, Output]:
     keys = tuple(ColumnRef(i, field.name, field.type) for i, field in enumerate(plan.fields))
 
     def move(order: Order) -> Order:
-        with placed(sql, order.node):
+        with errors_at(sql, order.node):
             return _with_key(order, over_outputs(order.key.expression, values, names))
 
     items = [replace(item, expression=key) for item, key in zip(output.items, keys, strict=True)]
-    orders = each(move, output.orders, sql)
-    return Aggregate(plan, keys, (), names), Output(items, None, orders)
+    orders = apply_to_each(move, output.orders, sql)
+    return Aggregate(plan, keys, (), names), SelectOutput(items, None, orders)
 
 
-def distinct_on(plan: Plan, output: Output) -> tuple[Plan, Output]:
+def apply_distinct_on(plan: Plan, output: SelectOutput) -> tuple[Plan, SelectOutput]:
     """The first row, in the order asked for, of those that have the same values of what ON names."""
     orders = [order.key for order in output.orders]
     wanted = [
@@ -98,12 +102,12 @@ def distinct_on(plan: Plan, output: Output) -> tuple[Plan, Output]:
         return columns[values.index(decode(expression))]
 
     on = tuple(columns[:count])
-    return Aggregate(plan, on, first, names), replace(output, having=None, qualify=None, on=()).moved(
-        move, ""
-    )
+    return Aggregate(plan, on, first, names), replace(
+        output, having=None, qualify=None, on=()
+    ).map_expressions(move, "")
 
 
-def ordered(plan: Plan, output: Output) -> Plan:
+def apply_order(plan: Plan, output: SelectOutput) -> Plan:
     """The items, sorted; keys that are not among them are computed and dropped again."""
     keys = [order.key for order in output.orders if not isinstance(order.key.expression, Literal)]
     shown = [item.expression for item in output.items]

@@ -17,7 +17,7 @@ from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan
 from bamquery.sql_frontend.binder.scope import ALIAS_TABLE, Scope
 from bamquery.sql_frontend.system_names import MAIN
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Branch:
     scope: Scope
     positions: Sequence[int]
 
-    def moved(self, positions: Sequence[int]) -> Branch:
+    def map_columns(self, positions: Sequence[int]) -> Branch:
         """The same where column i of the rows so far is column `positions[i]` of a wider result."""
         return replace(self, positions=[positions[position] for position in self.positions])
 
@@ -70,11 +70,11 @@ def any_unwritten(terms: Sequence[exp.Expr], query: exp.Expr) -> bool:
 
 def named_position(node: exp.Expr, branches: Sequence[Branch]) -> int | None:
     """Which column of the result a name means: the first SELECT that has it counts."""
-    if not isinstance(node, exp.Column) or (node.table and fold(node.table) != ALIAS_TABLE):
+    if not isinstance(node, exp.Column) or (node.table and fold_case(node.table) != ALIAS_TABLE):
         return None
     for branch in branches:
         for name, position in zip(branch.names, branch.positions, strict=True):
-            if fold(name) == fold(node.name):
+            if fold_case(name) == fold_case(node.name):
                 return position
     return None
 
@@ -87,12 +87,12 @@ def written_position(node: exp.Expr, rows: Rows) -> int | None:
     """
     wanted = _comparable(node)
     for scope in rows.scopes:
-        wanted = _qualified(wanted, scope)
+        wanted = _qualify_columns(wanted, scope)
     found = {
         position
         for branch in rows.branches
         for written, position in zip(branch.written, branch.positions, strict=True)
-        if _made(written, branch.scope) == wanted
+        if _selected_columns(written, branch.scope) == wanted
     }
     if len(found) > 1:
         raise ValueError(
@@ -114,11 +114,11 @@ def _selected(query: exp.Expr) -> Iterator[exp.Expr]:
                 yield from (item.unalias() for item in select.expressions)
 
 
-def _made(written: exp.Expr | Expression, scope: Scope) -> exp.Expr | None:
+def _selected_columns(written: exp.Expr | Expression, scope: Scope) -> exp.Expr | None:
     """What a SELECT selects, with tables before columns; None for what * stands for and is no column."""
     if isinstance(written, ColumnRef):
         return _reference(written, scope)
-    return _qualified(_comparable(written), scope) if isinstance(written, exp.Expr) else None
+    return _qualify_columns(_comparable(written), scope) if isinstance(written, exp.Expr) else None
 
 
 def _comparable(node: exp.Expr) -> exp.Expr:
@@ -127,7 +127,7 @@ def _comparable(node: exp.Expr) -> exp.Expr:
     def step(part: exp.Expr) -> exp.Expr:
         match part:
             case exp.Column() if not isinstance(part.this, exp.Star):
-                column = _column(part.name, part.table, stored=fold(part.db) == MAIN)
+                column = _column(part.name, part.table, stored=fold_case(part.db) == MAIN)
                 column.meta.update(part.meta)
                 return column
             case exp.Anonymous():
@@ -143,15 +143,15 @@ def _comparable(node: exp.Expr) -> exp.Expr:
 
 def _column(name: str, table: str, *, stored: bool) -> exp.Column:
     """A name to compare; the schema stands before that of a stored table, which has no alias."""
-    column = exp.column(exp.to_identifier(fold(name), quoted=True))
+    column = exp.column(exp.to_identifier(fold_case(name), quoted=True))
     if table:
-        column.set("table", exp.to_identifier(fold(table), quoted=True))
+        column.set("table", exp.to_identifier(fold_case(table), quoted=True))
     if stored:
         column.set("db", exp.to_identifier(MAIN, quoted=True))
     return column
 
 
-def _qualified(node: exp.Expr, scope: Scope) -> exp.Expr:
+def _qualify_columns(node: exp.Expr, scope: Scope) -> exp.Expr:
     """The expression with tables before the columns that the scope has; queries within stay as they are."""
     whole = exp.Paren(this=node.copy())
     for part in list(whole.walk(prune=lambda below: isinstance(below, exp.Query | exp.Dot))):

@@ -14,7 +14,7 @@ from bamquery.plan.subqueries.expressions import has_subquery
 from bamquery.sql_frontend.binder.environment import Environment
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.expressions.subqueries import BindInner
-from bamquery.sql_frontend.binder.queries.select_output import Item, Order, Output, ordered
+from bamquery.sql_frontend.binder.queries.select_output import Item, Order, SelectOutput, apply_order
 from bamquery.sql_frontend.binder.queries.select_terms import check_no_constant, item_at, ordinal
 from bamquery.sql_frontend.binder.queries.set_operation_branches import (
     Branch,
@@ -24,9 +24,9 @@ from bamquery.sql_frontend.binder.queries.set_operation_branches import (
     written_position,
 )
 from bamquery.sql_frontend.binder.scope import ALIAS_TABLE, Scope
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import decode
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _ROWS: Final = "unnamed_subquery"
 """What the rows of a set operation are called as a table."""
@@ -48,19 +48,23 @@ def ordered_rows(
     if order is None:
         return rows
     columns = columns_of(rows.plan)
-    scope = Scope.of(_ROWS, rows.plan.fields)
+    scope = Scope.from_fields(_ROWS, rows.plan.fields)
     binder = ExpressionBinder(sql, scope, "ORDER BY", environment=environment, bind_inner=bind_inner)
 
-    def meant(term: exp.Ordered) -> Sequence[ColumnRef]:
-        with placed(sql, term.this):
+    def resolve_term(term: exp.Ordered) -> Sequence[ColumnRef]:
+        with errors_at(sql, term.this):
             return _columns_meant(term.this, columns, rows)
 
     over_result = rows.combined and any_unwritten(
         [term.this for term in order.expressions if not _is_fixed(term.this)], query
     )
-    found: Sequence[Sequence[Expression]] = () if over_result else each(meant, order.expressions, sql)
+    found: Sequence[Sequence[Expression]] = (
+        () if over_result else apply_to_each(resolve_term, order.expressions, sql)
+    )
     if not found or not all(found):
-        found = each(lambda term: _over_result(term.this, columns, binder), order.expressions, sql)
+        found = apply_to_each(
+            lambda term: _bind_over_result(term.this, columns, binder), order.expressions, sql
+        )
     terms = [
         Order(SortKey(decode(value), bool(term.args.get("desc")), bool(term.args.get("nulls_first"))), term)
         for term, values in zip(order.expressions, found, strict=True)
@@ -68,8 +72,8 @@ def ordered_rows(
     ]
     plan: Plan = Sort(rows.plan, tuple(term.key for term in terms))
     if any(has_subquery(term.key.expression) for term in terms):
-        output = Output([Item(column, column.name, None) for column in columns], None, terms)
-        plan = ordered(rows.plan, output)
+        output = SelectOutput([Item(column, column.name, None) for column in columns], None, terms)
+        plan = apply_order(rows.plan, output)
     if not over_result:
         return rows.over(plan)
     names = [column.name for column in scope.columns]
@@ -78,7 +82,7 @@ def ordered_rows(
 
 def _columns_meant(node: exp.Expr, columns: Sequence[ColumnRef], rows: Rows) -> Sequence[ColumnRef]:
     """What is meant by ALL, a position, a name or what is selected; nothing for any other expression."""
-    fixed = _fixed(node, columns)
+    fixed = _resolve_position(node, columns)
     if fixed:
         return fixed
     place = named_position(node.unnest(), rows.branches)
@@ -99,14 +103,14 @@ def _columns_meant(node: exp.Expr, columns: Sequence[ColumnRef], rows: Rows) -> 
     return []
 
 
-def _over_result(
+def _bind_over_result(
     node: exp.Expr, columns: Sequence[ColumnRef], binder: ExpressionBinder
 ) -> Sequence[Expression]:
     """A term over the columns of the result, as all are where one of them is an expression of these."""
-    with placed(binder.sql, node):
-        fixed = _fixed(node, columns)
+    with errors_at(binder.sql, node):
+        fixed = _resolve_position(node, columns)
     name = node.unnest()
-    if isinstance(name, exp.Column) and fold(name.table) == ALIAS_TABLE:
+    if isinstance(name, exp.Column) and fold_case(name.table) == ALIAS_TABLE:
         node = exp.column(name.this)
     return fixed or [binder.bind(node)]
 
@@ -119,7 +123,7 @@ def _is_fixed(node: exp.Expr) -> bool:
     return is_all or isinstance(number.unnest(), exp.Literal | exp.Boolean | exp.Null)
 
 
-def _fixed(node: exp.Expr, columns: Sequence[ColumnRef]) -> Sequence[ColumnRef]:
+def _resolve_position(node: exp.Expr, columns: Sequence[ColumnRef]) -> Sequence[ColumnRef]:
     """What ALL or a position means; nothing for any other term."""
     if isinstance(node, exp.Var) and node.this == "ALL":
         return columns

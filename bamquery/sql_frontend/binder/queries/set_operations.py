@@ -24,11 +24,11 @@ from bamquery.plan.nodes import (
 from bamquery.plan.rewriting import columns_of, conjunction
 from bamquery.sql_frontend.binder.queries.set_operation_branches import Rows
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.fault_collection import each, placed
-from bamquery.sql_frontend.functions.coercion import coerce, combine, decode
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
+from bamquery.sql_frontend.functions.coercion import coerce, combined_type, decode
 from bamquery.sql_frontend.functions.operators import explicit_cast
 from bamquery.sql_frontend.sql_types import type_name
-from bamquery.text.identifiers import fold as fold_name
+from bamquery.text.identifiers import fold_case as fold_name
 
 BindQuery = Callable[[exp.Expr], Rows]
 
@@ -44,9 +44,9 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
     Raises:
         SqlError: a query is wrong, the numbers of columns differ, or types have nothing in common.
     """
-    operands = _flattened(node)
+    operands = _flatten_operands(node)
     links = [operand.link or node for operand in operands]
-    rows: Sequence[Rows] = each(bind, [operand.node for operand in operands], sql)
+    rows: Sequence[Rows] = apply_to_each(bind, [operand.node for operand in operands], sql)
     ranked = [_Ranked(part, operand.rank) for part, operand in zip(rows, operands, strict=True)]
     whole, place = ranked[0], 1
     while place < len(links):
@@ -55,9 +55,9 @@ def bind_set_operation(node: exp.SetOperation, sql: str, bind: BindQuery) -> Row
         while isinstance(link, exp.Union) and end < len(links) and _is_alike(links[end], link):
             end += 1
         parts = [whole, *ranked[place:end]]
-        plan = _combined(link, _alike(links[place:end], [part.rows.plan for part in parts], sql))
+        plan = _combine_plans(link, _align_types(links[place:end], [part.rows.plan for part in parts], sql))
         branches = [
-            branch.moved(_places(part.rows.plan, plan, link))
+            branch.map_columns(_places(part.rows.plan, plan, link))
             for part in parts
             for branch in part.rows.branches
         ]
@@ -108,14 +108,14 @@ def _places(operand: Plan, whole: Plan, link: exp.SetOperation) -> Sequence[int]
     return [names.index(fold_name(name)) for name in _names(operand)]
 
 
-def _alike(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: str) -> list[Plan]:
+def _align_types(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: str) -> list[Plan]:
     """Plans with columns that correspond, of types that all have in common; a link between any two."""
     by_name = bool(links[0].args.get("by_name"))
     if by_name:
-        with placed(sql, links[0]):
+        with errors_at(sql, links[0]):
             plans = _aligned_by_name(plans)
     for link, plan in zip(links, plans[1:], strict=True):
-        with placed(sql, link):
+        with errors_at(sql, link):
             if len(plan.fields) != len(plans[0].fields):
                 raise ValueError(
                     f"{_word(link)} needs as many columns on both sides: there are {len(plans[0].fields)} "
@@ -123,12 +123,12 @@ def _alike(links: Sequence[exp.SetOperation], plans: Sequence[Plan], sql: str) -
                 )
     kinds = [types.value_type(field.type) for field in plans[0].fields]
     for link, plan in zip(links, plans[1:], strict=True):
-        with placed(sql, link):
+        with errors_at(sql, link):
             kinds = _common_types(kinds, plan, _names(plans[0]))
     return [_cast(plan, kinds, _names(plans[0])) for plan in plans]
 
 
-def _flattened(node: exp.SetOperation) -> list[_Operand]:
+def _flatten_operands(node: exp.SetOperation) -> list[_Operand]:
     """All operands, each with the operation that adds it, out of parentheses that change nothing.
 
     That is those at the start, and those around UNIONs that are of the kind of the one before them. What a
@@ -140,7 +140,7 @@ def _flattened(node: exp.SetOperation) -> list[_Operand]:
     for link, operand in [(None, chain[0].this), *((link, link.expression) for link in chain)]:
         place = found[-1].rank[0] + 1 if found else 0
         within = _within_parentheses(operand)
-        inner = [] if within is None else _flattened(within)
+        inner = [] if within is None else _flatten_operands(within)
         if not inner or (link is not None and not all(_is_alike(other.link, link) for other in inner[1:])):
             found.append(_Operand(link, operand, (place,)))
             continue
@@ -156,7 +156,7 @@ def _within_parentheses(node: exp.Expr) -> exp.SetOperation | None:
         value for name, value in inner.args.items() if name != "this"
     ):
         inner = inner.this
-    if inner is node or not isinstance(inner, exp.SetOperation) or _arranges(inner):
+    if inner is node or not isinstance(inner, exp.SetOperation) or _has_own_clauses(inner):
         return None
     return inner
 
@@ -176,25 +176,25 @@ def _chain(node: exp.SetOperation) -> list[exp.SetOperation]:
     They are bound one after the other, not one within the other, since such chains get long.
     """
     chain = [node]
-    while isinstance(chain[-1].this, exp.SetOperation) and not _arranges(chain[-1].this):
+    while isinstance(chain[-1].this, exp.SetOperation) and not _has_own_clauses(chain[-1].this):
         chain.append(chain[-1].this)
     return chain[::-1]
 
 
-def _arranges(node: exp.SetOperation) -> bool:
+def _has_own_clauses(node: exp.SetOperation) -> bool:
     """Whether it has clauses of its own, which no operand has without parentheses."""
     return any(node.args.get(name) for name in ("with_", "order", "limit", "offset"))
 
 
-def _combined(node: exp.SetOperation, plans: Sequence[Plan]) -> Plan:
+def _combine_plans(node: exp.SetOperation, plans: Sequence[Plan]) -> Plan:
     distinct = bool(node.args.get("distinct"))
     if isinstance(node, exp.Union):
         both = Union(tuple(one for plan in plans for one in _inputs(plan)))
         return _distinct(both) if distinct else both
     left, right = plans
     if isinstance(node, exp.Intersect):
-        return _matching(left, right, "semi") if distinct else _counted(left, right, "intersect")
-    return _matching(left, right, "anti") if distinct else _counted(left, right, "except")
+        return _rows_in_both(left, right, "semi") if distinct else _rows_by_count(left, right, "intersect")
+    return _rows_in_both(left, right, "anti") if distinct else _rows_by_count(left, right, "except")
 
 
 def _word(node: exp.SetOperation) -> str:
@@ -224,13 +224,13 @@ def _aligned_by_name(plans: Sequence[Plan]) -> list[Plan]:
         names = {**dict(zip(folded, _names(plan), strict=True)), **names}
     ordered = list(dict.fromkeys(fold_name(name) for plan in plans for name in _names(plan)))
 
-    def arranged(plan: Plan) -> Plan:
+    def arrange_columns(plan: Plan) -> Plan:
         columns = {fold_name(column.name): column for column in columns_of(plan)}
         nothing: Expression = Literal(scalar(None, pa.null()))
         chosen = [columns.get(name, nothing) for name in ordered]
         return Project(plan, tuple(chosen), tuple(names[name] for name in ordered))
 
-    return [arranged(plan) for plan in plans]
+    return [arrange_columns(plan) for plan in plans]
 
 
 def _common_types(kinds: Sequence[pa.DataType], plan: Plan, names: Sequence[str]) -> list[pa.DataType]:
@@ -247,7 +247,7 @@ def _common_types(kinds: Sequence[pa.DataType], plan: Plan, names: Sequence[str]
 
 def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """The type of a column of both; unlike elsewhere text takes anything in."""
-    kind = combine(left, right)
+    kind = combined_type(left, right)
     if kind is None and (types.is_string(left) or types.is_string(right)):
         return pa.large_string()
     return kind
@@ -255,19 +255,19 @@ def _common(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 def _cast(plan: Plan, kinds: Sequence[pa.DataType], names: tuple[str, ...]) -> Plan:
     columns = columns_of(plan)
-    values = tuple(_as(decode(column), kind) for column, kind in zip(columns, kinds, strict=True))
+    values = tuple(_cast_to(decode(column), kind) for column, kind in zip(columns, kinds, strict=True))
     if values == columns and names == _names(plan):
         return plan
     return Project(plan, values, names)
 
 
-def _as(value: Expression, kind: pa.DataType) -> Expression:
+def _cast_to(value: Expression, kind: pa.DataType) -> Expression:
     if value.type == kind:
         return value
     return explicit_cast(value, kind) if types.is_string(kind) else coerce(value, kind)
 
 
-def _matching(left: Plan, right: Plan, kind: str) -> Plan:
+def _rows_in_both(left: Plan, right: Plan, kind: str) -> Plan:
     """The distinct rows of the first plan that the second one has, or has not."""
     once = _distinct(left)
     width = len(left.fields)
@@ -278,15 +278,15 @@ def _matching(left: Plan, right: Plan, kind: str) -> Plan:
     return Join(once, right, "semi" if kind == "semi" else "anti", conjunction(conditions))
 
 
-def _counted(left: Plan, right: Plan, kind: str) -> Plan:
+def _rows_by_count(left: Plan, right: Plan, kind: str) -> Plan:
     """INTERSECT ALL and EXCEPT ALL: each row as often as both have it, or as the first has it more often."""
     width = len(left.fields)
 
-    def marked(plan: Plan, mine: bool) -> Plan:
+    def mark_side(plan: Plan, mine: bool) -> Plan:
         truth = Literal(scalar(mine, pa.bool_()))
         return Project(plan, (*columns_of(plan), truth), (*_names(plan), "mine"))
 
-    both = Union((marked(left, True), marked(right, False)))
+    both = Union((mark_side(left, True), mark_side(right, False)))
     mine = ColumnRef(width, "mine", pa.bool_())
     calls = (
         AggregateCall("count_star", (), _COUNT, filter=mine),

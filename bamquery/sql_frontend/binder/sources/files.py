@@ -14,12 +14,12 @@ from bamquery.plan.expressions import ColumnRef, Expression
 from bamquery.plan.nodes import Plan, Project, Scan
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.file_options import FileRequest, arguments, file_request
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions.operators import explicit_cast, literal
 from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS
 from bamquery.sql_frontend.syntax.positions import reason
 from bamquery.storage.ingest.sources.options import VIRTUAL_COLUMNS, FileOptions
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 
 def bind_file_function(
@@ -33,7 +33,7 @@ def bind_file_function(
         SqlError: no such function or option, no such file, or one that cannot be read.
     """
     name = node.name.lower()
-    with placed(sql, node):
+    with errors_at(sql, node):
         if not isinstance(node, exp.Anonymous) or name not in FILE_FUNCTIONS:
             known = [*FILE_FUNCTIONS, *others]
             raise ValueError(f"there is no table function {name}().{suggestion(name, known)}")
@@ -72,8 +72,8 @@ def bind_files(  # noqa: PLR0917 (what they are, where it is said, how they are 
         raise SqlError(Reason(str(error), place.line, place.column), sql) from error
     plan = Scan(source, tuple(range(len(source.schema))))
     made, hidden = made_columns(source)
-    with placed(sql, node):
-        return _typed(plan, made + hidden, request), hidden
+    with errors_at(sql, node):
+        return _apply_types(plan, made + hidden, request), hidden
 
 
 def _with_virtual(options: FileOptions, sql: str) -> FileOptions:
@@ -83,15 +83,15 @@ def _with_virtual(options: FileOptions, sql: str) -> FileOptions:
     return replace(options, paths=replace(options.paths, virtual=named)) if named else options
 
 
-def _typed(plan: Scan, made: int, request: FileRequest) -> Plan:
+def _apply_types(plan: Scan, made: int, request: FileRequest) -> Plan:
     """The columns that are asked for, in the types asked for; the last `made` are not in the files."""
     if not request.types and not request.key_types:
         return plan
     names = [field.name for field in plan.fields]
-    places = {fold(name): place for place, name in enumerate(names)}
+    places = {fold_case(name): place for place, name in enumerate(names)}
     kinds: dict[int, pa.DataType] = {}
     for column, kind in (*request.types, *request.key_types):
-        place = column if isinstance(column, int) else places.get(fold(column), -1)
+        place = column if isinstance(column, int) else places.get(fold_case(column), -1)
         if 0 <= place < len(names):
             kinds[place] = kind
         elif request.columns is None or isinstance(column, int):
@@ -111,7 +111,7 @@ def _typed(plan: Scan, made: int, request: FileRequest) -> Plan:
         return Project(plan, tuple(chosen), tuple(names))
     wanted = dict(request.types)
     chosen = [
-        column_at(places[fold(name)]) if fold(name) in places else literal(None, wanted[name])
+        column_at(places[fold_case(name)]) if fold_case(name) in places else literal(None, wanted[name])
         for name in request.columns
     ]
     wanted_names = [*request.columns, *names[len(names) - made :]]

@@ -21,9 +21,9 @@ from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.environment import Environment
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.binder.sources.sample import sampled
+from bamquery.sql_frontend.binder.sources.sample import bind_sample
 from bamquery.sql_frontend.binder.sources.with_queries import named_query
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.coercion import coerce, common_type
 from bamquery.sql_frontend.functions.operators import explicit_cast
 from bamquery.sql_frontend.functions.table_functions import SERIES_FUNCTIONS
@@ -32,7 +32,7 @@ from bamquery.sql_frontend.syntax.positions import reason, start
 from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, SYSTEM_FUNCTIONS
 from bamquery.statement_context.cancellation import check_cancelled
 from bamquery.storage.ingest.sources.formats import has_known_suffix
-from bamquery.text.identifiers import fold as fold_name
+from bamquery.text.identifiers import fold_case as fold_name
 from bamquery.text.identifiers import suggestion
 
 _NOTHING: Final = Scope()
@@ -62,7 +62,7 @@ class SourceBinder:
         """The plan and scope of what FROM names and joins; one row without columns where there is no FROM."""
         if node is None:
             for join in joins:
-                with placed(self.sql, join):
+                with errors_at(self.sql, join):
                     raise ValueError("JOIN needs a FROM before it")
             return SingleRow(), _NOTHING
         from bamquery.sql_frontend.binder.sources.joins import JoinBinder
@@ -72,7 +72,7 @@ class SourceBinder:
             return joiner.bind(self._bind_source(node.this), joins)
         except SqlError:
             # Where tables are missing, all that are missing are told.
-            each(self._bind_source, [node.this, *(join.this for join in joins)], self.sql)
+            apply_to_each(self._bind_source, [node.this, *(join.this for join in joins)], self.sql)
             raise
 
     def _bind_source(self, source: exp.Expr) -> tuple[Plan, Scope]:
@@ -83,9 +83,9 @@ class SourceBinder:
         match source:
             case exp.Table():
                 plan, name, hidden, stored = _bind_table(source, self.sql, self.catalog, self.environment)
-                plan = sampled(plan, source.args.get("sample"), self.sql)
-                whole = Scope.of(name, plan.fields, hidden, stored=stored)
-                scope = _aliased(whole, alias, self.sql)
+                plan = bind_sample(plan, source.args.get("sample"), self.sql)
+                whole = Scope.from_fields(name, plan.fields, hidden, stored=stored)
+                scope = _apply_alias(whole, alias, self.sql)
                 if alias is not None and isinstance(source.this, exp.Anonymous) and len(plan.fields) == 1:
                     scope = _named_like_table(scope, alias, name)
                 return joiner.bind((plan, scope), source.args.get("joins") or ())
@@ -93,17 +93,17 @@ class SourceBinder:
                 plan, name = bind_values(source, self.sql), self._next_name(alias)
             case exp.Subquery(this=inner) if _is_source(inner):
                 plan, scope = self._bind_source(inner)
-                plan = sampled(plan, source.args.get("sample"), self.sql)
+                plan = bind_sample(plan, source.args.get("sample"), self.sql)
                 bound = (plan, scope) if alias is None else self._as_table(plan, scope, alias)
                 return joiner.bind(bound, source.args.get("joins") or ())
             case exp.Subquery(this=inner):
                 name = self._next_name(alias)
                 plan = self.bind_query(inner)
             case _:
-                with placed(self.sql, source):
+                with errors_at(self.sql, source):
                     raise ValueError(f"{type(source).__name__} cannot stand in FROM")
-        plan = sampled(plan, source.args.get("sample"), self.sql)
-        bound = plan, _aliased(Scope.of(name, plan.fields), alias, self.sql)
+        plan = bind_sample(plan, source.args.get("sample"), self.sql)
+        bound = plan, _apply_alias(Scope.from_fields(name, plan.fields), alias, self.sql)
         return joiner.bind(bound, source.args.get("joins") or ())
 
     def _next_name(self, alias: exp.TableAlias | None) -> str:
@@ -116,10 +116,10 @@ class SourceBinder:
     def _as_table(self, plan: Plan, scope: Scope, alias: exp.TableAlias) -> tuple[Plan, Scope]:
         """What stands in parentheses, as one table with a name of its own."""
         chosen = tuple(column for column, _ in scope.visible)
-        whole = Scope.of(_only_name(scope), scope.fields(chosen))
+        whole = Scope.from_fields(_only_name(scope), scope.fields(chosen))
         if chosen != scope.columns:
             plan = Project(plan, chosen, tuple(column.name for column in whole.columns))
-        return plan, _aliased(whole, alias, self.sql)
+        return plan, _apply_alias(whole, alias, self.sql)
 
 
 def source_names(select: exp.Select) -> Iterator[str]:
@@ -143,7 +143,7 @@ def _only_name(scope: Scope) -> str:
 
 def catalog_of(node: exp.Expr, catalog: Catalog) -> Catalog:
     """Where a table's name is looked up: where its schema stands before it, among what is stored."""
-    return catalog.stored() if node.args.get("db") is not None else catalog
+    return catalog.stored_tables_only() if node.args.get("db") is not None else catalog
 
 
 def bind_table(name: str, node: exp.Expr, sql: str, catalog: Catalog, others: Sequence[str] = ()) -> Source:
@@ -174,23 +174,23 @@ def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | Non
         SqlError: rows of different lengths, values that are not constant or do not convert.
     """
     for row in node.expressions:
-        with placed(sql, row):
+        with errors_at(sql, row):
             if not isinstance(row, exp.Tuple):
                 raise ValueError("VALUES needs rows in parentheses")
     rows = [row.expressions for row in node.expressions]
     width = len(rows[0])
     for row, values in zip(node.expressions, rows, strict=True):
-        with placed(sql, row):
+        with errors_at(sql, row):
             if len(values) != width:
                 raise ValueError(f"a row of {len(values)} values after rows of {width}")
     binder = ExpressionBinder(sql, _NOTHING, "VALUES")
-    bound = each(binder.bind_all, rows, sql)
+    bound = apply_to_each(binder.bind_all, rows, sql)
     columns = []
     for position in range(width):
         nodes = [values[position] for values in rows]
         cells = [values[position] for values in bound]
         if targets is None:
-            with placed(sql, nodes[0]):
+            with errors_at(sql, nodes[0]):
                 kind = common_type(cells)
             kind = pa.int32() if pa.types.is_null(kind) else kind
         else:
@@ -205,7 +205,7 @@ def bind_values(node: exp.Values, sql: str, targets: Sequence[pa.DataType] | Non
 
 def _constant(value: Expression, kind: pa.DataType, node: exp.Expr, sql: str) -> pa.Scalar[Any]:
     check_cancelled()
-    with placed(sql, node):
+    with errors_at(sql, node):
         converted = coerce(value, kind) if isinstance(value, Literal) else explicit_cast(value, kind)
         folded = fold_expression(converted)
         if not isinstance(folded, Literal):
@@ -220,7 +220,7 @@ def _bind_table(
     name = node.this
     in_schema = node.args.get("db") is not None  # main.t: a table or view, whatever else has its name
     if isinstance(name, exp.Identifier) and not in_schema and not _is_single_quoted(name, sql):
-        with placed(sql, node):
+        with errors_at(sql, node):
             named = named_query(name.this, environment)
         if named is not None:
             return named, name.this, 0, False
@@ -247,7 +247,7 @@ def _bind_table(
     if isinstance(source, StoredTable) and ROW_NUMBER in sql.lower():
         # Only a statement that may name them has the numbers of rows; a column of that name comes first.
         named_so = any(fold_name(column) == ROW_NUMBER for column in source.schema.names)
-        source = source if named_so else source.numbered()
+        source = source if named_so else source.with_row_numbers()
     hidden = int(isinstance(source, NumberedTable))
     plan = Scan(source, tuple(range(len(source.schema))))
     return plan, called, hidden, isinstance(name, exp.Identifier)
@@ -275,18 +275,18 @@ def _named_like_table(scope: Scope, alias: exp.TableAlias, function: str) -> Sco
     """The only column of a function of numbers, called like the alias, which may be called as before, too."""
     if function not in SERIES_FUNCTIONS or alias.args.get("columns"):
         return scope
-    named = scope.renamed(alias.this.name, [alias.this.name])
+    named = scope.rename(alias.this.name, [alias.this.name])
     return replace(named, synonyms=((named.columns[0], function),))
 
 
-def _aliased(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:
+def _apply_alias(scope: Scope, alias: exp.TableAlias | None, sql: str) -> Scope:
     if alias is None:
         return scope
     table = alias.this.name if alias.this is not None else _only_name(scope)
     renamed = [column.name for column in alias.args.get("columns") or ()]
-    with placed(sql, alias):
+    with errors_at(sql, alias):
         shown = [column for column, _ in scope.visible]
         if len(renamed) > len(shown):
             raise ValueError(f'"{table}" has {len(shown)} columns, not {len(renamed)}')
     names = [*renamed, *(column.name for column in shown[len(renamed) :])]
-    return scope.renamed(table, names)
+    return scope.rename(table, names)

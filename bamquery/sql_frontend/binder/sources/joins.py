@@ -14,11 +14,11 @@ from bamquery.plan.nodes import Join, JoinKind, Plan, Project
 from bamquery.plan.rewriting import columns_of, conjunction
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions import scalar_functions as functions
 from bamquery.sql_frontend.syntax.positions import start
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 Bound = tuple[Plan, Scope]
 BindSource = Callable[[exp.Expr], Bound]
@@ -52,7 +52,7 @@ class JoinBinder:
         while waiting:
             join = waiting.pop(0)
             if not self._is_comma(join):
-                done = self._joined(done, join)
+                done = self._bind_join(done, join)
                 continue
             after = 0
             while after < len(waiting) and not self._is_comma(waiting[after]):
@@ -60,9 +60,9 @@ class JoinBinder:
             own, waiting = waiting[:after], waiting[after:]
             if any(_needs_own_sides(other) for other in own):
                 right = self.bind(self.bind_source(join.this), own)
-                done = _paired(done, right)
+                done = _cross_join(done, right)
             else:
-                done = _paired(done, self.bind_source(join.this))
+                done = _cross_join(done, self.bind_source(join.this))
                 waiting = [*own, *waiting]
         return done
 
@@ -71,21 +71,21 @@ class JoinBinder:
         plain = not any(join.args.get(part) for part in ("kind", "side", "method", "on", "using"))
         return plain and offset is not None and self.sql[offset] == ","
 
-    def _joined(self, left: Bound, join: exp.Join) -> Bound:
+    def _bind_join(self, left: Bound, join: exp.Join) -> Bound:
         kind = join_kind(join)
         right = self.bind_source(join.this)
         if str(join.args.get("kind") or "").upper() == "CROSS":
-            return _paired(left, right)
+            return _cross_join(left, right)
         natural = str(join.args.get("method") or "").upper() == "NATURAL"
         using = join.args.get("using") or ()
-        with placed(self.sql, join):
+        with errors_at(self.sql, join):
             if not natural and not using and join.args.get("on") is None:
                 raise ValueError("JOIN needs ON or USING; CROSS JOIN has neither")
         if natural or using:
-            return self._by_names(
+            return self._join_by_names(
                 left, right, kind, join, self._common(left, right, join) if natural else using
             )
-        plan, scope = _paired(left, right)
+        plan, scope = _cross_join(left, right)
         assert isinstance(plan, Join)
         condition = self._condition(join.args["on"], scope)
         joined = replace(plan, kind=kind, condition=condition)
@@ -94,19 +94,19 @@ class JoinBinder:
 
     def _check_asof(self, plan: Join, join: exp.Join) -> None:
         if plan.kind in ("asof", "asof_left") and plan.condition is not None:
-            with placed(self.sql, join):
+            with errors_at(self.sql, join):
                 asof_condition(plan.condition, len(plan.left.fields))
 
     def _condition(self, node: exp.Expr, scope: Scope) -> Expression:
         bound = self.make_binder(scope, "ON").bind(node)
-        with placed(self.sql, node):
+        with errors_at(self.sql, node):
             return operators.as_boolean(bound, "ON")
 
     def _common(self, left: Bound, right: Bound, join: exp.Join) -> Sequence[exp.Identifier]:
         """The columns that NATURAL compares."""
-        there = {fold(column.name) for column, _ in right[1].visible}
-        names = dict.fromkeys(c.name for c, _ in left[1].visible if fold(c.name) in there)
-        with placed(self.sql, join):
+        there = {fold_case(column.name) for column, _ in right[1].visible}
+        names = dict.fromkeys(c.name for c, _ in left[1].visible if fold_case(c.name) in there)
+        with errors_at(self.sql, join):
             if not names:
                 raise ValueError("NATURAL JOIN finds no column that both sides have: write ON or CROSS JOIN")
         found = []
@@ -116,29 +116,29 @@ class JoinBinder:
             found.append(identifier)
         return found
 
-    def _by_names(
+    def _join_by_names(
         self, left: Bound, right: Bound, kind: JoinKind, join: exp.Join, names: Sequence[exp.Expr]
     ) -> Bound:
         """A join on equal columns of the same name, each of which * gives once."""
 
         def pair(node: exp.Expr) -> tuple[ColumnRef, ColumnRef]:
-            with placed(self.sql, node):
+            with errors_at(self.sql, node):
                 return _column(left[1], node.name, "left"), _column(right[1], node.name, "right")
 
-        unique = list({fold(node.name): node for node in names}.values())
-        pairs = each(pair, unique, self.sql)
+        unique = list({fold_case(node.name): node for node in names}.values())
+        pairs = apply_to_each(pair, unique, self.sql)
         width = len(left[1].columns)
         moved = [(a, replace(b, index=b.index + width)) for a, b in pairs]
         conditions: list[Expression] = []
         for (a, b), node in zip(moved, unique, strict=True):
             nearest = kind in ("asof", "asof_left") and node is unique[-1]
-            with placed(self.sql, node):
+            with errors_at(self.sql, node):
                 conditions.append(operators.compare("greater_equal" if nearest else "equal", a, b))
         plan = Join(left[0], right[0], kind, conjunction(conditions))
         self._check_asof(plan, join)
         if kind in ("semi", "anti"):
             return plan, left[1]
-        return _merged(plan, left[1].beside(right[1]), moved, kind)
+        return _merge_using_columns(plan, left[1].concatenate(right[1]), moved, kind)
 
 
 def join_kind(join: exp.Join) -> JoinKind:
@@ -162,8 +162,8 @@ def _needs_own_sides(join: exp.Join) -> bool:
     return by_name or join_kind(join) in ("right", "full")
 
 
-def _paired(left: Bound, right: Bound) -> Bound:
-    return Join(left[0], right[0], "inner"), left[1].beside(right[1])
+def _cross_join(left: Bound, right: Bound) -> Bound:
+    return Join(left[0], right[0], "inner"), left[1].concatenate(right[1])
 
 
 def _column(scope: Scope, name: str, side: str) -> ColumnRef:
@@ -171,12 +171,16 @@ def _column(scope: Scope, name: str, side: str) -> ColumnRef:
     if found is None:
         hint = suggestion(name, [column.name for column, _ in scope.visible])
         raise ValueError(f'there is no column "{name}" on the {side} side of the join.{hint}')
-    if fold(found.name) != fold(name):  # by its synonym, which DuckDB compares by but does not merge
+    if fold_case(found.name) != fold_case(
+        name
+    ):  # by its synonym, which DuckDB compares by but does not merge
         raise ValueError(f'on the {side} side of the join "{name}" is called "{found.name}": write ON')
     return found
 
 
-def _merged(plan: Plan, scope: Scope, pairs: Sequence[tuple[ColumnRef, ColumnRef]], kind: JoinKind) -> Bound:
+def _merge_using_columns(
+    plan: Plan, scope: Scope, pairs: Sequence[tuple[ColumnRef, ColumnRef]], kind: JoinKind
+) -> Bound:
     """The scope in which each pair is one column: the side whose rows are all there, or whichever has one."""
     stands_for: dict[ColumnRef, ColumnRef] = {}
     if kind == "full":

@@ -13,10 +13,10 @@ from bamquery.plan.nodes import Plan, Project, Recursion, Scan
 from bamquery.plan.rewriting import columns_of, nodes_of
 from bamquery.plan.working_table import WorkingTable
 from bamquery.sql_frontend.binder.environment import Environment, NamedQuery
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions.coercion import decode
 from bamquery.sql_frontend.functions.operators import explicit_cast
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 BindQuery = Callable[[exp.Expr, Environment], Plan]
 
@@ -40,29 +40,29 @@ def bind_recursive(
     name = alias.this.name
     while isinstance(union, exp.Subquery) and not any(union.args.get(part) for part in _OF_ALL_ROWS):
         union = union.this
-    with placed(sql, alias):
+    with errors_at(sql, alias):
         if not isinstance(union, exp.Union) or _names(union.this, name):
             raise ValueError(
                 f'"{name}" names itself: WITH RECURSIVE needs a query that does not, '
                 "UNION or UNION ALL, and one that does"
             )
     for part, word in _OF_ALL_ROWS.items():
-        with placed(sql, union.args.get(part)):
+        with errors_at(sql, union.args.get(part)):
             if union.args.get(part) is not None:
                 raise ValueError(f"{word} of a recursive query as a whole is not supported: put it outside")
-    with placed(sql, union):
+    with errors_at(sql, union):
         if union.args.get("by_name"):
             raise ValueError("a recursive query cannot be a UNION BY NAME")
     if union.args.get("with_") is not None:
-        with placed(sql, union.args["with_"]):
+        with errors_at(sql, union.args["with_"]):
             raise ValueError("a recursive query cannot begin with a WITH of its own: put it before")
-    first = named(_settled(bind(union.this, environment)))
+    first = named(_settle_types(bind(union.this, environment)))
     table = WorkingTable(name, pa.schema([pa.field(field.name, field.type) for field in first.fields]))
     before = NamedQuery(name, Scan(table, tuple(range(len(first.fields)))), None)
-    step = bind(union.expression, environment.with_named(before))
+    step = bind(union.expression, environment.with_query(before))
     if not _scans(step, table):  # the name in it is of another query, within
         return named(bind(query.this, environment))
-    with placed(sql, union.expression):
+    with errors_at(sql, union.expression):
         if len(step.fields) != len(first.fields):
             raise ValueError(
                 f"both parts of a recursive query need as many columns: there are {len(first.fields)} "
@@ -74,7 +74,7 @@ def bind_recursive(
 
 def _names(node: exp.Expr, name: str) -> bool:
     return any(
-        isinstance(table.this, exp.Identifier) and fold(table.name) == fold(name)
+        isinstance(table.this, exp.Identifier) and fold_case(table.name) == fold_case(name)
         for table in node.find_all(exp.Table)
     )
 
@@ -83,7 +83,7 @@ def _scans(plan: Plan, table: WorkingTable) -> bool:
     return any(isinstance(node, Scan) and node.source is table for node in nodes_of(plan))
 
 
-def _settled(plan: Plan) -> Plan:
+def _settle_types(plan: Plan) -> Plan:
     """The first part, by which the types of all rows go: without dictionaries, NULL alone an INTEGER."""
     kinds = [types.value_type(field.type) for field in plan.fields]
     return _of_types(plan, [pa.int32() if pa.types.is_null(kind) else kind for kind in kinds], plan)

@@ -8,13 +8,13 @@ from typing import Final
 from sqlglot import exp
 
 from bamquery.plan.nodes import Plan, Sample
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 
 _METHODS: Final = ("SYSTEM", "BERNOULLI", "RESERVOIR")
 _MOST_ROWS: Final = 1_000_000_000
 
 
-def sampled(plan: Plan, node: exp.Expr | None, sql: str) -> Plan:
+def bind_sample(plan: Plan, node: exp.Expr | None, sql: str) -> Plan:
     """The plan with a sample of its rows; itself where none is asked for.
 
     Raises:
@@ -22,7 +22,7 @@ def sampled(plan: Plan, node: exp.Expr | None, sql: str) -> Plan:
     """
     if node is None:
         return plan
-    with placed(sql, node):
+    with errors_at(sql, node):
         # A method in parentheses without a seed has False for one.
         method = str(node.args["method"].name).upper() if node.args.get("method") else "SYSTEM"
         if method not in _METHODS:

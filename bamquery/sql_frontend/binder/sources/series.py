@@ -19,7 +19,7 @@ from bamquery.plan.series import Series
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.file_options import arguments
 from bamquery.sql_frontend.binder.scope import Scope
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.functions.coercion import coerce, is_null, is_string_literal
 from bamquery.sql_frontend.functions.operators import literal
 from bamquery.sql_frontend.sql_types import type_name
@@ -47,17 +47,17 @@ def bind_series(node: exp.Expr, sql: str) -> Plan:
     """
     name = node.name.lower()
     plain, named = arguments(node)
-    with placed(sql, node):
+    with errors_at(sql, node):
         if named:
             raise ValueError(f"{name}() takes no options")
         if not 1 <= len(plain) <= _MOMENTS:
             raise ValueError(f"{name}() takes one to three values: [start,] stop [, step]")
     for argument in plain:
-        with placed(sql, argument):
+        with errors_at(sql, argument):
             if argument.find(exp.Column, exp.Query):
                 raise ValueError(f"{name}() in FROM takes constants, no columns or queries")
     bound = list(ExpressionBinder(sql, Scope(), f"{name}()").bind_all(plain))
-    with placed(sql, node):
+    with errors_at(sql, node):
         if len(bound) == _MOMENTS and any(_is_moment(value.type) for value in bound[:2]):
             return _moments(name, bound)
         return _integers(name, bound)
@@ -90,10 +90,10 @@ def _integers(name: str, bound: Sequence[Expression]) -> Plan:
     if None in values:
         return _scan(Series(name, 0, 1, 0, _BIGINT))
     first, last, distance = (value.as_py() for value in values)
-    return _scan(_counted(name, first, last, distance, _BIGINT))
+    return _scan(_integer_series(name, first, last, distance, _BIGINT))
 
 
-def _counted(name: str, first: int, last: int, step: int, kind: pa.DataType) -> Series:
+def _integer_series(name: str, first: int, last: int, step: int, kind: pa.DataType) -> Series:
     if step == 0:
         raise ValueError(f"the step of {name}() cannot be 0")
     rows = (last - first) // step + 1 if name == "generate_series" else -((first - last) // step)
@@ -122,12 +122,12 @@ def _moments(name: str, bound: Sequence[Expression]) -> Plan:
         raise ValueError(f"the parts of the step of {name}() have different signs")
     if span.months == 0:
         distance = span.days * _MICROSECONDS_PER_DAY + span.microseconds
-        return _scan(_counted(name, first, last, distance, kind))
-    values = _by_months(first, last, span, with_last=name == "generate_series")
+        return _scan(_integer_series(name, first, last, distance, kind))
+    values = _month_series(first, last, span, with_last=name == "generate_series")
     return Values(pa.record_batch([pa.array(values, _BIGINT).view(kind)], [name]))
 
 
-def _by_months(first: int, last: int, span: _Span, *, with_last: bool) -> list[int]:
+def _month_series(first: int, last: int, span: _Span, *, with_last: bool) -> list[int]:
     """Each time so much after the one before: January 31, February 29, March 29.
 
     Months are few, even those of all times that there are.

@@ -10,9 +10,9 @@ from bamquery.errors import CatalogError
 from bamquery.plan.nodes import Source
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.file_options import arguments
-from bamquery.sql_frontend.fault_collection import placed
+from bamquery.sql_frontend.fault_collection import errors_at
 from bamquery.sql_frontend.system_names import INFORMATION_SCHEMA, INFORMATION_TABLES, MAIN, SYSTEM_FUNCTIONS
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _ABOUT_ONE: Final = "table_info"
 
@@ -23,8 +23,8 @@ def bind_information_table(node: exp.Expr, sql: str, catalog: Catalog) -> Source
     Raises:
         SqlError: there is none of that name; with the nearest one.
     """
-    name = fold(node.name)
-    with placed(sql, node):
+    name = fold_case(node.name)
+    with errors_at(sql, node):
         if name not in INFORMATION_TABLES:
             hint = suggestion(name, INFORMATION_TABLES)
             raise ValueError(
@@ -42,7 +42,7 @@ def bind_system_function(node: exp.Expr, sql: str, catalog: Catalog) -> Source:
     """
     name = node.name.lower()
     subject = SYSTEM_FUNCTIONS[name]
-    with placed(sql, node):
+    with errors_at(sql, node):
         plain, named = arguments(node)
         if subject != _ABOUT_ONE:
             if plain or named:
@@ -51,18 +51,21 @@ def bind_system_function(node: exp.Expr, sql: str, catalog: Catalog) -> Source:
         argument = plain[0].unnest() if len(plain) == 1 and not named else None
         if not isinstance(argument, exp.Literal) or not argument.args["is_string"]:
             raise ValueError(f"{name}() takes the name of a table or view as a string in the statement")
-        return about(subject, argument.name, catalog)
+        return bind_relation_table(subject, argument.name, catalog)
 
 
-def about(subject: str, written: str, catalog: Catalog) -> Source:
+def bind_relation_table(subject: str, written: str, catalog: Catalog) -> Source:
     """A table of the catalogue about one table or view, whose name is written with or without its schema.
 
     Raises:
         ValueError: there is none, in words.
     """
     schema, _, plain = written.rpartition(".")
-    known = {fold(name) for name in catalog.table_names()}
-    inner = fold(written) not in known and fold(schema) in (MAIN, f"{fold(catalog.database)}.{MAIN}")
+    known = {fold_case(name) for name in catalog.table_names()}
+    inner = fold_case(written) not in known and fold_case(schema) in (
+        MAIN,
+        f"{fold_case(catalog.database)}.{MAIN}",
+    )
     try:
         return catalog.system_table(subject, plain if inner else written)
     except CatalogError as error:

@@ -10,11 +10,11 @@ from sqlglot import exp
 from bamquery.errors import BamQueryError, CancelledError
 from bamquery.plan.expressions import ColumnRef
 from bamquery.plan.nodes import Plan, Project
-from bamquery.plan.subqueries.dependent_joins import is_dependent
+from bamquery.plan.subqueries.dependent_joins import is_correlated
 from bamquery.sql_frontend.binder.environment import Environment, NamedQuery
 from bamquery.sql_frontend.binder.sources.recursive_queries import bind_recursive, names_itself
-from bamquery.sql_frontend.fault_collection import placed
-from bamquery.text.identifiers import fold, unique_names
+from bamquery.sql_frontend.fault_collection import errors_at
+from bamquery.text.identifiers import fold_case, unique_names
 
 BindQuery = Callable[[exp.Expr, Environment], Plan]
 
@@ -32,32 +32,32 @@ def bind_with(node: exp.With | None, sql: str, environment: Environment, bind: B
     for query in () if node is None else node.expressions:
         alias = query.args["alias"]
         name = alias.this.name
-        with placed(sql, alias):
-            if fold(name) in seen:
+        with errors_at(sql, alias):
+            if fold_case(name) in seen:
                 raise ValueError(f'"{name}" is named twice in WITH')
-        seen.add(fold(name))
+        seen.add(fold_case(name))
         columns = [column.name for column in alias.args.get("columns") or ()]
 
-        def named(plan: Plan, alias: exp.TableAlias = alias, columns: list[str] = columns) -> Plan:
-            with placed(sql, alias):
+        def name_columns(plan: Plan, alias: exp.TableAlias = alias, columns: list[str] = columns) -> Plan:
+            with errors_at(sql, alias):
                 if len(columns) > len(plan.fields):
                     raise ValueError(
                         f'"{alias.this.name}" has {len(plan.fields)} columns, not {len(columns)}'
                     )
-            return _renamed(plan, columns)
+            return _rename_columns(plan, columns)
 
         try:
             if node is not None and node.args.get("recursive") and names_itself(query):
-                plan = bind_recursive(query, sql, environment, bind, named)
+                plan = bind_recursive(query, sql, environment, bind, name_columns)
             else:
-                plan = named(bind(query.this, environment))
+                plan = name_columns(bind(query.this, environment))
         except CancelledError:
             raise
         except BamQueryError as error:
-            environment = environment.with_named(NamedQuery(name, error, None))
+            environment = environment.with_query(NamedQuery(name, error, None))
             continue
-        correlation = environment.correlation if is_dependent(plan) else None
-        environment = environment.with_named(NamedQuery(name, plan, correlation))
+        correlation = environment.correlation if is_correlated(plan) else None
+        environment = environment.with_query(NamedQuery(name, plan, correlation))
     return environment
 
 
@@ -67,7 +67,7 @@ def named_query(name: str, environment: Environment) -> Plan | None:
     Raises:
         BamQueryError: it is wrong itself.
     """
-    found = environment.named.get(fold(name))
+    found = environment.named.get(fold_case(name))
     if found is None:
         return None
     if isinstance(found.plan, BamQueryError):
@@ -79,7 +79,7 @@ def named_query(name: str, environment: Environment) -> Plan | None:
     return found.plan
 
 
-def _renamed(plan: Plan, columns: list[str]) -> Plan:
+def _rename_columns(plan: Plan, columns: list[str]) -> Plan:
     given = [*columns, *(field.name for field in plan.fields[len(columns) :])]
     names = tuple(unique_names(given))
     if names == tuple(field.name for field in plan.fields):

@@ -14,10 +14,10 @@ from bamquery.data_types.type_groups import is_interval
 from bamquery.plan.bound_statements import Partitioning
 from bamquery.plan.expressions import ColumnRef, Expression, SortKey
 from bamquery.plan.nodes import Field, Plan, Sort
-from bamquery.sql_frontend.binder.option_values import boolean, text, texts
+from bamquery.sql_frontend.binder.option_values import boolean, string_value, string_values
 from bamquery.sql_frontend.functions.operators import explicit_cast
 from bamquery.sql_frontend.sql_types import type_name
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _KINDS: Final = ("overwrite", "overwrite_or_ignore", "append")
 _LABEL: Final = re.compile(r"\{(?:i|uuid|uuidv4|uuidv7)\}")
@@ -26,14 +26,14 @@ _LABEL: Final = re.compile(r"\{(?:i|uuid|uuidv4|uuidv7)\}")
 def _keys(value: exp.Expr | None) -> tuple[str, ...]:
     if isinstance(value, exp.Star):
         return ("*",)
-    found = texts(value, "columns in parentheses, or *")
+    found = string_values(value, "columns in parentheses, or *")
     if not found:
         raise ValueError("it takes columns in parentheses, or *")
     return found
 
 
 def _file_name(value: exp.Expr | None) -> str:
-    found = text(value, "a name for files")
+    found = string_value(value, "a name for files")
     if not found or "/" in found or "\0" in found:
         raise ValueError("it takes a name for files, without /")
     return found
@@ -91,15 +91,15 @@ def bind_partitioning(
 def _positions(names: tuple[str, ...], fields: tuple[Field, ...]) -> tuple[int, ...]:
     if names == ("*",):
         return tuple(range(len(fields)))
-    places = {fold(field.name): place for place, field in reversed(list(enumerate(fields)))}
+    places = {fold_case(field.name): place for place, field in reversed(list(enumerate(fields)))}
     found: list[int] = []
     for name in names:
-        if fold(name) not in places:
+        if fold_case(name) not in places:
             hint = suggestion(name, [field.name for field in fields])
             raise ValueError(f'partition_by: there is no column "{name}".{hint}')
-        if places[fold(name)] in found:
+        if places[fold_case(name)] in found:
             raise ValueError(f'partition_by: column "{name}" is given twice')
-        found.append(places[fold(name)])
+        found.append(places[fold_case(name)])
     return tuple(found)
 
 

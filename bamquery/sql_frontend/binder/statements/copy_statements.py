@@ -24,16 +24,24 @@ from bamquery.sql_frontend.binder.file_options import (
     json_columns,
     note_option,
 )
-from bamquery.sql_frontend.binder.option_values import boolean, character, count, integer, one_of, text, texts
+from bamquery.sql_frontend.binder.option_values import (
+    boolean,
+    character,
+    count,
+    integer,
+    string_value,
+    string_values,
+    word_reader,
+)
 from bamquery.sql_frontend.binder.queries.query_binder import bind_query
 from bamquery.sql_frontend.binder.sources.files import bind_files
 from bamquery.sql_frontend.binder.sources.from_clause import bind_table, catalog_of
 from bamquery.sql_frontend.binder.statements.column_defaults import Defaults
 from bamquery.sql_frontend.binder.statements.copy_partitions import PARTITION_OPTIONS, bind_partitioning
-from bamquery.sql_frontend.binder.statements.insert import arranged, check_count, target_positions
-from bamquery.sql_frontend.fault_collection import Faults, each, placed
+from bamquery.sql_frontend.binder.statements.insert import arrange_columns, check_count, target_positions
+from bamquery.sql_frontend.fault_collection import FaultCollector, apply_to_each, errors_at
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 FORMATS: Final = ("csv", "parquet", "json", "arrow")
 _SUFFIXES: Final = {
@@ -51,7 +59,7 @@ _Read = Callable[[exp.Expr | None], Any]
 
 
 def _columns(value: exp.Expr | None) -> tuple[str, ...]:
-    return ("*",) if isinstance(value, exp.Star) else texts(value, "columns in parentheses, or *")
+    return ("*",) if isinstance(value, exp.Star) else string_values(value, "columns in parentheses, or *")
 
 
 _WRITE_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, _Read]]]] = MappingProxyType(
@@ -61,23 +69,23 @@ _WRITE_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, _Read]]]] = MappingPr
             **dict.fromkeys(("delim", "sep", "delimiter"), ("delimiter", character)),
             "quote": ("quote", character),
             "escape": ("escape", character),
-            **dict.fromkeys(("null", "nullstr"), ("null", text)),
+            **dict.fromkeys(("null", "nullstr"), ("null", string_value)),
             "force_quote": ("force_quote", _columns),
-            "compression": ("compression", one_of("auto", "none", "gzip", "zstd")),
+            "compression": ("compression", word_reader("auto", "none", "gzip", "zstd")),
         },
         "json": {
             "array": ("array", boolean),
-            "compression": ("compression", one_of("auto", "none", "gzip", "zstd")),
+            "compression": ("compression", word_reader("auto", "none", "gzip", "zstd")),
         },
         "parquet": {
             "compression": (
                 "compression",
-                one_of("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "uncompressed"),
+                word_reader("zstd", "snappy", "gzip", "lz4", "lz4_raw", "brotli", "uncompressed"),
             ),
             "compression_level": ("compression_level", integer),
             "row_group_size": ("row_group_size", count),
         },
-        "arrow": {"compression": ("compression", one_of("none", "zstd", "lz4"))},
+        "arrow": {"compression": ("compression", word_reader("none", "zstd", "lz4"))},
     }
 )
 """By format: what the option is called in `CopyTo`, and how its value is read."""
@@ -95,7 +103,7 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
         plan: Plan = Scan(stored, tuple(range(len(stored.schema))))
         plan = _chosen(plan, tree.args.get("columns") or (), source.name, sql)
     else:
-        with placed(sql, source):
+        with errors_at(sql, source):
             if not isinstance(source, (exp.Query, exp.Values)):
                 raise ValueError("COPY TO takes a table or a query")
         plan = bind_query(source, sql, catalog)
@@ -106,12 +114,12 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
     file_format = "csv" if file_format == "tsv" else file_format
     known = {**_WRITE_OPTIONS[file_format], **PARTITION_OPTIONS}
     extension = "tsv" if "delimiter" in options else file_format
-    faults = Faults(sql)
+    faults = FaultCollector(sql)
     seen: dict[object, str] = {}
     for name, node, value in named:
         if name.lower() == "format":
             continue
-        with faults.collected(), placed(sql, node):
+        with faults.collect(), errors_at(sql, node):
             if name.lower() not in known:
                 raise ValueError(
                     f"COPY TO {file_format} has no option {name.lower()}.{suggestion(name, known)} "
@@ -124,7 +132,7 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
             except ValueError as error:
                 raise ValueError(f"{name.lower()}: {error}") from None
     faults.check()
-    with placed(sql, tree):
+    with errors_at(sql, tree):
         _check_quoted(options, [field.name for field in plan.fields])
         if file_format == "csv":
             _check_marks({**CSV_MARKS, **options})
@@ -137,9 +145,9 @@ def bind_copy_to(tree: syntax.CopyTo, sql: str, catalog: Catalog) -> CopyTo:
 
 
 def _check_quoted(options: Mapping[str, Any], names: list[str]) -> None:
-    known = {fold(name) for name in names}
+    known = {fold_case(name) for name in names}
     for name in options.get("force_quote", ()):
-        if name != "*" and fold(name) not in known:
+        if name != "*" and fold_case(name) not in known:
             raise ValueError(f'force_quote: there is no column "{name}".{suggestion(name, names)}')
 
 
@@ -171,17 +179,17 @@ def _check_level(codec: Any, level: int | None) -> None:
 def _chosen(plan: Plan, columns: Any, table: str, sql: str) -> Plan:
     if not columns:
         return plan
-    places = {fold(field.name): place for place, field in enumerate(plan.fields)}
+    places = {fold_case(field.name): place for place, field in enumerate(plan.fields)}
 
     def reference(node: exp.Expr) -> ColumnRef:
-        with placed(sql, node):
-            if fold(node.name) not in places:
+        with errors_at(sql, node):
+            if fold_case(node.name) not in places:
                 hint = suggestion(node.name, [field.name for field in plan.fields])
                 raise ValueError(f'table "{table}" has no column "{node.name}".{hint}')
-        field = plan.fields[places[fold(node.name)]]
-        return ColumnRef(places[fold(node.name)], field.name, field.type)
+        field = plan.fields[places[fold_case(node.name)]]
+        return ColumnRef(places[fold_case(node.name)], field.name, field.type)
 
-    chosen = each(reference, columns, sql)
+    chosen = apply_to_each(reference, columns, sql)
     return Project(plan, tuple(chosen), tuple(column.name for column in chosen))
 
 
@@ -191,10 +199,10 @@ def _format(named: Any, path: str, sql: str) -> str:
     said = None
     for name, node, value in named:
         if name.lower() == "format":
-            with placed(sql, node):
+            with errors_at(sql, node):
                 note_option(seen, "format", "format")
                 try:
-                    said = one_of(*FORMATS)(value)
+                    said = word_reader(*FORMATS)(value)
                 except ValueError as error:
                     raise ValueError(f"format: {error}") from None
     if said is not None:
@@ -212,7 +220,7 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
     """
     table = tree.this
     target = bind_table(table.name, table, sql, catalog)
-    with placed(sql, table):
+    with errors_at(sql, table):
         try:
             defaults = Defaults(target, catalog_of(table, catalog).rules(table.name), sql)
         except CatalogError as error:
@@ -224,21 +232,21 @@ def bind_copy_from(tree: syntax.CopyFrom, sql: str, catalog: Catalog) -> Insert:
     options = [option for option in named if option[0].lower() != "format"]
     request = file_request(file_format, options, sql, f"COPY FROM {file_format}")
     if said == "tsv" and request.options.delimiter is None:
-        request = _with(request, delimiter="\t")
+        request = _with_options(request, delimiter="\t")
     columns = tree.args.get("columns") or ()
     positions = target_positions(target, columns, sql)
     fields = [target.schema.field(position) for position in positions]
     if file_format == "csv":
-        request = _with(request, declared=tuple(enumerate(field.type for field in fields)))
+        request = _with_options(request, declared=tuple(enumerate(field.type for field in fields)))
     elif file_format == "json" and not request.types:
         request = json_columns(request, [(field.name, field.type) for field in fields])
     if request.options.paths.partitioned is None:
         # Columns go by position here: folders give some only where that is said.
-        request = _with(request, paths=replace(request.options.paths, partitioned=False))
+        request = _with_options(request, paths=replace(request.options.paths, partitioned=False))
     plan, _ = bind_files([path], file_format, place, sql, catalog, request)
     check_count(place, len(plan.fields), positions, target, sql)
-    return Insert(target.name, arranged(plan, positions, place, sql, defaults))
+    return Insert(target.name, arrange_columns(plan, positions, place, sql, defaults))
 
 
-def _with(request: FileRequest, **changes: Any) -> FileRequest:
+def _with_options(request: FileRequest, **changes: Any) -> FileRequest:
     return replace(request, options=replace(request.options, **changes))

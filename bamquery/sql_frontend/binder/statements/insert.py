@@ -16,10 +16,10 @@ from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.queries.query_binder import bind_query
 from bamquery.sql_frontend.binder.sources.from_clause import bind_table, bind_values, catalog_of
 from bamquery.sql_frontend.binder.statements.column_defaults import Defaults
-from bamquery.sql_frontend.fault_collection import each, placed
+from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
 from bamquery.sql_frontend.functions.operators import explicit_cast
 from bamquery.sql_frontend.syntax.positions import start
-from bamquery.text.identifiers import fold, suggestion
+from bamquery.text.identifiers import fold_case, suggestion
 
 _CLAUSES: Final = ("with_", "order", "limit", "offset")
 """What a query in parentheses may have of its own."""
@@ -37,25 +37,25 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
     named = list(target.expressions) if isinstance(target, exp.Schema) else []
     table = target.this if isinstance(target, exp.Schema) else target
     source = bind_table(table.name, table, sql, catalog)
-    with placed(sql, table):
+    with errors_at(sql, table):
         try:
             defaults = Defaults(source, catalog_of(table, catalog).rules(table.name), sql)
         except CatalogError as error:
             raise ValueError(str(error)) from error
     by_name = bool(tree.args.get("by_name"))
     query = tree.expression
-    with placed(sql, target):
+    with errors_at(sql, target):
         if by_name and named:
             raise ValueError("BY NAME takes no columns: the query names them")
     if tree.args.get("default"):
-        with placed(sql, target):
+        with errors_at(sql, target):
             if named:
                 raise ValueError("DEFAULT VALUES takes no columns")
-        return Insert(source.name, arranged(SingleRow(), [], target, sql, defaults))
+        return Insert(source.name, arrange_columns(SingleRow(), [], target, sql, defaults))
     while isinstance(query, exp.Subquery) and not any(query.args.get(part) for part in _CLAUSES):
         query = query.this
     if isinstance(query, exp.Values):
-        with placed(sql, query):
+        with errors_at(sql, query):
             if by_name:
                 raise ValueError("BY NAME is for SELECT: VALUES have no names")
         positions = target_positions(source, named, sql)
@@ -72,7 +72,7 @@ def bind_insert(tree: exp.Insert, sql: str, catalog: Catalog) -> Insert:
         else:
             positions = target_positions(source, named, sql)
         check_count(query, len(plan.fields), positions, source, sql)
-    return Insert(source.name, arranged(plan, positions, query, sql, defaults))
+    return Insert(source.name, arrange_columns(plan, positions, query, sql, defaults))
 
 
 def _place_of(query: exp.Expr, sql: str) -> dict[str, int]:
@@ -97,18 +97,18 @@ def target_positions(source: Source, named: Sequence[exp.Expr], sql: str) -> lis
     """For each column of the source, which of the table's it becomes."""
     if not named:
         return list(range(len(source.schema)))
-    by_name = {fold(name): position for position, name in enumerate(source.schema.names)}
+    by_name = {fold_case(name): position for position, name in enumerate(source.schema.names)}
 
     def position(node: exp.Expr) -> int:
-        with placed(sql, node):
-            if fold(node.name) not in by_name:
+        with errors_at(sql, node):
+            if fold_case(node.name) not in by_name:
                 hint = suggestion(node.name, source.schema.names)
                 raise ValueError(f'table "{source.name}" has no column "{node.name}".{hint}')
-            return by_name[fold(node.name)]
+            return by_name[fold_case(node.name)]
 
-    positions = list(each(position, named, sql))
+    positions = list(apply_to_each(position, named, sql))
     for index, node in enumerate(named):
-        with placed(sql, node):
+        with errors_at(sql, node):
             if positions[index] in positions[:index]:
                 raise ValueError(f'column "{node.name}" is named twice')
     return positions
@@ -116,13 +116,15 @@ def target_positions(source: Source, named: Sequence[exp.Expr], sql: str) -> lis
 
 def check_count(node: exp.Expr, given: int, positions: Sequence[int], source: Source, sql: str) -> None:
     """Refuse another number of columns than the table takes."""
-    with placed(sql, node):
+    with errors_at(sql, node):
         if given != len(positions):
             wanted = f"{len(positions)} column{'s' * (len(positions) != 1)}"
             raise ValueError(f'table "{source.name}" takes {wanted} here, not {given}')
 
 
-def arranged(plan: Plan, positions: Sequence[int], node: exp.Expr, sql: str, defaults: Defaults) -> Plan:
+def arrange_columns(
+    plan: Plan, positions: Sequence[int], node: exp.Expr, sql: str, defaults: Defaults
+) -> Plan:
     """The plan's columns, of which number i becomes the table's number `positions[i]`, in its types."""
     source = defaults.source
     fields = [(field.name, field.type) for field in source.schema]
@@ -136,13 +138,13 @@ def arranged(plan: Plan, positions: Sequence[int], node: exp.Expr, sql: str, def
         column = ColumnRef(given[position], field.name, field.type)
         if field.type == kind:
             return column
-        with placed(sql, node):
+        with errors_at(sql, node):
             try:
                 return explicit_cast(column, kind)
             except ValueError as error:
                 raise ValueError(f'column "{name}" of table "{source.name}": {error}') from None
 
-    columns = tuple(each(column, range(len(fields)), sql))
+    columns = tuple(apply_to_each(column, range(len(fields)), sql))
     names = tuple(name for name, _ in fields)
     straight = tuple(ColumnRef(i, name, kind) for i, (name, kind) in enumerate(fields))
     return plan if columns == straight else Project(plan, columns, names)

@@ -11,7 +11,7 @@ from bamquery.data_types import type_groups as types
 from bamquery.plan.bound_statements import ColumnFigures, Summarize
 from bamquery.plan.nodes import Field, Plan, Project
 from bamquery.plan.rewriting import columns_of
-from bamquery.plan.rules.merge_projects import merged
+from bamquery.plan.rules.merge_projects import merge_projections
 from bamquery.plan.rules.prune_columns import prune_columns
 from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.environment import NOTHING_AROUND, NamedQuery
@@ -39,13 +39,13 @@ def bind_summarize(tree: syntax.Summarize, sql: str, catalog: Catalog) -> Summar
     parts = []
     for first in range(0, len(names), _COLUMNS_AT_ONCE):
         some = slice(first, first + _COLUMNS_AT_ONCE)
-        narrow = prune_columns(merged(Project(plan, columns[some], tuple(names[some]))))
+        narrow = prune_columns(merge_projections(Project(plan, columns[some], tuple(names[some]))))
         parts.append(_bind_figures(narrow, sql, catalog))
     return Summarize(tuple(parts))
 
 
 def _bind_figures(plan: Plan, sql: str, catalog: Catalog) -> ColumnFigures:
-    around = NOTHING_AROUND.with_named(NamedQuery(_SOURCE, plan, None))
+    around = NOTHING_AROUND.with_query(NamedQuery(_SOURCE, plan, None))
     calls = [_call("count")]
     fields, figures, ordered = [], [], []
     for name, own in ((field.name, field.type) for field in plan.fields):
@@ -57,13 +57,13 @@ def _bind_figures(plan: Plan, sql: str, catalog: Catalog) -> ColumnFigures:
         calls += named.values()
         if _is_measured(types.value_type(kind)):
             ordered.append((name, bind_query(_in_order(column), sql, catalog, around)))
-    summary = exp.Select(expressions=calls, from_=_from())
+    summary = exp.Select(expressions=calls, from_=_from_clause())
     return ColumnFigures(
         tuple(fields), tuple(figures), bind_query(summary, sql, catalog, around), tuple(ordered)
     )
 
 
-def _from() -> exp.From:
+def _from_clause() -> exp.From:
     return exp.From(this=exp.Table(this=exp.to_identifier(_SOURCE)))
 
 
@@ -72,7 +72,7 @@ def _in_order(column: exp.Column) -> exp.Select:
     present = exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
     return exp.Select(
         expressions=[column.copy()],
-        from_=_from(),
+        from_=_from_clause(),
         where=exp.Where(this=present),
         order=exp.Order(expressions=[exp.Ordered(this=column.copy(), nulls_first=False)]),
     )

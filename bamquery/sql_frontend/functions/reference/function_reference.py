@@ -48,13 +48,13 @@ class Signature:
     def text(self, name: str) -> str:
         """How to call it under that name: ``round(x NUMERIC [, digits INTEGER]) -> NUMERIC``."""
         typed = [f"{parameter.name} {parameter.type}" for parameter in self.parameters]
-        return f"{name}({self._listed(typed)}) -> {self.return_type}"
+        return f"{name}({self._list_parameters(typed)}) -> {self.return_type}"
 
     def call(self, name: str) -> str:
         """The same without types: ``round(x [, digits])``."""
-        return f"{name}({self._listed([parameter.name for parameter in self.parameters])})"
+        return f"{name}({self._list_parameters([parameter.name for parameter in self.parameters])})"
 
-    def _listed(self, words: Sequence[str]) -> str:
+    def _list_parameters(self, words: Sequence[str]) -> str:
         required = [w for w, p in zip(words, self.parameters, strict=True) if not p.optional]
         optional = words[len(required) :]
         listed = ", ".join([*required, *(["..."] if self.repeated else [])])

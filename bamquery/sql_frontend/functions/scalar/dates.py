@@ -13,7 +13,7 @@ from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
 from bamquery.plan.expressions import Call, Cast, Expression, Literal, referenced_columns
 from bamquery.plan.literals.conversion import from_count
-from bamquery.plan.literals.evaluation import fold
+from bamquery.plan.literals.evaluation import fold_expression
 from bamquery.sql_frontend.functions.coercion import (
     coerce,
     coerce_beside,
@@ -29,14 +29,14 @@ from bamquery.sql_frontend.functions.scalar.signature import (
     DOUBLE,
     Arguments,
     Build,
-    Function,
+    FunctionBinding,
     bigint,
-    call,
+    call_builder,
     check_count,
-    double,
+    declare,
+    double_argument,
     integer,
-    named,
-    text,
+    string_argument,
 )
 from bamquery.text.identifiers import suggestion
 
@@ -226,7 +226,7 @@ def _date_trunc(name: str, arguments: Arguments) -> Expression:
     return Call("date_trunc", (part, coerce(value, kind)), kind)
 
 
-def _of_date(function: str, kind: pa.DataType) -> Build:
+def _date_function(function: str, kind: pa.DataType) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
         (value,) = arguments
         if is_null(value):
@@ -287,7 +287,7 @@ def _make_timestamp(name: str, arguments: Arguments) -> Expression:
     check_count(name, len(arguments), 6, 6)
     *parts, second = arguments
     whole = [bigint(name, part) for part in parts]
-    return Call("make_timestamp", (*whole, double(name, second)), _MICROSECONDS)
+    return Call("make_timestamp", (*whole, double_argument(name, second)), _MICROSECONDS)
 
 
 def _from_milliseconds(name: str, arguments: Arguments) -> Expression:
@@ -301,7 +301,7 @@ def _strftime(name: str, arguments: Arguments) -> Expression:
     if is_null(value):
         return literal(None, STRING)
     _require_date(f"{name}()", value)
-    pattern = fold(text(name, pattern))
+    pattern = fold_expression(string_argument(name, pattern))
     if referenced_columns(pattern):
         raise ValueError(f"{name}() needs a constant for its pattern")
     return Call("strftime", (value, pattern), STRING)
@@ -309,7 +309,7 @@ def _strftime(name: str, arguments: Arguments) -> Expression:
 
 def _pattern(name: str, value: Expression) -> Literal:
     """The pattern of dates and times, known before there are rows: what is read may depend on it."""
-    pattern = fold(text(name, value))
+    pattern = fold_expression(string_argument(name, value))
     if not isinstance(pattern, Literal):
         raise ValueError(f"{name}() needs a constant for its pattern")
     return pattern
@@ -317,7 +317,7 @@ def _pattern(name: str, value: Expression) -> Literal:
 
 def _strptime(function: str) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
-        value, pattern = text(name, arguments[0]), _pattern(name, arguments[1])
+        value, pattern = string_argument(name, arguments[0]), _pattern(name, arguments[1])
         letters = re.findall("%(-?.)", pattern.value.as_py() or "", re.DOTALL)
         kind: pa.DataType = _MICROSECONDS
         if {"z", "Z"}.intersection(letters):
@@ -331,13 +331,13 @@ def _strptime(function: str) -> Build:
     return build
 
 
-def now() -> Expression:
+def statement_time() -> Expression:
     """The moment at which the statement runs."""
     return Call("now", (), _UTC)
 
 
 def _now_as(kind: pa.DataType | None) -> Build:
-    return lambda name, arguments: now() if kind is None else Cast(now(), kind)
+    return lambda name, arguments: statement_time() if kind is None else Cast(statement_time(), kind)
 
 
 def at_time_zone(value: Expression, zone: Expression) -> Expression:
@@ -359,33 +359,35 @@ _PARTS: Final = (
     *("yearweek", "decade", "century", "millennium", "era", "julian"),
 )
 
-FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
     {
-        **{name: Function(_part_named, 1, 1) for name in _PARTS},
-        **named("nanosecond", _nanosecond, 1),
-        **named("date_part datepart", _date_part, 2),
-        **named("date_trunc datetrunc", _date_trunc, 2),
-        **named("date_diff datediff", _difference("date_diff"), 3),
-        **named("date_sub datesub", _difference("date_sub"), 3),
-        **named("last_day", _of_date("last_day", pa.date32()), 1),
-        **named("dayname", _of_date("dayname", STRING), 1),
-        **named("monthname", _of_date("monthname", STRING), 1),
-        **named("epoch", _epoch, 1),
-        **named("epoch_ms", _epoch_in("ms"), 1),
-        **named("epoch_us", _epoch_in("us"), 1),
-        **named("epoch_ns", _epoch_in("ns"), 1),
-        **named("make_date", _make_date, 1, 3),
-        **named("make_time", call("make_time", pa.time64("us"), bigint, bigint, double), 3),
-        **named("make_timestamp", _make_timestamp, 1, 6),
-        **named("make_timestamp_ms", _from_milliseconds, 1),
-        **named("make_timestamp_ns", call("from_count", pa.timestamp("ns"), bigint), 1),
-        **named("to_timestamp", call("from_seconds", _UTC, double), 1),
-        **named("strftime", _strftime, 2),
-        **named("strptime", _strptime("strptime"), 2),
-        **named("try_strptime", _strptime("try_strptime"), 2),
-        **named("now get_current_timestamp transaction_timestamp current_timestamp", _now_as(None), 0),
-        **named("today current_date", _now_as(pa.date32()), 0),
-        **named("localtimestamp current_localtimestamp", _now_as(_MICROSECONDS), 0),
-        **named("localtime current_localtime", _now_as(pa.time64("us")), 0),
+        **{name: FunctionBinding(_part_named, 1, 1) for name in _PARTS},
+        **declare("nanosecond", _nanosecond, 1),
+        **declare("date_part datepart", _date_part, 2),
+        **declare("date_trunc datetrunc", _date_trunc, 2),
+        **declare("date_diff datediff", _difference("date_diff"), 3),
+        **declare("date_sub datesub", _difference("date_sub"), 3),
+        **declare("last_day", _date_function("last_day", pa.date32()), 1),
+        **declare("dayname", _date_function("dayname", STRING), 1),
+        **declare("monthname", _date_function("monthname", STRING), 1),
+        **declare("epoch", _epoch, 1),
+        **declare("epoch_ms", _epoch_in("ms"), 1),
+        **declare("epoch_us", _epoch_in("us"), 1),
+        **declare("epoch_ns", _epoch_in("ns"), 1),
+        **declare("make_date", _make_date, 1, 3),
+        **declare(
+            "make_time", call_builder("make_time", pa.time64("us"), bigint, bigint, double_argument), 3
+        ),
+        **declare("make_timestamp", _make_timestamp, 1, 6),
+        **declare("make_timestamp_ms", _from_milliseconds, 1),
+        **declare("make_timestamp_ns", call_builder("from_count", pa.timestamp("ns"), bigint), 1),
+        **declare("to_timestamp", call_builder("from_seconds", _UTC, double_argument), 1),
+        **declare("strftime", _strftime, 2),
+        **declare("strptime", _strptime("strptime"), 2),
+        **declare("try_strptime", _strptime("try_strptime"), 2),
+        **declare("now get_current_timestamp transaction_timestamp current_timestamp", _now_as(None), 0),
+        **declare("today current_date", _now_as(pa.date32()), 0),
+        **declare("localtimestamp current_localtimestamp", _now_as(_MICROSECONDS), 0),
+        **declare("localtime current_localtime", _now_as(pa.time64("us")), 0),
     }
 )

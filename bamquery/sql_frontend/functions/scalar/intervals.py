@@ -23,17 +23,17 @@ from bamquery.sql_frontend.functions.coercion import (
 )
 from bamquery.sql_frontend.functions.interval_arithmetic import shift
 from bamquery.sql_frontend.functions.operators import STRING, literal
-from bamquery.sql_frontend.functions.scalar.dates import in_microseconds, now
+from bamquery.sql_frontend.functions.scalar.dates import in_microseconds, statement_time
 from bamquery.sql_frontend.functions.scalar.signature import (
     BIGINT,
     DOUBLE,
     INTEGER,
     Arguments,
     Build,
-    Function,
+    FunctionBinding,
     bigint,
-    double,
-    named,
+    declare,
+    double_argument,
 )
 
 _MICROSECONDS: Final = pa.timestamp("us")
@@ -94,7 +94,7 @@ AMOUNTS: Final[Mapping[str, str]] = MappingProxyType(
 """What an amount is cut to before it becomes an interval; of seconds and milliseconds it is not."""
 
 
-def of_unit(amount: Expression, unit: str) -> Expression:
+def interval_of_unit(amount: Expression, unit: str) -> Expression:
     """``INTERVAL amount unit``: fractions count for seconds and milliseconds only."""
     function = UNITS[unit.lower()]
     value = operators.as_double(amount, "INTERVAL")
@@ -107,7 +107,7 @@ def of_unit(amount: Expression, unit: str) -> Expression:
 
 def _to_interval(unit: str, *, fractional: bool = False) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
-        take = double if fractional else bigint
+        take = double_argument if fractional else bigint
         return Call("to_interval", (take(name, arguments[0]), literal(unit, STRING)), INTERVAL)
 
     return build
@@ -126,7 +126,7 @@ def _moment(what: str, value: Expression, others: Sequence[Expression] = ()) -> 
 def _age(name: str, arguments: Arguments) -> Expression:
     if len(arguments) == 1:
         value = _moment(f"{name}()", arguments[0])
-        today = Cast(Cast(now(), pa.date32()), value.type)
+        today = Cast(Cast(statement_time(), pa.date32()), value.type)
         return Call("age", (today, value), INTERVAL)
     arguments = [in_microseconds(argument) for argument in arguments]
     kind: Any = common_type(arguments)
@@ -187,17 +187,20 @@ def as_interval(what: str, value: Expression) -> Expression:
     raise ValueError(f"{what} needs an INTERVAL, not {type_name(value.type)}")
 
 
-def _normalized(name: str, arguments: Arguments) -> Expression:
+def _normalize(name: str, arguments: Arguments) -> Expression:
     return Call("interval_normalize", (as_interval(f"{name}()", arguments[0]),), INTERVAL)
 
 
-FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
     {
-        **{name: Function(_to_interval(unit), 1, 1) for name, unit in {**_NARROW, **_WIDE}.items()},
-        **{name: Function(_to_interval(unit, fractional=True), 1, 1) for name, unit in _FRACTIONAL.items()},
-        **named("age", _age, 1, 2),
-        **named("date_add", _date_add, 2),
-        **named("time_bucket", _time_bucket, 2, 3),
-        **named("normalized_interval", _normalized, 1),
+        **{name: FunctionBinding(_to_interval(unit), 1, 1) for name, unit in {**_NARROW, **_WIDE}.items()},
+        **{
+            name: FunctionBinding(_to_interval(unit, fractional=True), 1, 1)
+            for name, unit in _FRACTIONAL.items()
+        },
+        **declare("age", _age, 1, 2),
+        **declare("date_add", _date_add, 2),
+        **declare("time_bucket", _time_bucket, 2, 3),
+        **declare("normalized_interval", _normalize, 1),
     }
 )

@@ -22,15 +22,15 @@ from bamquery.sql_frontend.functions.scalar.signature import (
     DOUBLE,
     Arguments,
     Build,
-    Function,
+    FunctionBinding,
     bigint,
-    blob,
-    call,
-    double,
+    blob_argument,
+    call_builder,
+    declare,
+    double_argument,
     integer,
-    named,
-    number,
-    text,
+    number_argument,
+    string_argument,
 )
 
 _TINYINT: Final = pa.int8()
@@ -46,7 +46,7 @@ _TESTS_OF_MOMENTS: Final[Mapping[str, bool]] = MappingProxyType({"isinf": False,
 
 
 def _sign(name: str, arguments: Arguments) -> Expression:
-    value = number(name, arguments[0])
+    value = number_argument(name, arguments[0])
     if pa.types.is_decimal(value.type):
         value = coerce(value, DOUBLE)
     return Call("sign", (value,), _TINYINT)
@@ -54,15 +54,15 @@ def _sign(name: str, arguments: Arguments) -> Expression:
 
 def _log(name: str, arguments: Arguments) -> Expression:
     """The logarithm to base 10, or to the base that comes first."""
-    *base, value = (Call("log10", (double(name, a),), DOUBLE) for a in arguments)
+    *base, value = (Call("log10", (double_argument(name, a),), DOUBLE) for a in arguments)
     return Call("divide", (value, base[0]), DOUBLE) if base else value
 
 
-def _scaled(factor: float) -> Build:
+def _scale_by(factor: float) -> Build:
     """A DOUBLE times a constant."""
 
     def build(name: str, arguments: Arguments) -> Expression:
-        return Call("multiply", (double(name, arguments[0]), literal(factor, DOUBLE)), DOUBLE)
+        return Call("multiply", (double_argument(name, arguments[0]), literal(factor, DOUBLE)), DOUBLE)
 
     return build
 
@@ -71,7 +71,7 @@ def _pi(name: str, arguments: Arguments) -> Expression:
     return literal(math.pi, DOUBLE)
 
 
-def digits_of(name: str, value: Expression) -> int:
+def digit_count(name: str, value: Expression) -> int:
     """A number of digits, which must be written in the statement; within what makes a difference."""
     if isinstance(value, Cast) and isinstance(value.argument, Literal) and value.type == value.argument.type:
         value = value.argument  # +2, or a cast that only makes the type firm
@@ -93,8 +93,8 @@ def _to_digits(function: str) -> Build:
     """Of trunc and round_even: numbers cut or rounded to so many digits."""
 
     def build(name: str, arguments: Arguments) -> Expression:
-        value = number(name, arguments[0])
-        count = digits_of(name, arguments[1]) if len(arguments) > 1 else 0
+        value = number_argument(name, arguments[0])
+        count = digit_count(name, arguments[1]) if len(arguments) > 1 else 0
         kind: Any = value.type
         if pa.types.is_unsigned_integer(kind) and function == "round_even" and len(arguments) > 1:
             kind = HUGEINT if kind == pa.uint64() else BIGINT
@@ -134,18 +134,18 @@ def _test_of_float(function: str) -> Build:
             missing = operators.is_null_test(value, negate=False)
             return Call("case", (missing, literal(None, BOOLEAN), answer), BOOLEAN)
         if not pa.types.is_float32(value.type):
-            value = double(name, value)
+            value = double_argument(name, value)
         return Call(function, (value,), BOOLEAN)
 
     return build
 
 
 def _next_after(name: str, arguments: Arguments) -> Expression:
-    numbers = [number(name, argument) for argument in arguments]
+    numbers = [number_argument(name, argument) for argument in arguments]
     floats = [pa.types.is_float32(argument.type) for argument in numbers]
     if any(floats) and not any(pa.types.is_float64(argument.type) for argument in numbers):
         return Call("nextafter", tuple(coerce(argument, pa.float32()) for argument in numbers), pa.float32())
-    return Call("nextafter", tuple(double(name, argument) for argument in arguments), DOUBLE)
+    return Call("nextafter", tuple(double_argument(name, argument) for argument in arguments), DOUBLE)
 
 
 def _bit_count(name: str, arguments: Arguments) -> Expression:
@@ -169,9 +169,9 @@ def _digits(function: str) -> Build:
         if is_null(value):
             return literal(None, STRING)
         if types.is_string(value.type):
-            return Call(function, (text(name, value),), STRING)
+            return Call(function, (string_argument(name, value),), STRING)
         if pa.types.is_large_binary(value.type) and function == "hex":
-            return Call(function, (blob(name, value),), STRING)
+            return Call(function, (blob_argument(name, value),), STRING)
         if types.is_integral(value.type):
             kind = value.type if value.type in (HUGEINT, pa.uint64()) else BIGINT
             return Call(function, (coerce(value, kind),), STRING)
@@ -191,35 +191,35 @@ def _operator(build: Any) -> Build:
     return lambda name, arguments: build(*arguments)
 
 
-FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
     {
-        **{name: Function(call(name, DOUBLE, double), 1, 1) for name in _OF_DOUBLE},
-        **named("atan2", call("atan2", DOUBLE, double), 2),
-        **named("log", _log, 1, 2),
-        **named("sign", _sign, 1),
-        **named("degrees", _scaled(180.0 / math.pi), 1),
-        **named("radians", _scaled(math.pi / 180.0), 1),
-        **named("pi", _pi, 0),
-        **named("trunc", _to_digits("trunc"), 1, 2),
-        **named("round_even roundbankers", _to_digits("round_even"), 2),
-        **named("gcd greatest_common_divisor", _two_integers("gcd"), 2),
-        **named("lcm least_common_multiple", _two_integers("lcm"), 2),
-        **named("factorial", call("factorial", HUGEINT, integer), 1),
-        **named("isnan", _test_of_float("isnan"), 1),
-        **named("isinf", _test_of_float("isinf"), 1),
-        **named("isfinite", _test_of_float("isfinite"), 1),
-        **named("signbit", _test_of_float("signbit"), 1),
-        **named("nextafter", _next_after, 2),
-        **named("add", _operator(operators.add), 2),
-        **named("subtract", _operator(operators.subtract), 2),
-        **named("multiply", _operator(operators.multiply), 2),
-        **named("divide", _operator(operators.floor_divide), 2),
-        **named("xor", _xor, 2),
-        **named("bit_count", _bit_count, 1),
-        **named("hex to_hex", _digits("hex"), 1),
-        **named("bin to_binary", _digits("bin"), 1),
-        **named("to_base", _to_base, 2, 3),
-        **named("unhex from_hex", call("unhex", BLOB, text), 1),
-        **named("unbin from_binary", call("unbin", BLOB, text), 1),
+        **{name: FunctionBinding(call_builder(name, DOUBLE, double_argument), 1, 1) for name in _OF_DOUBLE},
+        **declare("atan2", call_builder("atan2", DOUBLE, double_argument), 2),
+        **declare("log", _log, 1, 2),
+        **declare("sign", _sign, 1),
+        **declare("degrees", _scale_by(180.0 / math.pi), 1),
+        **declare("radians", _scale_by(math.pi / 180.0), 1),
+        **declare("pi", _pi, 0),
+        **declare("trunc", _to_digits("trunc"), 1, 2),
+        **declare("round_even roundbankers", _to_digits("round_even"), 2),
+        **declare("gcd greatest_common_divisor", _two_integers("gcd"), 2),
+        **declare("lcm least_common_multiple", _two_integers("lcm"), 2),
+        **declare("factorial", call_builder("factorial", HUGEINT, integer), 1),
+        **declare("isnan", _test_of_float("isnan"), 1),
+        **declare("isinf", _test_of_float("isinf"), 1),
+        **declare("isfinite", _test_of_float("isfinite"), 1),
+        **declare("signbit", _test_of_float("signbit"), 1),
+        **declare("nextafter", _next_after, 2),
+        **declare("add", _operator(operators.add), 2),
+        **declare("subtract", _operator(operators.subtract), 2),
+        **declare("multiply", _operator(operators.multiply), 2),
+        **declare("divide", _operator(operators.floor_divide), 2),
+        **declare("xor", _xor, 2),
+        **declare("bit_count", _bit_count, 1),
+        **declare("hex to_hex", _digits("hex"), 1),
+        **declare("bin to_binary", _digits("bin"), 1),
+        **declare("to_base", _to_base, 2, 3),
+        **declare("unhex from_hex", call_builder("unhex", BLOB, string_argument), 1),
+        **declare("unbin from_binary", call_builder("unbin", BLOB, string_argument), 1),
     }
 )

@@ -30,7 +30,7 @@ INTEGER: Final = pa.int32()
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class FunctionBinding:
     """How calls of a name are bound; `most` is None where any number of arguments will do."""
 
     build: Build
@@ -38,9 +38,9 @@ class Function:
     most: int | None
 
 
-def named(names: str, build: Build, least: int, most: int | None = -1) -> dict[str, Function]:
+def declare(names: str, build: Build, least: int, most: int | None = -1) -> dict[str, FunctionBinding]:
     """A function under several names, set apart by spaces."""
-    function = Function(build, least, least if most == -1 else most)
+    function = FunctionBinding(build, least, least if most == -1 else most)
     return dict.fromkeys(names.split(), function)
 
 
@@ -57,7 +57,7 @@ def check_count(name: str, count: int, least: int, most: int | None) -> None:
     raise ValueError(f"{name.lower()}() takes {wanted}, not {count}")
 
 
-def call(function: str, kind: pa.DataType, *takers: Taker) -> Build:
+def call_builder(function: str, kind: pa.DataType, *takers: Taker) -> Build:
     """A function whose arguments have fixed types; the last taker is for all that follow."""
 
     def build(name: str, arguments: Arguments) -> Expression:
@@ -67,7 +67,7 @@ def call(function: str, kind: pa.DataType, *takers: Taker) -> Build:
     return build
 
 
-def text(name: str, value: Expression) -> Expression:
+def string_argument(name: str, value: Expression) -> Expression:
     """VARCHAR."""
     if is_null(value) or types.is_string(value.type):
         return coerce(value, STRING)
@@ -75,19 +75,19 @@ def text(name: str, value: Expression) -> Expression:
     raise ValueError(f"{what} needs VARCHAR, not {type_name(value.type)}: cast it")
 
 
-def blob(name: str, value: Expression) -> Expression:
+def blob_argument(name: str, value: Expression) -> Expression:
     """BLOB; a string in the statement is read as one."""
     if is_null(value) or is_string_literal(value) or pa.types.is_large_binary(value.type):
         return coerce(value, BLOB)
     raise ValueError(f"{name}() needs BLOB, not {type_name(value.type)}: cast it")
 
 
-def double(name: str, value: Expression) -> Expression:
+def double_argument(name: str, value: Expression) -> Expression:
     """Any number as DOUBLE."""
     return operators.as_double(value, f"{name}()")
 
 
-def number(name: str, value: Expression) -> Expression:
+def number_argument(name: str, value: Expression) -> Expression:
     """Any number; NULL is a BIGINT."""
     if is_null(value):
         return literal(None, BIGINT)
@@ -96,7 +96,7 @@ def number(name: str, value: Expression) -> Expression:
     return value
 
 
-def integer_of(kind: Any) -> Taker:
+def integer_reader(kind: Any) -> Taker:
     """An integer that fits the type: a literal, or a narrower type."""
     low, high = types.integer_range(kind)
 
@@ -112,5 +112,5 @@ def integer_of(kind: Any) -> Taker:
     return take
 
 
-bigint: Final = integer_of(BIGINT)
-integer: Final = integer_of(INTEGER)
+bigint: Final = integer_reader(BIGINT)
+integer: Final = integer_reader(INTEGER)

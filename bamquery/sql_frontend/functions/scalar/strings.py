@@ -20,14 +20,14 @@ from bamquery.sql_frontend.functions.scalar.signature import (
     INTEGER,
     Arguments,
     Build,
-    Function,
+    FunctionBinding,
     bigint,
-    blob,
-    call,
-    double,
+    blob_argument,
+    call_builder,
+    declare,
+    double_argument,
     integer,
-    named,
-    text,
+    string_argument,
 )
 
 _MOST_GROUPS: Final = 9
@@ -37,7 +37,7 @@ def _trim(function: str) -> Build:
     """Spaces, or the characters of the second argument."""
 
     def build(name: str, arguments: Arguments) -> Expression:
-        value, *characters = (text(name, argument) for argument in arguments)
+        value, *characters = (string_argument(name, argument) for argument in arguments)
         return Call(f"{function}_of" if characters else function, (value, *characters), STRING)
 
     return build
@@ -46,7 +46,7 @@ def _trim(function: str) -> Build:
 def _substring(name: str, arguments: Arguments) -> Expression:
     if any(is_null(argument) for argument in arguments):
         return literal(None, STRING)
-    value, *places = (text(name, arguments[0]), *(bigint(name, a) for a in arguments[1:]))
+    value, *places = (string_argument(name, arguments[0]), *(bigint(name, a) for a in arguments[1:]))
     for place in places:
         _check_place(name, place)
     if all(isinstance(place, Literal) and place.value.is_valid for place in places):
@@ -62,7 +62,7 @@ def _check_place(name: str, place: Expression) -> None:
 
 
 def _left(name: str, arguments: Arguments) -> Expression:
-    value, count = text(name, arguments[0]), bigint(name, arguments[1])
+    value, count = string_argument(name, arguments[0]), bigint(name, arguments[1])
     if isinstance(count, Literal) and count.value.is_valid and count.value.as_py() >= 0:
         _check_place(name, count)
     if isinstance(count, Literal) and count.value.is_valid and count.value.as_py() >= 0:
@@ -71,7 +71,7 @@ def _left(name: str, arguments: Arguments) -> Expression:
 
 
 def _right(name: str, arguments: Arguments) -> Expression:
-    return Call("right", (text(name, arguments[0]), bigint(name, arguments[1])), STRING)
+    return Call("right", (string_argument(name, arguments[0]), bigint(name, arguments[1])), STRING)
 
 
 def _concat(name: str, arguments: Arguments) -> Expression:
@@ -89,11 +89,13 @@ def _concat_ws(name: str, arguments: Arguments) -> Expression:
     return Call("concat_ws", (separator, *others), STRING)
 
 
-def _text_or_blob(function: str, kind: pa.DataType) -> Build:
+def _string_or_blob(function: str, kind: pa.DataType) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
         (value,) = arguments
         is_blob = pa.types.is_large_binary(value.type)
-        return Call(function, (blob(name, value) if is_blob else text(name, value),), kind)
+        return Call(
+            function, (blob_argument(name, value) if is_blob else string_argument(name, value),), kind
+        )
 
     return build
 
@@ -102,10 +104,10 @@ def _octet_length(name: str, arguments: Arguments) -> Expression:
     (value,) = arguments
     if types.is_string(value.type):
         raise ValueError(f"{name}() needs BLOB, not VARCHAR: strlen() counts the bytes of a text")
-    return Call("strlen", (blob(name, value),), BIGINT)
+    return Call("strlen", (blob_argument(name, value),), BIGINT)
 
 
-def _matching(function: str) -> Build:
+def _pattern_function(function: str) -> Build:
     def build(name: str, arguments: Arguments) -> Expression:
         return match(function, name, *arguments)
 
@@ -120,20 +122,20 @@ def _contains(name: str, arguments: Arguments) -> Expression:
     return match("contains", name, *arguments)
 
 
-def _not_matching(function: str) -> Build:
+def _negated_pattern_function(function: str) -> Build:
     return lambda name, arguments: operators.negation(match(function, name, *arguments))
 
 
 def match(function: str, name: str, *arguments: Expression) -> Expression:
     """Whether a text fits a pattern; null where either is null."""
-    return Call(function, tuple(text(name, argument) for argument in arguments), BOOLEAN)
+    return Call(function, tuple(string_argument(name, argument) for argument in arguments), BOOLEAN)
 
 
 def _regexp(function: str, kind: pa.DataType, texts: int) -> Build:
     """A text, patterns, and options, which are constants."""
 
     def build(name: str, arguments: Arguments) -> Expression:
-        given = [text(name, argument) for argument in arguments]
+        given = [string_argument(name, argument) for argument in arguments]
         check_options(name, given[texts:])
         return Call(function, tuple(given), kind)
 
@@ -150,11 +152,11 @@ def check_options(name: str, given: Arguments) -> None:
 
 
 def _regexp_extract(name: str, arguments: Arguments) -> Expression:
-    value, pattern = (text(name, argument) for argument in arguments[:2])
+    value, pattern = (string_argument(name, argument) for argument in arguments[:2])
     if len(arguments) == 2:
         return Call("regexp_extract", (value, pattern), STRING)
     group = arguments[2]
-    options = [text(name, argument) for argument in arguments[3:]]
+    options = [string_argument(name, argument) for argument in arguments[3:]]
     check_options(name, options)
     if is_null(group):  # DuckDB's answer
         keeps = any(isinstance(given, Literal) and "k" in given.value.as_py() for given in options)
@@ -176,7 +178,10 @@ def _parse_filename(name: str, arguments: Arguments) -> Expression:
     takers = (_flag, _separator)
     return Call(
         "parse_filename",
-        (text(name, path), *(take(name, value) for take, value in zip(takers, others, strict=False))),
+        (
+            string_argument(name, path),
+            *(take(name, value) for take, value in zip(takers, others, strict=False)),
+        ),
         STRING,
     )
 
@@ -188,71 +193,77 @@ def _flag(name: str, value: Expression) -> Expression:
 
 def _separator(name: str, value: Expression) -> Expression:
     """A word for what parts of a path stand between; NULL is as any word that is none."""
-    return Call("coalesce", (text(name, value), literal("both_slash", STRING)), STRING)
+    return Call("coalesce", (string_argument(name, value), literal("both_slash", STRING)), STRING)
 
 
-FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str, FunctionBinding]] = MappingProxyType(
     {
-        **named("lower lcase", call("lower", STRING, text), 1),
-        **named("upper ucase", call("upper", STRING, text), 1),
-        **named("length len char_length character_length", call("length", BIGINT, text), 1),
-        **named("strlen", call("strlen", BIGINT, text), 1),
-        **named("bit_length", call("bit_length", BIGINT, text), 1),
-        **named("octet_length", _octet_length, 1),
-        **named("trim", _trim("trim"), 1, 2),
-        **named("ltrim", _trim("ltrim"), 1, 2),
-        **named("rtrim", _trim("rtrim"), 1, 2),
-        **named("concat", _concat, 1, None),
-        **named("concat_ws", _concat_ws, 2, None),
-        **named("substring substr", _substring, 2, 3),
-        **named("left", _left, 2),
-        **named("right", _right, 2),
-        **named("lpad", call("lpad", STRING, text, integer, text), 3),
-        **named("rpad", call("rpad", STRING, text, integer, text), 3),
-        **named("replace", call("replace", STRING, text), 3),
-        **named("translate", call("translate", STRING, text), 3),
-        **named("overlay", call("overlay", STRING, text, text, bigint), 3, 4),
-        **named("repeat", call("repeat", STRING, text, bigint), 2),
-        **named("reverse", call("reverse", STRING, text), 1),
-        **named("split_part", call("split_part", STRING, text, text, bigint), 3),
-        **named("position strpos instr", call("position", BIGINT, text), 2),
-        **named("starts_with prefix", _matching("starts_with"), 2),
-        **named("ends_with suffix", _matching("ends_with"), 2),
-        **named("contains", _contains, 2),
-        **named("like_escape", _matching("like_escape"), 3),
-        **named("ilike_escape", _matching("ilike_escape"), 3),
-        **named("not_like_escape", _not_matching("like_escape"), 3),
-        **named("not_ilike_escape", _not_matching("ilike_escape"), 3),
-        **named("regexp_matches", _regexp("regexp_matches", BOOLEAN, 2), 2, 3),
-        **named("regexp_full_match", _regexp("regexp_full_match", BOOLEAN, 2), 2, 3),
-        **named("regexp_replace", _regexp("regexp_replace", STRING, 3), 3, 4),
-        **named("regexp_extract", _regexp_extract, 2, 4),
-        **named("regexp_escape", call("regexp_escape", STRING, text), 1),
-        **named("ascii", call("ascii", INTEGER, text), 1),
-        **named("ord unicode", call("unicode", INTEGER, text), 1),
-        **named("chr", call("chr", STRING, integer), 1),
-        **named("md5", _text_or_blob("md5", STRING), 1),
-        **named("sha1", _text_or_blob("sha1", STRING), 1),
-        **named("sha256", _text_or_blob("sha256", STRING), 1),
-        **named("base64 to_base64", call("to_base64", STRING, blob), 1),
-        **named("from_base64", call("from_base64", BLOB, text), 1),
-        **named("encode", call("encode", BLOB, text), 1),
-        **named("decode", call("decode", STRING, blob), 1),
-        **named("url_encode", call("url_encode", STRING, text), 1),
-        **named("url_decode", call("url_decode", STRING, text), 1),
-        **named("strip_accents", call("strip_accents", STRING, text), 1),
-        **named("nfc_normalize", call("nfc_normalize", STRING, text), 1),
-        **named("format_bytes formatreadablesize", call("format_bytes", STRING, bigint), 1),
-        **named("formatreadabledecimalsize", call("format_decimal_bytes", STRING, bigint), 1),
-        **named("parse_filename", _parse_filename, 1, 3),
-        **named("parse_dirname", call("parse_dirname", STRING, text, _separator), 1, 2),
-        **named("parse_dirpath", call("parse_dirpath", STRING, text, _separator), 1, 2),
-        **named("bar", call("bar", STRING, double), 3, 4),
-        **named("levenshtein editdist3", call("levenshtein", BIGINT, text), 2),
-        **named("damerau_levenshtein", call("damerau_levenshtein", BIGINT, text), 2),
-        **named("hamming mismatches", call("hamming", BIGINT, text), 2),
-        **named("jaccard", call("jaccard", DOUBLE, text), 2),
-        **named("jaro_similarity", call("jaro_similarity", DOUBLE, text), 2),
-        **named("jaro_winkler_similarity", call("jaro_winkler_similarity", DOUBLE, text), 2),
+        **declare("lower lcase", call_builder("lower", STRING, string_argument), 1),
+        **declare("upper ucase", call_builder("upper", STRING, string_argument), 1),
+        **declare(
+            "length len char_length character_length", call_builder("length", BIGINT, string_argument), 1
+        ),
+        **declare("strlen", call_builder("strlen", BIGINT, string_argument), 1),
+        **declare("bit_length", call_builder("bit_length", BIGINT, string_argument), 1),
+        **declare("octet_length", _octet_length, 1),
+        **declare("trim", _trim("trim"), 1, 2),
+        **declare("ltrim", _trim("ltrim"), 1, 2),
+        **declare("rtrim", _trim("rtrim"), 1, 2),
+        **declare("concat", _concat, 1, None),
+        **declare("concat_ws", _concat_ws, 2, None),
+        **declare("substring substr", _substring, 2, 3),
+        **declare("left", _left, 2),
+        **declare("right", _right, 2),
+        **declare("lpad", call_builder("lpad", STRING, string_argument, integer, string_argument), 3),
+        **declare("rpad", call_builder("rpad", STRING, string_argument, integer, string_argument), 3),
+        **declare("replace", call_builder("replace", STRING, string_argument), 3),
+        **declare("translate", call_builder("translate", STRING, string_argument), 3),
+        **declare("overlay", call_builder("overlay", STRING, string_argument, string_argument, bigint), 3, 4),
+        **declare("repeat", call_builder("repeat", STRING, string_argument, bigint), 2),
+        **declare("reverse", call_builder("reverse", STRING, string_argument), 1),
+        **declare(
+            "split_part", call_builder("split_part", STRING, string_argument, string_argument, bigint), 3
+        ),
+        **declare("position strpos instr", call_builder("position", BIGINT, string_argument), 2),
+        **declare("starts_with prefix", _pattern_function("starts_with"), 2),
+        **declare("ends_with suffix", _pattern_function("ends_with"), 2),
+        **declare("contains", _contains, 2),
+        **declare("like_escape", _pattern_function("like_escape"), 3),
+        **declare("ilike_escape", _pattern_function("ilike_escape"), 3),
+        **declare("not_like_escape", _negated_pattern_function("like_escape"), 3),
+        **declare("not_ilike_escape", _negated_pattern_function("ilike_escape"), 3),
+        **declare("regexp_matches", _regexp("regexp_matches", BOOLEAN, 2), 2, 3),
+        **declare("regexp_full_match", _regexp("regexp_full_match", BOOLEAN, 2), 2, 3),
+        **declare("regexp_replace", _regexp("regexp_replace", STRING, 3), 3, 4),
+        **declare("regexp_extract", _regexp_extract, 2, 4),
+        **declare("regexp_escape", call_builder("regexp_escape", STRING, string_argument), 1),
+        **declare("ascii", call_builder("ascii", INTEGER, string_argument), 1),
+        **declare("ord unicode", call_builder("unicode", INTEGER, string_argument), 1),
+        **declare("chr", call_builder("chr", STRING, integer), 1),
+        **declare("md5", _string_or_blob("md5", STRING), 1),
+        **declare("sha1", _string_or_blob("sha1", STRING), 1),
+        **declare("sha256", _string_or_blob("sha256", STRING), 1),
+        **declare("base64 to_base64", call_builder("to_base64", STRING, blob_argument), 1),
+        **declare("from_base64", call_builder("from_base64", BLOB, string_argument), 1),
+        **declare("encode", call_builder("encode", BLOB, string_argument), 1),
+        **declare("decode", call_builder("decode", STRING, blob_argument), 1),
+        **declare("url_encode", call_builder("url_encode", STRING, string_argument), 1),
+        **declare("url_decode", call_builder("url_decode", STRING, string_argument), 1),
+        **declare("strip_accents", call_builder("strip_accents", STRING, string_argument), 1),
+        **declare("nfc_normalize", call_builder("nfc_normalize", STRING, string_argument), 1),
+        **declare("format_bytes formatreadablesize", call_builder("format_bytes", STRING, bigint), 1),
+        **declare("formatreadabledecimalsize", call_builder("format_decimal_bytes", STRING, bigint), 1),
+        **declare("parse_filename", _parse_filename, 1, 3),
+        **declare("parse_dirname", call_builder("parse_dirname", STRING, string_argument, _separator), 1, 2),
+        **declare("parse_dirpath", call_builder("parse_dirpath", STRING, string_argument, _separator), 1, 2),
+        **declare("bar", call_builder("bar", STRING, double_argument), 3, 4),
+        **declare("levenshtein editdist3", call_builder("levenshtein", BIGINT, string_argument), 2),
+        **declare("damerau_levenshtein", call_builder("damerau_levenshtein", BIGINT, string_argument), 2),
+        **declare("hamming mismatches", call_builder("hamming", BIGINT, string_argument), 2),
+        **declare("jaccard", call_builder("jaccard", DOUBLE, string_argument), 2),
+        **declare("jaro_similarity", call_builder("jaro_similarity", DOUBLE, string_argument), 2),
+        **declare(
+            "jaro_winkler_similarity", call_builder("jaro_winkler_similarity", DOUBLE, string_argument), 2
+        ),
     }
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.chunk.chunk_sizes import ListedChunk
 from bamquery.engine.cuda.scan.kernel_tables.requests import PLACE, VECTOR, ChunkRows, places
-from bamquery.engine.cuda.scan.resources.counter_board import Board, Slot, Uploads
+from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot, Uploads
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlock
 from bamquery.engine.cuda.scan.resources.launcher import WARPS
 from bamquery.engine.cuda.scan.resources.rings import Rings
@@ -22,11 +22,11 @@ from bamquery.storage.fragments.stored_buffers import StoredBuffers
 
 _PARTS: Final = ("values", "validity", "offsets")
 
-__all__ = ["WARPS", "ChunkMemory", "Nulls"]
+__all__ = ["WARPS", "ChunkMemory", "NullStates"]
 
 
 @dataclass(frozen=True)
-class Nulls:
+class NullStates:
     """Where a column of the chunk has nulls: a state for each vector, here and on the GPU."""
 
     states: NDArray[np.uint8]
@@ -51,13 +51,13 @@ class ChunkMemory:
         self.state: Final = state
         self.listed: Final = chunk.listed
         self.first: Final = chunk.first
-        self.rows: Final = ChunkRows.of(chunk.chunk.pieces)
+        self.rows: Final = ChunkRows.from_pieces(chunk.chunk.pieces)
         self.fragments: Final = [
             number
             for number, piece in zip(chunk.fragments, chunk.chunk.pieces, strict=True)
             if len(piece.vectors)
         ]
-        self.board: Final = Board(state.session, state.resources.blocks)
+        self.board: Final = CounterBoard(state.session, state.resources.blocks)
         self.uploads: Final = Uploads(state.session, state.resources.blocks, state.launcher)
         self.vectors: Final = chunk.listed.vectors + VECTOR.itemsize * chunk.first
         self.vector_rows: Final = chunk.listed.vector_rows + 2 * chunk.first
@@ -68,7 +68,7 @@ class ChunkMemory:
         self.firsts: Final = self.uploads.put(edges, state.look_stream)
         self.firsts_count: Final = self.firsts + 4 * len(self.rows.firsts)
         self.keep: Final[list[Any]] = []
-        self._nulls: dict[str, Nulls | None] = {}
+        self._nulls: dict[str, NullStates | None] = {}
         self._places: dict[Rings, dict[tuple[str, str], int]] = {}
         self._clocks: list[StreamTime] = []
         self._host_blocks: list[HostBlock] = []
@@ -101,16 +101,16 @@ class ChunkMemory:
         buffers = self.listed.resident.buffers(column)
         return [buffers[number] for number in self.fragments]
 
-    def nulls(self, column: str) -> Nulls | None:
+    def nulls(self, column: str) -> NullStates | None:
         """Where the column has nulls; None if it has none in this chunk."""
         if column not in self._nulls:
             found = self.listed.states(column, self.first, self.rows.count)
-            self._nulls[column] = None if found is None else Nulls(*found)
+            self._nulls[column] = None if found is None else NullStates(*found)
         return self._nulls[column]
 
-    def checksums(self, column: str, part: str) -> int:
+    def checksums(self, column: str, buffer: str) -> int:
         """Of each vector, words on the GPU."""
-        return self.listed.checksums(column, part) + 4 * self.first
+        return self.listed.checksums(column, buffer) + 4 * self.first
 
     def part_checksums(self, column: str) -> tuple[int, int]:
         """Of the parts of all vectors of the run, and the chunk's vectors' numbers in it, words on the GPU.
@@ -119,11 +119,11 @@ class ChunkMemory:
         """
         return self.listed.resident.part_checksums(column), self.listed.numbers_address + 4 * self.first
 
-    def extents(self, column: str, part: str) -> list[Extent | None]:
+    def extents(self, column: str, buffer: str) -> list[Extent | None]:
         """The `values` or the `validity` of a column in each piece."""
-        return [getattr(buffers, part) for buffers in self.buffers(column)]
+        return [getattr(buffers, buffer) for buffers in self.buffers(column)]
 
-    def file_places(self, column: str, part: str, rings: Rings) -> int:
+    def file_places(self, column: str, buffer: str, rings: Rings) -> int:
         """The same in namespaces of `rings`, for the session's stream: made for all columns at once."""
         if rings not in self._places:
             lowest, end = self.fragments[0], self.fragments[-1] + 1
@@ -139,14 +139,14 @@ class ChunkMemory:
             self._places[rings] = {
                 key: address + at * PLACE.itemsize * (end - lowest) for at, key in enumerate(keys)
             }
-        return self._places[rings][column, part]
+        return self._places[rings][column, buffer]
 
-    def places(self, column: str, part: str, rings: Rings | None, stream: Any) -> int:
+    def places(self, column: str, buffer: str, rings: Rings | None, stream: Any) -> int:
         """Where a ScanPlace for each fragment of the run would be; only those of the chunk's are there.
 
         With namespaces of `rings`, or else where the page cache has the files.
         """
-        extents = self.extents(column, part)
+        extents = self.extents(column, buffer)
         offsets = [0 if extent is None else extent.offset for extent in extents]
         fragments = [piece.fragment for piece in self.rows.pieces]
         nsids = [0 if rings is None else rings.namespace(fragment, self.state) for fragment in fragments]
@@ -154,25 +154,25 @@ class ChunkMemory:
         if rings is None:
             for number, (fragment, extent) in enumerate(zip(fragments, extents, strict=True)):
                 if extent is not None and extent.length:
-                    pinned = self.state.pinned(fragment, extent)
+                    pinned = self.state.pin(fragment, extent)
                     assert not isinstance(pinned, str), pinned
                     maps[number] = (pinned.address - extent.offset) % (1 << 64)
         lowest = self.fragments[0]
         found = places([number - lowest for number in self.fragments], offsets, maps, nsids)
         return self.uploads.put(found, stream) - PLACE.itemsize * lowest
 
-    def of_pieces(self, values: NDArray[Any], stream: Any) -> int:
+    def upload_by_fragment(self, values: NDArray[Any], stream: Any) -> int:
         """Where a value for each fragment of the run would be; only those of the chunk's pieces are there."""
         lowest = self.fragments[0]
         made = np.zeros(self.fragments[-1] + 1 - lowest, values.dtype)
         made[np.array(self.fragments) - lowest] = values
         return self.uploads.put(made, stream) - made.itemsize * lowest
 
-    def mapped(self, column: str, part: str) -> bool:
+    def is_mapped(self, column: str, buffer: str) -> bool:
         """Whether the GPU reaches the buffer in the page cache, in every piece."""
         return all(
-            extent is None or not extent.length or not isinstance(self.state.pinned(p.fragment, extent), str)
-            for p, extent in zip(self.rows.pieces, self.extents(column, part), strict=True)
+            extent is None or not extent.length or not isinstance(self.state.pin(p.fragment, extent), str)
+            for p, extent in zip(self.rows.pieces, self.extents(column, buffer), strict=True)
         )
 
     def launch(

@@ -59,7 +59,7 @@ class ChunkSizes:
         return max(size, 1)
 
 
-def cut(listed: VectorList, sizes: ChunkSizes) -> Iterator[ListedChunk]:
+def cut_chunks(listed: VectorList, sizes: ChunkSizes) -> Iterator[ListedChunk]:
     """Chunks that together cover every row of the run once, in order."""
     resident = listed.resident
     firsts = resident.firsts.astype(np.int64)

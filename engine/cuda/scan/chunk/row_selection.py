@@ -17,7 +17,7 @@ from bamquery.storage.format.layout import VECTOR_ROWS
 
 
 @dataclass(frozen=True)
-class Passed:
+class PassedRows:
     """A bit for each row that passed: what `Selection` is made from, once the count is known.
 
     Attributes:
@@ -62,7 +62,7 @@ def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
     stream: Any = None,
     *,
     parts: int | None = None,
-) -> Passed:
+) -> PassedRows:
     """Compare whole vectors, which are there for `stream`; `nulls` is where their states are.
 
     With `parts` (`ChunkMemory.parts`), only those of `values` are there, and no other row passes.
@@ -74,33 +74,35 @@ def filter_loaded(  # noqa: PLR0917 - the kernel's own arguments
     )
 
 
-def filter_column(chunk: ChunkMemory, predicate: FusedPredicate, column: DeviceColumn) -> Passed:
+def filter_column(chunk: ChunkMemory, predicate: FusedPredicate, column: DeviceColumn) -> PassedRows:
     """Compare a column of selected rows."""
     vectors = -(-column.rows // VECTOR_ROWS)
     here = replace(predicate, c_type=predicate.selected_c_type)
     return _filter(chunk, here, column.data, column.validity, None, None, column.rows, vectors, pieces=False)
 
 
-def everything(chunk: ChunkMemory) -> Selection:
+def select_all(chunk: ChunkMemory) -> Selection:
     """All rows of the chunk; nobody has to wait."""
     return select(chunk, filter_loaded(chunk, EVERYTHING, None, None, None), chunk.rows.rows)
 
 
-def select(chunk: ChunkMemory, passed: Passed, rows: int) -> Selection:
+def select(chunk: ChunkMemory, passed: PassedRows, rows: int) -> Selection:
     """The rows that passed, of which there are `rows`, at least one."""
     positions = _positions(chunk, passed, rows)
-    return _described(chunk, positions, rows, passed.total, everything=rows == chunk.rows.rows)
+    return _describe(chunk, positions, rows, passed.total, everything=rows == chunk.rows.rows)
 
 
 def narrow(
-    chunk: ChunkMemory, before: Selection, passed: Passed, rows: int
+    chunk: ChunkMemory, before: Selection, passed: PassedRows, rows: int
 ) -> tuple[Selection, rmm.DeviceBuffer]:
     """Those of the rows before that passed, and their places among them."""
     places = _positions(chunk, passed, rows)
-    return _narrowed(chunk, before, places, rows, passed.total), places
+    return _narrowed_selection(chunk, before, places, rows, passed.total), places
 
 
-def narrow_by(chunk: ChunkMemory, before: Selection, passed: NDArray[np.int64]) -> tuple[Selection, int, int]:
+def narrow_by_places(
+    chunk: ChunkMemory, before: Selection, passed: NDArray[np.int64]
+) -> tuple[Selection, int, int]:
     """The same for places that the host knows: the selection, where the places are, how many."""
     stream = chunk.state.stream
     address = chunk.uploads.put(passed.astype(np.uint32), stream)
@@ -113,10 +115,10 @@ def narrow_by(chunk: ChunkMemory, before: Selection, passed: NDArray[np.int64]) 
         *(before.positions.ptr, address, word, positions.ptr),
         items=len(passed),
     )
-    return _described(chunk, positions, len(passed), count), address, len(passed)
+    return _describe(chunk, positions, len(passed), count), address, len(passed)
 
 
-def _narrowed(
+def _narrowed_selection(
     chunk: ChunkMemory, before: Selection, places: rmm.DeviceBuffer, rows: int, total: Slot
 ) -> Selection:
     positions = chunk.allocate(4 * rows, "selecting rows")
@@ -126,10 +128,10 @@ def _narrowed(
         *(before.positions.ptr, places.ptr, total.address, positions.ptr),
         items=rows,
     )
-    return _described(chunk, positions, rows, total)
+    return _describe(chunk, positions, rows, total)
 
 
-def _described(
+def _describe(
     chunk: ChunkMemory, positions: rmm.DeviceBuffer, rows: int, count: Slot, *, everything: bool = False
 ) -> Selection:
     """Let the GPU note how the rows spread over pieces and vectors: profiles count with it."""
@@ -157,7 +159,7 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
     parts: int | None = None,
     pieces: bool = True,
     stream: Any = None,
-) -> Passed:
+) -> PassedRows:
     mask = chunk.allocate(vectors * VECTOR_ROWS // 8, "comparing a column", stream)
     counts = chunk.allocate(4 * vectors, "comparing a column", stream)
     launcher = chunk.state.launcher
@@ -184,10 +186,10 @@ def _filter(  # noqa: PLR0917 - the kernel's own arguments
             items=edges,
             stream=stream,
         )
-    return Passed(mask, sums, vectors, total, of_pieces)
+    return PassedRows(mask, sums, vectors, total, of_pieces)
 
 
-def _positions(chunk: ChunkMemory, passed: Passed, rows: int) -> rmm.DeviceBuffer:
+def _positions(chunk: ChunkMemory, passed: PassedRows, rows: int) -> rmm.DeviceBuffer:
     positions = chunk.allocate(4 * rows, "selecting rows")
     chunk.launch(
         "scan_select",

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate, fuse_ranges, value_c_type
 from bamquery.engine.cuda.scan.kernel_tables.requests import VECTOR
 from bamquery.engine.cuda.scan.kernel_tables.zones import has_zones
-from bamquery.engine.cuda.scan.resources.counter_board import Board, Uploads
-from bamquery.engine.cuda.scan.resources.resident_vectors import Resident
+from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Uploads
+from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentVectors
 from bamquery.engine.cuda.scan.scan_state import ScanState
 from bamquery.storage.fragments.fragment import Fragment
 from bamquery.storage.statistics.parts import PARTS
@@ -41,7 +41,7 @@ class VectorList:
     def __init__(
         self,
         state: ScanState,
-        resident: Resident,
+        resident: ResidentVectors,
         numbers: NDArray[np.uint32] | None = None,
         listed: tuple[rmm.DeviceBuffer, rmm.DeviceBuffer, rmm.DeviceBuffer] | None = None,
         parts: rmm.DeviceBuffer | None = None,
@@ -69,9 +69,9 @@ class VectorList:
         assert self._listed is not None
         return int(self._listed[2].ptr)
 
-    def checksums(self, column: str, part: str) -> int:
+    def checksums(self, column: str, buffer: str) -> int:
         """Of each vector, words on the GPU."""
-        return self._of_each(column, part, 32, lambda: self.resident.checksums(column, part))
+        return self._pick_listed(column, buffer, 32, lambda: self.resident.checksums(column, buffer))
 
     def states(self, column: str, first: int, count: int) -> tuple[NDArray[np.uint8], int] | None:
         """Null states of some, here and on the GPU; None where no row of them is null."""
@@ -84,12 +84,14 @@ class VectorList:
             here = states[self.numbers[first : first + count]]
         if not here.any():
             return None
-        return here, first + self._of_each(column, "states", 8, lambda: self.resident.states_address(column))
+        return here, first + self._pick_listed(
+            column, "states", 8, lambda: self.resident.states_address(column)
+        )
 
-    def _of_each(self, column: str, part: str, bits: int, resident: Callable[[], int]) -> int:
+    def _pick_listed(self, column: str, buffer: str, bits: int, resident: Callable[[], int]) -> int:
         if self._listed is None:
             return resident()
-        found = self._gathered.get((column, part))
+        found = self._gathered.get((column, buffer))
         if found is None:
             state, numbers = self._state, self._listed[2]
             found = state.session.allocate(max(bits // 8 * self.count, 16), "describing a scan")
@@ -102,17 +104,19 @@ class VectorList:
             )
             for other in (state.copy_stream, state.look_stream):
                 state.session.follow(other, state.stream)
-            self._gathered[column, part] = found
+            self._gathered[column, buffer] = found
         return int(found.ptr)
 
 
-def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangePredicate]) -> VectorList:
+def listed_vectors(
+    state: ScanState, resident: ResidentVectors, ranges: Sequence[RangePredicate]
+) -> VectorList:
     """The vectors in which rows may be for which all `ranges` are true. The host waits for their number.
 
     Raises:
         MemoryLimitError: there is too little memory.
     """
-    on_gpu, on_host = _divided(ranges, resident.fragments[0].schema)
+    on_gpu, on_host = _divide_ranges(ranges, resident.fragments[0].schema)
     if not on_gpu and not on_host:
         return VectorList(state, resident)
     session, launcher, stream = state.session, state.launcher, state.stream
@@ -124,7 +128,7 @@ def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangeP
         session.gpu.cuda("mark all parts", "cuMemsetD8Async", masks.ptr, 0xFF, count, stream)
     uploads = Uploads(session, state.resources.blocks, launcher)
     if on_host:
-        uploads.fill(wanted, _possible(resident.fragments, on_host), stream)
+        uploads.fill(wanted, _possible_vectors(resident.fragments, on_host), stream)
     grid = launcher.grid(count)
     for number, (column, predicate, nan) in enumerate(on_gpu):
         launcher.start(
@@ -135,7 +139,7 @@ def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangeP
             grid=grid,
             stream=stream,
         )
-    board = Board(session, state.resources.blocks)
+    board = CounterBoard(session, state.resources.blocks)
     total, parts = board.take(4), board.take(4)
     before = session.allocate(4 * (count + 1), "pruning by zone maps")
     launcher.prefix_sums(wanted.ptr, count, before.ptr, total.address, stream)
@@ -171,7 +175,7 @@ def listed_vectors(state: ScanState, resident: Resident, ranges: Sequence[RangeP
     return VectorList(state, resident, numbers, (vectors, rows, numbered), left)
 
 
-def _divided(
+def _divide_ranges(
     ranges: Sequence[RangePredicate], schema: pa.Schema
 ) -> tuple[list[tuple[str, FusedPredicate, int]], list[RangePredicate]]:
     """For each column one predicate with NaN's key; and what only the host can prune by."""
@@ -191,5 +195,5 @@ def _divided(
     return on_gpu, on_host
 
 
-def _possible(fragments: Sequence[Fragment], ranges: Sequence[RangePredicate]) -> NDArray[np.uint32]:
+def _possible_vectors(fragments: Sequence[Fragment], ranges: Sequence[RangePredicate]) -> NDArray[np.uint32]:
     return np.concatenate([fragment.zone_map.possible(ranges) for fragment in fragments]).astype(np.uint32)

@@ -10,7 +10,7 @@ import pylibcudf as plc
 import rmm
 
 from bamquery.engine.cuda.frames import column_from_buffers
-from bamquery.engine.cuda.scan.resources.counter_board import Board, Slot
+from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
 
 
 @dataclass
@@ -32,7 +32,7 @@ class DeviceColumn:
     validity: rmm.DeviceBuffer | None = None
     nulls: Slot | None = None
 
-    def finish(self, board: Board) -> plc.Column:
+    def finish(self, board: CounterBoard) -> plc.Column:
         """As libcudf has it; the board was copied back after the column was made."""
         nulls = 0 if self.nulls is None else board.word(self.nulls)
         return column_from_buffers(self.kind, self.rows, self.data, validity=self.validity, null_count=nulls)
@@ -44,7 +44,7 @@ class PlacesColumn(DeviceColumn):
 
     look_up: Callable[[rmm.DeviceBuffer, int], plc.Column] | None = None
 
-    def finish(self, board: Board) -> plc.Column:
+    def finish(self, board: CounterBoard) -> plc.Column:
         """The dictionary's values."""
         assert self.look_up is not None
         return self.look_up(self.data, self.rows)
@@ -70,7 +70,7 @@ class DeviceStrings:
     validity: rmm.DeviceBuffer | None = None
     nulls: Slot | None = None
 
-    def finish(self, board: Board) -> plc.Column:
+    def finish(self, board: CounterBoard) -> plc.Column:
         """As libcudf has it; the board was copied back after the validity was made."""
         nulls = 0 if self.nulls is None else board.word(self.nulls)
         return column_from_buffers(

@@ -27,7 +27,7 @@ class Dictionaries:
         """By column and file; of the fragments of the last two chunks that needed them."""
         self._before: dict[str, set[str]] = {}
 
-    def of(self, column: ScanColumn, fragments: list[Fragment]) -> plc.Column | None:
+    def joined(self, column: ScanColumn, fragments: list[Fragment]) -> plc.Column | None:
         """The fragments' dictionaries of a column, end to end; None where none has a value.
 
         Raises:
@@ -44,12 +44,14 @@ class Dictionaries:
         for fragment in fragments:
             name = str(fragment.path)
             if name not in known:
-                known[name] = libcudf_rows.uploaded(self._session, self._read(fragment, column.name))
+                known[name] = libcudf_rows.upload_values(
+                    self._session, self._read_values(fragment, column.name)
+                )
             if dictionary_size(fragment, column.name):
                 found.append(known[name])
-        return libcudf_rows.joined(self._session, found) if found else None
+        return libcudf_rows.concatenate(self._session, found) if found else None
 
-    def _read(self, fragment: Fragment, column: str) -> Any:
+    def _read_values(self, fragment: Fragment, column: str) -> Any:
         """The values, which the fragment keeps."""
         counters = ReadCounters()
         settings, profile = self._work.context.settings, self._work.profile

@@ -12,7 +12,7 @@ import rmm
 from pylibcudf.copying import OutOfBoundsPolicy
 from pylibcudf.types import TypeId
 
-from bamquery.engine.cuda.device_memory import reported
+from bamquery.engine.cuda.device_memory import memory_errors
 from bamquery.engine.cuda.session import CudaSession
 from bamquery.engine.cuda.transfer.upload import upload
 
@@ -25,31 +25,31 @@ class _Words:
     size: int
 
 
-def uploaded(session: CudaSession, values: pa.Array[Any]) -> plc.Column:
+def upload_values(session: CudaSession, values: pa.Array[Any]) -> plc.Column:
     """A column of values; the array must live until the session's stream has copied it."""
-    with reported("a dictionary", session.limit, values.nbytes):
+    with memory_errors("a dictionary", session.limit, values.nbytes):
         return upload(session, values)
 
 
-def joined(session: CudaSession, columns: Sequence[plc.Column]) -> plc.Column:
+def concatenate(session: CudaSession, columns: Sequence[plc.Column]) -> plc.Column:
     """The columns' values, end to end."""
     if len(columns) == 1:
         return columns[0]
-    with reported("dictionaries", session.limit):
+    with memory_errors("dictionaries", session.limit):
         return plc.concatenate.concatenate(list(columns), stream=session.stream, mr=session.memory)
 
 
-def looked_up(session: CudaSession, values: plc.Column, places: rmm.DeviceBuffer, rows: int) -> plc.Column:
+def look_up(session: CudaSession, values: plc.Column, places: rmm.DeviceBuffer, rows: int) -> plc.Column:
     """The value at each of `rows` places, 32 bits each; null where that is beyond the values."""
-    return _gathered(session, values, places.ptr, rows, OutOfBoundsPolicy.NULLIFY)
+    return _gather(session, values, places.ptr, rows, OutOfBoundsPolicy.NULLIFY)
 
 
-def rows_at(session: CudaSession, column: plc.Column, places: int, rows: int) -> plc.Column:
+def take_rows(session: CudaSession, column: plc.Column, places: int, rows: int) -> plc.Column:
     """The column's rows at `rows` places, 32 bits each, which are on the GPU at that address."""
-    return _gathered(session, column, places, rows, OutOfBoundsPolicy.DONT_CHECK)
+    return _gather(session, column, places, rows, OutOfBoundsPolicy.DONT_CHECK)
 
 
-def nothing(session: CudaSession, kind: pa.DataType, rows: int) -> plc.Column:
+def null_column(session: CudaSession, kind: pa.DataType, rows: int) -> plc.Column:
     """`rows` nulls."""
     plain: Any = kind
     nulls: Any = pa.nulls(rows, plain)
@@ -58,11 +58,11 @@ def nothing(session: CudaSession, kind: pa.DataType, rows: int) -> plc.Column:
     return found
 
 
-def _gathered(
+def _gather(
     session: CudaSession, column: plc.Column, places: int, rows: int, policy: OutOfBoundsPolicy
 ) -> plc.Column:
     where = plc.Column(plc.DataType(TypeId.INT32), rows, _Words(places, 4 * rows), None, 0, 0, [])
-    with reported("chosen rows", session.limit):
+    with memory_errors("chosen rows", session.limit):
         table = plc.copying.gather(
             plc.Table([column]), where, policy, stream=session.stream, mr=session.memory
         )

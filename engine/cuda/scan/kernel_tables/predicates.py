@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from bamquery.engine.operators.scan.filter_order import Step
+from bamquery.engine.operators.scan.filter_order import FilterStep
 from bamquery.storage.format.storable_types import is_string_like, value_kind
 from bamquery.storage.statistics.predicate import RangePredicate
 
@@ -83,7 +83,7 @@ EVERYTHING: Final = FusedPredicate("double", ())
 """All rows that are not null; where no validity is looked at, all rows."""
 
 
-def fuse(step: Step, kind: pa.DataType) -> FusedPredicate | str:
+def fuse(step: FilterStep, kind: pa.DataType) -> FusedPredicate | str:
     """The step's conditions on its one column of type `kind`, or why they do not fit a kernel."""
     if len(step.columns) != 1:
         return "its condition compares several columns"
@@ -156,27 +156,29 @@ def order_key(value: pa.Scalar[Any]) -> int:
     if pa.types.is_boolean(value.type):
         return int(value.as_py())
     if pa.types.is_decimal(value.type):
-        return (_unscaled(value.as_py()) & ((1 << bits) - 1)) ^ sign
+        return (_unscaled_value(value.as_py()) & ((1 << bits) - 1)) ^ sign
     if pa.types.is_floating(value.type):
         number = value.as_py()
         if math.isnan(number):
             return (1 << bits) - 1
         found = int.from_bytes(struct.pack("<d" if bits == 64 else "<f", number + 0.0), "little")
         return (found ^ ((1 << bits) - 1)) if found & sign else found | sign
-    number = value.as_py() if pa.types.is_integer(value.type) else value.cast(_stored(value.type)).as_py()
+    number = (
+        value.as_py() if pa.types.is_integer(value.type) else value.cast(_storage_type(value.type)).as_py()
+    )
     if pa.types.is_unsigned_integer(value.type):
         return int(number)
     return (int(number) & ((1 << bits) - 1)) ^ sign
 
 
-def _unscaled(value: Decimal) -> int:
+def _unscaled_value(value: Decimal) -> int:
     """The digits as one number: Arrow gives as many behind the point as the type has."""
     sign, digits, _ = value.as_tuple()
     number = int("".join(map(str, digits)))
     return -number if sign else number
 
 
-def _stored(kind: pa.DataType) -> pa.DataType:
+def _storage_type(kind: pa.DataType) -> pa.DataType:
     return pa.int64() if kind.bit_width == 64 else pa.int32()
 
 

@@ -52,7 +52,7 @@ class ChunkRows:
     dense: bool
 
     @classmethod
-    def of(cls, pieces: Sequence[Piece]) -> ChunkRows:
+    def from_pieces(cls, pieces: Sequence[Piece]) -> ChunkRows:
         """Pieces of which zone maps left nothing are left out."""
         kept = tuple(piece for piece in pieces if len(piece.vectors))
         firsts = np.concatenate([[0], np.cumsum([len(piece.vectors) for piece in kept])]).astype(np.uint32)

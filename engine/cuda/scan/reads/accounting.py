@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bamquery.engine.cuda.scan.kernel_tables.requests import ChunkRows
 from bamquery.engine.cuda.scan.reads.vector_recording import record_read
-from bamquery.engine.cuda.scan.resources.counter_board import Board, Slot
+from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard, Slot
 from bamquery.engine.operators.scan.accounting import bytes_of_pieces
 from bamquery.engine.profiling.query_profile import ColumnProfile, ScanProfile
 from bamquery.engine.profiling.queue_profile import QueueProfile
@@ -72,7 +72,7 @@ def settle(  # noqa: PLR0917 - all of one chunk
     profile: ScanProfile,
     queues: Callable[[], QueueProfile],
     rows: ChunkRows,
-    board: Board,
+    board: CounterBoard,
     block_bytes: int,
     reads: list[ColumnRead],
     kernels: list[KernelTime],
@@ -99,10 +99,14 @@ def settle(  # noqa: PLR0917 - all of one chunk
 
 
 def _add_tallies(
-    read: ColumnRead, board: Board, block_bytes: int, queues: Callable[[], QueueProfile], profile: ScanProfile
+    read: ColumnRead,
+    board: CounterBoard,
+    block_bytes: int,
+    queues: Callable[[], QueueProfile],
+    profile: ScanProfile,
 ) -> None:
     for number, slot in enumerate(read.tallies):
-        found = board.tallied(slot)
+        found = board.read_tally(slot)
         size = found["blocks"] * block_bytes
         read.counters += ReadCounters(found["commands"], found["blocks"], size)
         if number < len(read.expected) and found["blocks"] != board.word(read.expected[number]):
@@ -118,11 +122,11 @@ def _add_tallies(
             figures.waited_seconds += found["waited_ns"] / 1e9
             figures.warp_seconds += found["warp_ns"] / 1e9
     for slot in read.copied:
-        found = board.tallied(slot)
+        found = board.read_tally(slot)
         read.counters += ReadCounters(found["commands"], found["blocks"], found["blocks"] * block_bytes)
 
 
-def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: Board) -> None:
+def _add_read(figures: ColumnProfile, read: ColumnRead, rows: ChunkRows, board: CounterBoard) -> None:
     pieces = len(rows.pieces)
     figures.counters += read.counters
     if read.strategy is not Strategy.STREAM:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import rmm
 
-from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory, Nulls
+from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory, NullStates
 from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck, checksum_check
 from bamquery.storage.format.layout import VECTOR_ROWS
 from bamquery.storage.statistics.parts import PARTS
@@ -27,12 +27,12 @@ _PARTS: Final[Mapping[str, str]] = MappingProxyType({"values": "values", "validi
 def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
     chunk: ChunkMemory,
     column: str,
-    part: str,
+    buffer: str,
     bits: int,
     memory: rmm.DeviceBuffer,
     stream: Any,
     *,
-    nulls: Nulls | None = None,
+    nulls: NullStates | None = None,
     slots: int | None = None,
     used: int | None = None,
 ) -> VectorCheck:
@@ -41,7 +41,7 @@ def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
     Args:
         chunk: whose vectors they are.
         column: by name.
-        part: `values` or `validity`.
+        buffer: `values` or `validity`.
         bits: of a row.
         memory: the vectors.
         stream: which they are there for.
@@ -55,7 +55,7 @@ def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
         launcher.kernel("scan_crc", "scan_crc"),
         *(memory.ptr, bits, chunk.vector_rows, chunk.rows.count, crc_shifts(VECTOR_ROWS * bits // 8)),
         *(
-            chunk.checksums(column, part),
+            chunk.checksums(column, buffer),
             slots,
             used,
             None if nulls is None else nulls.address,
@@ -64,7 +64,7 @@ def check_vectors(  # noqa: PLR0917 - one buffer of one chunk
         grid=launcher.grid(chunk.rows.count, WARPS, _BLOCKS_EACH),
         stream=stream,
     )
-    return checksum_check(column, bad, _PARTS[part])
+    return checksum_check(column, bad, _PARTS[buffer])
 
 
 def check_parts(  # noqa: PLR0917 - as check_vectors

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, Nulls
-from bamquery.engine.cuda.scan.chunk.row_selection import Passed, Selection, filter_loaded
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
+from bamquery.engine.cuda.scan.chunk.row_selection import PassedRows, Selection, filter_loaded
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, DeviceStrings, row_bits
 from bamquery.engine.cuda.scan.columns.scan_column import Form, ScanColumn
 from bamquery.engine.cuda.scan.kernel_tables.predicates import FusedPredicate
@@ -22,7 +22,7 @@ from bamquery.engine.cuda.scan.reads.dictionary_codes import decode, prepare
 from bamquery.engine.cuda.scan.reads.fetch_blocks import FetchedColumn, Fetches
 from bamquery.engine.cuda.scan.reads.fetch_vectors import PickedVectors, fetch_vectors, picked_bytes
 from bamquery.engine.cuda.scan.reads.gather_rows import gather_column, gather_validity
-from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, Loaded, load_vectors
+from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, LoadedVectors, load_vectors
 from bamquery.engine.cuda.scan.reads.string_blocks import BlockStrings, fetch_listed
 from bamquery.engine.cuda.scan.reads.string_checks import check_strings
 from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead, row_bytes
@@ -62,9 +62,9 @@ class StagedColumn:
     """
 
     bits: int
-    values: Loaded
-    validity: Loaded | None
-    nulls: Nulls | None
+    values: LoadedVectors
+    validity: LoadedVectors | None
+    nulls: NullStates | None
     read: ColumnRead
     offsets: LoadedOffsets | None = None
 
@@ -119,7 +119,7 @@ class ColumnLoads:
     ) -> StagedColumn:
         """Start to load a column's vectors; `wanted`: only those, for the rows `described`.
 
-        `in_parts`: of its values only those are needed that are `filtered` by the scan's conditions first.
+        `in_parts`: of its values only those are needed that pass the scan's first conditions.
         """
         chunk, name = self.chunk, column.name
         bits = self.bits(name)
@@ -154,7 +154,7 @@ class ColumnLoads:
         self.reads.append(read)
         return StagedColumn(bits, values, loads[1] if len(loads) > 1 else None, nulls, read, offsets)
 
-    def filtered(self, predicate: FusedPredicate, staged: StagedColumn, stream: Any) -> Passed:
+    def start_filter(self, predicate: FusedPredicate, staged: StagedColumn, stream: Any) -> PassedRows:
         """Start to compare a column that was staged and is there for `stream`."""
         validity = None if staged.validity is None else staged.validity.memory
         nulls = None if staged.nulls is None else staged.nulls.address
@@ -163,7 +163,7 @@ class ColumnLoads:
             self.chunk, predicate, values.memory, validity, nulls, stream, parts=values.parts
         )
 
-    def gathered(
+    def gather_staged(
         self,
         column: ScanColumn,
         staged: StagedColumn,
@@ -181,7 +181,7 @@ class ColumnLoads:
             *(self.chunk, column.stored_kind, staged.bits, staged.values.memory, validity, staged.nulls),
             selection,
         )
-        return self._decoded(column, found, selection, wanted)
+        return self._decode_codes(column, found, selection, wanted)
 
     def drop(self, staged: StagedColumn) -> None:
         """Nobody gathers from it any more."""
@@ -205,11 +205,11 @@ class ColumnLoads:
             if strategy is Strategy.STREAM:
                 staged = self.stage(column, stream, described=selection, wanted=wanted)
                 self.check(column.name, staged, stream, wanted)
-                found[column] = self.gathered(column, staged, selection, wanted)
+                found[column] = self.gather_staged(column, staged, selection, wanted)
                 if staged.offsets is None:  # of strings the offsets are looked at once more
                     self.drop(staged)
             elif strategy is Strategy.FETCH_VECTORS:
-                found[column] = self._picked(column, selection, wanted)
+                found[column] = self._fetch_vectors(column, selection, wanted)
             else:
                 if column.form is Form.DICTIONARY:
                     prepare(self.chunk, column, wanted)
@@ -218,7 +218,7 @@ class ColumnLoads:
         if seconds is not None:
             self.kernels.append(KernelTime(seconds, tuple(column.name for column in fetched)))
         for column, (one, read) in fetched.items():
-            found[column] = self._fetched(column, one, read, selection, wanted)
+            found[column] = self._finish_fetch(column, one, read, selection, wanted)
         return [found[column] for column in columns]
 
     def complete(self, waiting: Sequence[StringRead]) -> list[DeviceStrings]:
@@ -236,7 +236,7 @@ class ColumnLoads:
         if column.form is Form.STRINGS:
             stored = [piece.fragment.rows for piece in chunk.rows.pieces]
             size = row_bytes(chunk.extents(column.name, "values"), stored)
-            shapes.append(BufferShape.of_strings(chunk.rows.count, size, state.block_bytes))
+            shapes.append(BufferShape.for_strings(chunk.rows.count, size, state.block_bytes))
         if nulls is not None:
             shapes.append(BufferShape(int((nulls.states == 1).sum()), 1))
         strategy, seconds = choose_strategy(
@@ -267,7 +267,7 @@ class ColumnLoads:
         self.reads.append(read)
         return one, read
 
-    def _fetched(
+    def _finish_fetch(
         self,
         column: ScanColumn,
         one: FetchedColumn,
@@ -287,9 +287,9 @@ class ColumnLoads:
         found = DeviceColumn(column.stored_kind, row_bits(self.bits(column.name)), selection.rows, one.data)
         if one.validity is not None:
             found.validity, found.nulls = one.validity
-        return self._decoded(column, found, selection, wanted)
+        return self._decode_codes(column, found, selection, wanted)
 
-    def _picked(
+    def _fetch_vectors(
         self, column: ScanColumn, selection: Selection, wanted: NDArray[np.bool_] | None
     ) -> ReadColumn:
         chunk, name = self.chunk, column.name
@@ -312,7 +312,7 @@ class ColumnLoads:
         self.reads.append(read)
         validity = picks[1] if len(picks) > 1 else None
         if strings:
-            return self._picked_strings(column, selection, read, values, validity, nulls)
+            return self._fetch_string_vectors(column, selection, read, values, validity, nulls)
         if chunk.state.verifies:
             self._check_pick(name, "values", bits, values, None)
             if validity is not None:
@@ -322,16 +322,16 @@ class ColumnLoads:
             *(None if validity is None else validity.memory, nulls, selection, values.slots.ptr),
             None if validity is None else validity.slots.ptr,
         )
-        return self._decoded(column, found, selection, wanted)
+        return self._decode_codes(column, found, selection, wanted)
 
-    def _picked_strings(  # noqa: PLR0917 - one read of one column
+    def _fetch_string_vectors(  # noqa: PLR0917 - one read of one column
         self,
         column: ScanColumn,
         selection: Selection,
         read: ColumnRead,
         values: PickedVectors,
         validity: PickedVectors | None,
-        nulls: Nulls | None,
+        nulls: NullStates | None,
     ) -> VectorStrings:
         unit = picked_bytes(self.bits(column.name), OFFSET_BYTES)
         offsets = StringOffsets(vectors=values.memory, slots=values.slots.ptr, unit=unit)
@@ -359,7 +359,7 @@ class ColumnLoads:
             *(self.kernels, self.checks),
         )
 
-    def _decoded(
+    def _decode_codes(
         self,
         column: ScanColumn,
         found: DeviceColumn,
@@ -377,10 +377,12 @@ class ColumnLoads:
         strings = found.offsets.pack(self.chunk, name, None)
         self.checks.append(check_strings(self.chunk, name, "offsets", strings, found.used))
 
-    def _check_pick(self, name: str, part: str, bits: int, pick: PickedVectors, nulls: Nulls | None) -> None:
+    def _check_pick(
+        self, name: str, buffer: str, bits: int, pick: PickedVectors, nulls: NullStates | None
+    ) -> None:
         self.checks.append(
             check_vectors(
-                *(self.chunk, name, part, bits, pick.memory, self.chunk.state.stream),
+                *(self.chunk, name, buffer, bits, pick.memory, self.chunk.state.stream),
                 nulls=nulls,
                 slots=pick.slots.ptr,
                 used=pick.used.ptr,

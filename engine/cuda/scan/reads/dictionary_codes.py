@@ -45,7 +45,7 @@ class CodesCheck:
 
 def prepare(chunk: ChunkMemory, column: ScanColumn, wanted: NDArray[np.bool_] | None) -> None:
     """Have the dictionaries that `decode` will need copied: before kernels are started that take long."""
-    chunk.state.dictionaries.of(column, [f for f in _used(chunk, wanted) if f is not None])
+    chunk.state.dictionaries.joined(column, [f for f in _used_fragments(chunk, wanted) if f is not None])
 
 
 def decode(
@@ -60,10 +60,10 @@ def decode(
     `wanted`: vectors of the pieces that have selected rows; the others' dictionaries are left out.
     """
     state, rows = chunk.state, selection.rows
-    used = _used(chunk, wanted)
-    values = state.dictionaries.of(column, [fragment for fragment in used if fragment is not None])
+    used = _used_fragments(chunk, wanted)
+    values = state.dictionaries.joined(column, [fragment for fragment in used if fragment is not None])
     sizes = [0 if fragment is None else dictionary_size(fragment, column.name) for fragment in used]
-    firsts, behind = _firsts(chunk, sizes)
+    firsts, behind = _dictionary_starts(chunk, sizes)
     places = chunk.allocate(4 * rows, f'reading column "{column.name}"')
     bad = chunk.board.take(4)
     chunk.launch(
@@ -78,7 +78,7 @@ def decode(
     return found, CodesCheck(column.name, bad)
 
 
-def _firsts(chunk: ChunkMemory, sizes: list[int]) -> tuple[int, int]:
+def _dictionary_starts(chunk: ChunkMemory, sizes: list[int]) -> tuple[int, int]:
     """Where dictionaries begin by their fragments' numbers, on the GPU; and the number behind the last."""
     lowest = chunk.fragments[0]
     by_number = np.zeros(chunk.fragments[-1] + 1 - lowest, np.int64)
@@ -92,15 +92,15 @@ def _look_up(
 ) -> Callable[[rmm.DeviceBuffer, int], plc.Column]:
     kind: Any = column.kind
 
-    def found(places: rmm.DeviceBuffer, rows: int) -> plc.Column:
+    def decode_places(places: rmm.DeviceBuffer, rows: int) -> plc.Column:
         if values is None:
-            return libcudf_rows.nothing(session, kind.value_type, rows)
-        return libcudf_rows.looked_up(session, values, places, rows)
+            return libcudf_rows.null_column(session, kind.value_type, rows)
+        return libcudf_rows.look_up(session, values, places, rows)
 
-    return found
+    return decode_places
 
 
-def _used(chunk: ChunkMemory, wanted: NDArray[np.bool_] | None) -> list[Fragment | None]:
+def _used_fragments(chunk: ChunkMemory, wanted: NDArray[np.bool_] | None) -> list[Fragment | None]:
     """Each piece's fragment; None where no row of it is selected."""
     return [
         piece.fragment if wanted is None or wanted[first] else None

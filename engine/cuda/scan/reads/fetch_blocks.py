@@ -9,10 +9,10 @@ from typing import Final
 
 import rmm
 
-from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory, Nulls
+from bamquery.engine.cuda.scan.chunk.chunk_memory import WARPS, ChunkMemory, NullStates
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import row_bits
-from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, padded
+from bamquery.engine.cuda.scan.reads.gather_rows import pack_validity, pad_size
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 from bamquery.engine.cuda.scan.scan_state import DEADLINE_NS
 from bamquery.storage.format.layout import VECTOR_ROWS
@@ -85,20 +85,20 @@ class Fetches:
         self._columns: list[FetchedColumn] = []
         self._most = 0
 
-    def add(self, name: str, bits: int, nulls: Nulls | None) -> FetchedColumn:
+    def add(self, name: str, bits: int, nulls: NullStates | None) -> FetchedColumn:
         """Fetch a column, too. Columns of one width have their rows in the same blocks, so to speak."""
         return self._add(name, "values", bits, 0, nulls)
 
-    def add_offsets(self, name: str, nulls: Nulls | None) -> FetchedColumn:
+    def add_offsets(self, name: str, nulls: NullStates | None) -> FetchedColumn:
         """Fetch where the strings of a column begin and end."""
         return self._add(name, "offsets", 64, 1, nulls)
 
-    def _add(self, name: str, part: str, bits: int, ends: int, nulls: Nulls | None) -> FetchedColumn:
+    def _add(self, name: str, buffer: str, bits: int, ends: int, nulls: NullStates | None) -> FetchedColumn:
         chunk, rows = self._chunk, self._selection.rows
-        data = chunk.allocate(padded((rows << ends) * row_bits(bits) // 8), f'fetching column "{name}"')
+        data = chunk.allocate(pad_size((rows << ends) * row_bits(bits) // 8), f'fetching column "{name}"')
         fetched = FetchedColumn(data)
         listed = self._lists.get((bits, ends))
-        places = self._places(name, part)
+        places = self._places(name, buffer)
         if listed is None:
             listed = self._lists[bits, ends] = self._list(self._rows, places, bits, ends)
         self._add_job(fetched, self._rows, listed, places, bits, None, data, ends)
@@ -125,9 +125,9 @@ class Fetches:
         for fetched in self._columns:
             if fetched.valid is not None:
                 fetched.validity = pack_validity(chunk, fetched.valid, self._rows.most)
-        return state.started_launch(launch)
+        return state.note_launch(launch)
 
-    def _add_validity(self, fetched: FetchedColumn, name: str, nulls: Nulls) -> None:
+    def _add_validity(self, fetched: FetchedColumn, name: str, nulls: NullStates) -> None:
         """Bits are read only for rows of vectors that have nulls and values."""
         chunk, rows = self._chunk, self._rows
         fetched.valid = chunk.allocate(rows.most, "reading nulls")
@@ -171,8 +171,8 @@ class Fetches:
         listed = self._list(mixed, places, 1)
         self._add_job(fetched, mixed, listed, places, 1, index, fetched.valid)
 
-    def _places(self, name: str, part: str) -> int:
-        return self._chunk.file_places(name, part, self._chunk.state.fetch_rings)
+    def _places(self, name: str, buffer: str) -> int:
+        return self._chunk.file_places(name, buffer, self._chunk.state.fetch_rings)
 
     def _items(self, rows: RowList, places: int, bits: int, ends: int) -> bytes:
         block = self._chunk.state.block_bytes

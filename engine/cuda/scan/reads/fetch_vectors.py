@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import rmm
 
-from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, Nulls
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.kernel_tables.requests import REQUEST
 from bamquery.engine.cuda.scan.reads.load_vectors import QUEUE_PAIRS, ZERO_COPY, copy_files, copy_mapped
@@ -36,10 +36,10 @@ class PickedVectors:
 def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
     chunk: ChunkMemory,
     name: str,
-    part: str,
+    buffer: str,
     bits: int,
     selection: Selection,
-    nulls: Nulls | None,
+    nulls: NullStates | None,
     behind: int = 0,
 ) -> PickedVectors:
     """Read the whole vectors that hold the selection's rows; with `nulls`, of those only the mixed ones.
@@ -54,8 +54,8 @@ def fetch_vectors(  # noqa: PLR0917 - one read of one buffer
     size = picked_bytes(bits, behind)
     memory = chunk.allocate(most * size, f'fetching column "{name}"')
     requests = chunk.allocate(REQUEST.itemsize * most, "picking vectors")
-    mapped = chunk.mapped(name, part)
-    places = chunk.places(name, part, None if mapped else state.load_rings, state.stream)
+    mapped = chunk.is_mapped(name, buffer)
+    places = chunk.places(name, buffer, None if mapped else state.load_rings, state.stream)
     tally = chunk.board.tally()
     states = None if nulls is None else nulls.address
     chunk.launch(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import rmm
 
-from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, Nulls
+from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory, NullStates
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceColumn, row_bits
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
@@ -20,7 +20,7 @@ def gather_column(  # noqa: PLR0917 - one read of one buffer
     bits: int,
     values: rmm.DeviceBuffer,
     validity: rmm.DeviceBuffer | None,
-    nulls: Nulls | None,
+    nulls: NullStates | None,
     selection: Selection,
     slots: int | None = None,
     validity_slots: int | None = None,
@@ -51,7 +51,7 @@ def gather_column(  # noqa: PLR0917 - one read of one buffer
 def gather_validity(
     chunk: ChunkMemory,
     validity: rmm.DeviceBuffer | None,
-    nulls: Nulls,
+    nulls: NullStates,
     selection: Selection,
     slots: int | None = None,
 ) -> tuple[rmm.DeviceBuffer, Slot]:
@@ -78,7 +78,7 @@ def gather(  # noqa: PLR0917 - one read of one buffer
     chunk: ChunkMemory, values: rmm.DeviceBuffer, bits: int, positions: int, slots: int | None, rows: int
 ) -> rmm.DeviceBuffer:
     """Values at positions; bits become bytes."""
-    data = chunk.allocate(padded(rows * row_bits(bits) // 8), "reading a column")
+    data = chunk.allocate(pad_size(rows * row_bits(bits) // 8), "reading a column")
     chunk.launch(
         "scan_gather", f"scan_gather_{bits}", values.ptr, positions, slots, rows, data.ptr, items=rows
     )
@@ -103,6 +103,6 @@ def pack_validity(chunk: ChunkMemory, valid: rmm.DeviceBuffer, rows: int) -> tup
     return bitmap, nulls
 
 
-def padded(size: int) -> int:
+def pad_size(size: int) -> int:
     """Kernels load 16 bytes at a time."""
     return -(-size // 16) * 16

@@ -34,7 +34,7 @@ _KERNEL_RUN: Final = 64 << 10
 
 
 @dataclass
-class Loaded:
+class LoadedVectors:
     """Whole vectors of one buffer.
 
     Attributes:
@@ -57,13 +57,13 @@ class Loaded:
 def load_vectors(  # noqa: PLR0917 - one read of one buffer
     chunk: ChunkMemory,
     column: str,
-    part: str,
+    buffer: str,
     bits: int,
     stream: Any,
     wanted: NDArray[np.bool_] | None = None,
     *,
     in_parts: bool = False,
-) -> Loaded:
+) -> LoadedVectors:
     """Start to load the chunk's vectors of a column's `values` or `validity`; `wanted`: only those.
 
     `in_parts`: of all vectors, what zone maps left of them is enough, where reading that is less.
@@ -77,13 +77,13 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
     memory = chunk.allocate(size, f'streaming column "{column}"')
     parts = chunk.parts if in_parts and chunk.listed.resident.has_parts(column) else None
     scattered = parts is not None or (size < _LARGE_RUN * rows.runs and rows.runs > len(rows.pieces))
-    if wanted is not None or not scattered or not chunk.mapped(column, part):
-        requests = stream_requests(rows, chunk.extents(column, part), bits, wanted)
-        return load_requests(chunk, column, part, requests, memory, stream)
+    if wanted is not None or not scattered or not chunk.is_mapped(column, buffer):
+        requests = stream_requests(rows, chunk.extents(column, buffer), bits, wanted)
+        return load_requests(chunk, column, buffer, requests, memory, stream)
     if stream is not state.stream:
         state.session.follow(stream, state.stream)
     clock = chunk.clock(stream)
-    loaded = _by_kernel(chunk, column, part, bits, memory, parts, stream)
+    loaded = _load_by_kernel(chunk, column, buffer, bits, memory, parts, stream)
     clock.end()
     loaded.seconds = clock.seconds
     return loaded
@@ -92,11 +92,11 @@ def load_vectors(  # noqa: PLR0917 - one read of one buffer
 def load_requests(  # noqa: PLR0917 - one read of one buffer
     chunk: ChunkMemory,
     column: str,
-    part: str,
+    buffer: str,
     requests: NDArray[Any],
     memory: rmm.DeviceBuffer,
     stream: Any,
-) -> Loaded:
+) -> LoadedVectors:
     """Start to load what `requests` (of `stream_requests` or their like) say of one buffer into `memory`.
 
     Raises:
@@ -108,15 +108,15 @@ def load_requests(  # noqa: PLR0917 - one read of one buffer
     runs, blocks = count_requests(requests, state.block_bytes)
     counters = ReadCounters(runs, blocks, blocks * state.block_bytes)
     if not len(requests):
-        return Loaded(memory, COPY_ENGINE, counters)
-    if not chunk.mapped(column, part):
-        return _by_queue_pairs(chunk, requests, memory, stream)
+        return LoadedVectors(memory, COPY_ENGINE, counters)
+    if not chunk.is_mapped(column, buffer):
+        return _load_by_queue_pairs(chunk, requests, memory, stream)
     clock = chunk.clock(stream)
     pinned = [
-        None if extent is None or not extent.length else state.pinned(piece.fragment, extent)
-        for piece, extent in zip(chunk.rows.pieces, chunk.extents(column, part), strict=True)
+        None if extent is None or not extent.length else state.pin(piece.fragment, extent)
+        for piece, extent in zip(chunk.rows.pieces, chunk.extents(column, buffer), strict=True)
     ]
-    starts = [0 if extent is None else extent.offset for extent in chunk.extents(column, part)]
+    starts = [0 if extent is None else extent.offset for extent in chunk.extents(column, buffer)]
     total = int(requests["bytes"].sum(dtype=np.int64))
     if total >= _LARGE_RUN * len(requests) or len(requests) <= len(chunk.rows.pieces):
         cuda = state.session.gpu.cuda
@@ -130,7 +130,7 @@ def load_requests(  # noqa: PLR0917 - one read of one buffer
                 cuda("copy to the GPU", "cuMemcpyHtoDAsync", target, source, size, stream)
                 source, target, left = source + size, target + size, left - size
         clock.end()
-        return Loaded(memory, COPY_ENGINE, counters, seconds=clock.seconds)
+        return LoadedVectors(memory, COPY_ENGINE, counters, seconds=clock.seconds)
     shift = np.array(
         [p.address - s if isinstance(p, PinnedExtent) else 0 for p, s in zip(pinned, starts, strict=True)],
         np.int64,
@@ -142,7 +142,7 @@ def load_requests(  # noqa: PLR0917 - one read of one buffer
     pieces["target"] += np.uint64(memory.ptr)
     copy_mapped(chunk, chunk.uploads.put(pieces, stream), len(pieces), None, stream)
     clock.end()
-    return Loaded(memory, ZERO_COPY, counters, seconds=clock.seconds)
+    return LoadedVectors(memory, ZERO_COPY, counters, seconds=clock.seconds)
 
 
 def copy_mapped(chunk: ChunkMemory, requests: int, count: int, counted: Slot | None, stream: Any) -> None:
@@ -171,23 +171,23 @@ def copy_files(  # noqa: PLR0917 - one read of one buffer
     kernel = state.launcher.kernel("scan_load", "scan_load_rings")
     with state.session.lock:
         launch = rings.start(kernel, arguments, commands=count, stream=stream)
-    return state.started_launch(launch)
+    return state.note_launch(launch)
 
 
-def _by_kernel(  # noqa: PLR0917 - one read of one buffer
+def _load_by_kernel(  # noqa: PLR0917 - one read of one buffer
     chunk: ChunkMemory,
     column: str,
-    part: str,
+    buffer: str,
     bits: int,
     memory: rmm.DeviceBuffer,
     parts: int | None,
     stream: Any,
-) -> Loaded:
+) -> LoadedVectors:
     """All of the chunk's vectors, or their `parts`, which the GPU finds in the page cache itself."""
     count = chunk.rows.count
-    nulls = chunk.nulls(column) if part == "validity" else None
+    nulls = chunk.nulls(column) if buffer == "validity" else None
     tally = chunk.board.tally()
-    places = chunk.places(column, part, None, stream)
+    places = chunk.places(column, buffer, None, stream)
     launcher = chunk.state.launcher
     arguments = (bits, memory.ptr, chunk.state.block_bytes, chunk.board.take(4).address, tally.address)
     grid = max(1, min(-(-count // WARPS), _COPY_BLOCKS))
@@ -200,12 +200,12 @@ def _by_kernel(  # noqa: PLR0917 - one read of one buffer
         states = None if nulls is None else nulls.address
         whole = (chunk.vectors, count, places, chunk.file_rows, states)
         launcher.start(kernel, *whole, *arguments, grid=grid, stream=stream)
-    return Loaded(memory, ZERO_COPY, ReadCounters(), tally, parts=parts)
+    return LoadedVectors(memory, ZERO_COPY, ReadCounters(), tally, parts=parts)
 
 
-def _by_queue_pairs(
+def _load_by_queue_pairs(
     chunk: ChunkMemory, requests: NDArray[Any], memory: rmm.DeviceBuffer, stream: Any
-) -> Loaded:
+) -> LoadedVectors:
     rings = chunk.state.load_rings
     cut = cut_requests(requests, rings.shape.slot_bytes)
     nsids = np.array([rings.namespace(piece.fragment, chunk.state) for piece in chunk.rows.pieces], np.uint32)
@@ -214,4 +214,4 @@ def _by_queue_pairs(
     tally = chunk.board.tally()
     address = chunk.uploads.put(cut, stream)
     seconds = copy_files(chunk, address, len(cut), None, tally, stream)
-    return Loaded(memory, QUEUE_PAIRS, ReadCounters(), tally, seconds)
+    return LoadedVectors(memory, QUEUE_PAIRS, ReadCounters(), tally, seconds)

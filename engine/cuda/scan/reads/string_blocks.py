@@ -41,7 +41,7 @@ class BlockStrings(StringRead):
             chunk, "scan_string_blocks", self.selection.rows, (self.strings, self.sums.ptr)
         )
 
-    def listed(self, chunk: ChunkMemory) -> tuple[bytes, int]:
+    def list_blocks(self, chunk: ChunkMemory) -> tuple[bytes, int]:
         """Start to list the blocks, once the board was copied back: the ScanListed, and how many they are."""
         blocks = wide_word(chunk, self._blocks)
         size = chunk.state.block_bytes
@@ -63,12 +63,12 @@ class BlockStrings(StringRead):
 
     def complete(self, chunk: ChunkMemory) -> DeviceStrings:
         """The column, once the kernel that reads the blocks was started."""
-        return self.gathered(chunk, self._bases, self._memory, 0)
+        return self.gather(chunk, self._bases, self._memory, 0)
 
 
 def fetch_listed(chunk: ChunkMemory, columns: Sequence[BlockStrings]) -> KernelTime | None:
     """Start to read the blocks of all columns, once the board was copied back; None where there are none."""
-    listed = [column.listed(chunk) for column in columns]
+    listed = [column.list_blocks(chunk) for column in columns]
     blocks = sum(count for _, count in listed)
     if not blocks:
         return None
@@ -83,5 +83,5 @@ def fetch_listed(chunk: ChunkMemory, columns: Sequence[BlockStrings]) -> KernelT
     kernel = state.launcher.kernel("scan_fetch_listed", "scan_fetch_listed")
     with state.session.lock:
         launch = rings.start(kernel, arguments, commands=blocks, stream=state.stream)
-    seconds: Callable[[], float] = state.started_launch(launch)
+    seconds: Callable[[], float] = state.note_launch(launch)
     return KernelTime(seconds, tuple(column.name for column in columns))

@@ -23,7 +23,7 @@ def offsets_check(column: str, bad: Slot) -> VectorCheck:
 def check_strings(
     chunk: ChunkMemory,
     column: str,
-    part: str,
+    buffer: str,
     strings: bytes,
     used: int | None,
     *,
@@ -35,14 +35,14 @@ def check_strings(
     Args:
         chunk: whose vectors they are.
         column: by name.
-        part: which of both.
+        buffer: which of both.
         strings: the ScanStrings.
         used: which vectors were read, as words on the GPU; None: all.
         ranges: of `bytes`, which those of each vector are.
         places: of `bytes`, what is added to one's number for its address.
     """
     bad = chunk.board.take(4)
-    checksums = chunk.checksums(column, _PARTS[part])
+    checksums = chunk.checksums(column, _PARTS[buffer])
     chunk.launch(
         "scan_string_crc",
         "scan_string_crc",
@@ -50,4 +50,4 @@ def check_strings(
         items=chunk.rows.count,
         of_a_block=WARPS,
     )
-    return checksum_check(column, bad, part)
+    return checksum_check(column, bad, buffer)

@@ -21,7 +21,7 @@ from bamquery.engine.cuda.scan.chunk.chunk_memory import ChunkMemory
 from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceStrings
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead
-from bamquery.engine.cuda.scan.reads.gather_rows import padded
+from bamquery.engine.cuda.scan.reads.gather_rows import pad_size
 from bamquery.engine.cuda.scan.resources.counter_board import Slot
 from bamquery.engine.cuda.scan.resources.launcher import SCAN_THREADS
 from bamquery.storage.format.layout import Extent
@@ -38,7 +38,7 @@ _NARROW: Final = 2**31 - 1
 
 @dataclass(frozen=True)
 class StringOffsets:
-    """Where kernels find the offsets of a selection's rows: see ScanStrings in engine/kernels/scan_strings.hpp.
+    """Where kernels find the offsets of a selection's rows: ScanStrings of engine/kernels/scan_strings.hpp.
 
     Attributes:
         pairs: two of each row; None: whole vectors have them.
@@ -60,7 +60,7 @@ class StringOffsets:
         return _STRINGS.pack(
             *(0 if buffer is None else buffer.ptr for buffer in (self.pairs, self.vectors)),
             *(self.slots, 0 if selection is None else selection.positions.ptr, chunk.vectors, places),
-            chunk.of_pieces(np.array(sizes, np.uint64), stream),
+            chunk.upload_by_fragment(np.array(sizes, np.uint64), stream),
             *(0 if selection is None else selection.rows, self.unit, state.block_bytes, chunk.rows.count),
         )
 
@@ -106,13 +106,13 @@ class StringRead(ABC):
         """Bytes of the strings, once the board was copied back."""
         return wide_word(chunk, self.total)
 
-    def gathered(
+    def gather(
         self, chunk: ChunkMemory, bases: rmm.DeviceBuffer | None, memory: rmm.DeviceBuffer, places: int
     ) -> DeviceStrings:
         """The column, out of what was read to `memory`; see scan_string_bytes."""
         rows, size = self.selection.rows, self.size(chunk)
         self.read.string_bytes = size
-        data = chunk.allocate(padded(size), f'reading column "{self.name}"')
+        data = chunk.allocate(pad_size(size), f'reading column "{self.name}"')
         if size:
             chunk.launch(
                 "scan_string_bytes",

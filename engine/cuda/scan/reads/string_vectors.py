@@ -15,7 +15,7 @@ from bamquery.engine.cuda.scan.chunk.row_selection import Selection
 from bamquery.engine.cuda.scan.columns.device_columns import DeviceStrings
 from bamquery.engine.cuda.scan.kernel_tables.string_requests import byte_runs, offset_runs
 from bamquery.engine.cuda.scan.reads.accounting import ColumnRead, KernelTime
-from bamquery.engine.cuda.scan.reads.load_vectors import Loaded, load_requests
+from bamquery.engine.cuda.scan.reads.load_vectors import LoadedVectors, load_requests
 from bamquery.engine.cuda.scan.reads.string_checks import check_strings, offsets_check
 from bamquery.engine.cuda.scan.reads.string_reads import StringOffsets, StringRead
 from bamquery.engine.cuda.scan.reads.vector_check import VectorCheck
@@ -33,7 +33,7 @@ class LoadedOffsets:
         used: which vectors they are of, as words on the GPU; None: all.
     """
 
-    loaded: Loaded | None
+    loaded: LoadedVectors | None
     offsets: StringOffsets
     used: int | None
 
@@ -110,7 +110,7 @@ class VectorStrings(StringRead):
                     places=places,
                 )
             )
-        column = self.gathered(chunk, None, memory, places)
+        column = self.gather(chunk, None, memory, places)
         chunk.release(self._ranges)
         return column
 

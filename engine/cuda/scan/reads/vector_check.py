@@ -33,6 +33,6 @@ class VectorCheck:
         return CorruptionError(f'column "{self.column}", vector {number}: {self.problem}', fragment.path)
 
 
-def checksum_check(column: str, bad: Slot, part: str) -> VectorCheck:
+def checksum_check(column: str, bad: Slot, buffer: str) -> VectorCheck:
     """Of a part of the vectors, compared with its checksums."""
-    return VectorCheck(column, bad, f"its {part} do not match their checksum")
+    return VectorCheck(column, bad, f"its {buffer} do not match their checksum")

@@ -50,7 +50,7 @@ class _Sheet:
         cuda("clear counters", "cuMemsetD8Async", self.memory.ptr, 0, size, session.driver_stream)
 
 
-class Board:
+class CounterBoard:
     """One chunk's counters; one thread uses it. One sheet is enough but for thousands of columns or files."""
 
     def __init__(self, session: CudaSession, blocks: HostBlocks) -> None:
@@ -67,7 +67,7 @@ class Board:
         rounded = -(-size // 8) * 8
         sheet = self._sheets[-1]
         if sheet.used + rounded > sheet.size:
-            sheet = self._added(max(rounded, _BYTES))
+            sheet = self._add_sheet(max(rounded, _BYTES))
         slot = Slot(sheet.memory.ptr + sheet.used, len(self._sheets) - 1, sheet.used)
         sheet.used += rounded
         return slot
@@ -92,7 +92,7 @@ class Board:
         """One of them."""
         return int(self.words(slot)[0])
 
-    def tallied(self, slot: Slot) -> dict[str, int]:
+    def read_tally(self, slot: Slot) -> dict[str, int]:
         """A ScanTally's fields."""
         found: Any = self._host(slot).view(slot.offset, TALLY, 1)[0]
         return {name: int(found[name]) for name in TALLY.names or ()}
@@ -111,7 +111,7 @@ class Board:
     def _host(self, slot: Slot) -> HostBlock:
         return self._sheets[slot.sheet].host
 
-    def _added(self, size: int) -> _Sheet:
+    def _add_sheet(self, size: int) -> _Sheet:
         sheet = _Sheet(self._session, self._blocks, size)
         self._sheets.append(sheet)
         self._session.synchronize()  # the scan's other streams have followed this one before

@@ -73,11 +73,11 @@ class HostBlocks:
             self._unused.setdefault(size, []).append(block)
             self._unused.move_to_end(size)
             self.unused_bytes += size
-            dropped = self._beyond()
+            dropped = self._blocks_over_limit()
         for one in dropped:
             one.close()
 
-    def _beyond(self) -> list[HostBlock]:
+    def _blocks_over_limit(self) -> list[HostBlock]:
         dropped = []
         while self.unused_bytes > self._most_unused:
             size, blocks = next(iter(self._unused.items()))

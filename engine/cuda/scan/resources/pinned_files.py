@@ -48,7 +48,7 @@ class PinnedExtent:
             found = os.fstat(file)
             if found.st_size < extent.end:
                 raise StorageError("was truncated", path)
-            self.written: Final = _written(found)
+            self.written: Final = _change_stamp(found)
             mapped = mmap.mmap(file, extent.length, prot=mmap.PROT_READ, offset=extent.offset)
         finally:
             os.close(file)
@@ -64,7 +64,7 @@ class PinnedExtent:
         self._pinned.close(on_release)
 
 
-class FileMaps:
+class PinnedFiles:
     """Pinned buffers of one GPU's scans, the one used last longest; thread-safe.
 
     Attributes:
@@ -93,7 +93,7 @@ class FileMaps:
             self._forget()
             key = (path, extent.offset)
             found = self._pinned.get(key)
-            if found is not None and not found.users and found.written != _written(_stat(fragment)):
+            if found is not None and not found.users and found.written != _change_stamp(_stat(fragment)):
                 # Nobody writes to a fragment. If somebody has, the pinned pages may not be the file's.
                 self._drop(key)
                 found = None
@@ -151,12 +151,12 @@ class FileMaps:
         extent = self._pinned.pop(key)
         self.leaving += extent.size
 
-        def released() -> None:
+        def note_released() -> None:
             with self._lock:
                 self.leaving -= extent.size
                 self.bytes -= extent.size
 
-        extent.close(released)
+        extent.close(note_released)
 
 
 def require_whole(fragment: Fragment) -> None:
@@ -180,5 +180,5 @@ def _stat(fragment: Fragment) -> os.stat_result:
         raise StorageError(f"cannot be examined: {error.strerror or error}", fragment.path) from error
 
 
-def _written(found: os.stat_result) -> tuple[int, int, int]:
+def _change_stamp(found: os.stat_result) -> tuple[int, int, int]:
     return found.st_dev, found.st_ino, found.st_mtime_ns

@@ -1,6 +1,6 @@
 """What kernels have to know of a table's vectors, kept in the GPU's memory from query to query.
 
-Vectors are numbered through all fragments of a run (`Resident`): a table's, or some of a very long one's.
+Vectors are numbered through all fragments of a run (`ResidentVectors`): a table's, or some of a long one's.
 A vector takes 24 bytes for each column that is pruned by, 128 more if its parts are, 4 for each checksum, 32
 for those of parts, and one where a column has nulls.
 """
@@ -47,7 +47,7 @@ def runs(fragments: Sequence[Fragment]) -> Iterator[tuple[Fragment, ...]]:
         yield tuple(fragments[begin:])
 
 
-class Resident:
+class ResidentVectors:
     """A run of fragments as kernels see it; thread-safe.
 
     Attributes:
@@ -73,8 +73,8 @@ class Resident:
         self._buffers: dict[str, list[StoredBuffers]] = {}
         self._offsets: dict[tuple[str, str], NDArray[np.uint64]] = {}
         self._states: dict[str, NDArray[np.uint8] | None] = {}
-        self.rows: Final = self._kept("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
-        self.firsts_address: Final = self._kept("firsts", lambda: self.firsts)
+        self.rows: Final = self._keep("rows", lambda: np.array([f.rows for f in fragments], np.uint32))
+        self.firsts_address: Final = self._keep("firsts", lambda: self.firsts)
 
     def close(self) -> None:
         """Give the memory back; nothing uses it any more."""
@@ -83,11 +83,11 @@ class Resident:
 
     def vectors(self) -> int:
         """A ScanVector for each vector, on the GPU."""
-        return self._kept("vectors", self._vectors)
+        return self._keep("vectors", self._vectors)
 
     def vector_rows(self) -> int:
         """Rows of each vector, half words on the GPU."""
-        return self._kept("vector rows", self._vector_rows)
+        return self._keep("vector rows", self._vector_rows)
 
     def zones(self, column: str) -> int:
         """A ScanZone for each vector of a column that `zones_of` knows, on the GPU."""
@@ -95,7 +95,7 @@ class Resident:
         def make() -> NDArray[Any]:
             return np.concatenate([zones_of(fragment, column) for fragment in self.fragments])
 
-        return self._kept(("zones", column), make)
+        return self._keep(("zones", column), make)
 
     def has_parts(self, column: str) -> bool:
         """Whether the column's vectors have parts."""
@@ -107,31 +107,32 @@ class Resident:
         def make() -> NDArray[Any]:
             return np.concatenate([part_zones_of(fragment, column) for fragment in self.fragments])
 
-        return self._kept(("part zones", column), make)
+        return self._keep(("part zones", column), make)
 
     def part_checksums(self, column: str) -> int:
         """CRC-32C of the parts of each vector of a column that has some, words on the GPU."""
 
-        def of(fragment: Fragment) -> NDArray[np.uint32]:
+        def checksums_of(fragment: Fragment) -> NDArray[np.uint32]:
             parts: Parts | None = fragment.parts(column)
             assert parts is not None
             return parts.checksums
 
-        return self._kept(
-            ("part checksums", column), lambda: np.concatenate([of(fragment) for fragment in self.fragments])
+        return self._keep(
+            ("part checksums", column),
+            lambda: np.concatenate([checksums_of(fragment) for fragment in self.fragments]),
         )
 
-    def checksums(self, column: str, part: str) -> int:
+    def checksums(self, column: str, buffer: str) -> int:
         """CRC-32C of each vector's part of a column's `values`, `validity` or `offsets`, words on the GPU."""
 
         def make() -> NDArray[np.uint32]:
             found = []
             for fragment, buffers in zip(self.fragments, self.buffers(column), strict=True):
-                stored = getattr(buffers.checksums, part)
+                stored = getattr(buffers.checksums, buffer)
                 found.append(np.zeros(fragment.vector_count, np.uint32) if stored is None else stored)
             return np.concatenate(found)
 
-        return self._kept((part, column), make)
+        return self._keep((buffer, column), make)
 
     def states(self, column: str) -> NDArray[np.uint8] | None:
         """A null state for each vector, see `StoredBuffers.null_states`; None where no row is null."""
@@ -145,7 +146,7 @@ class Resident:
         """`states` of a column that has nulls, on the GPU."""
         states = self.states(column)
         assert states is not None
-        return self._kept(("states", column), lambda: states)
+        return self._keep(("states", column), lambda: states)
 
     def buffers(self, column: str) -> list[StoredBuffers]:
         """Where a column's bytes are, in each fragment."""
@@ -156,21 +157,21 @@ class Resident:
                 self._buffers[column] = found
             return found
 
-    def offsets(self, column: str, part: str) -> NDArray[np.uint64]:
+    def offsets(self, column: str, buffer: str) -> NDArray[np.uint64]:
         """Where `values`, `validity` or `offsets` of a column begin in each fragment's file; 0 without."""
         with self._lock:
-            found = self._offsets.get((column, part))
+            found = self._offsets.get((column, buffer))
             if found is None:
-                extents = [getattr(buffers, part) for buffers in self.buffers(column)]
+                extents = [getattr(buffers, buffer) for buffers in self.buffers(column)]
                 found = np.array([0 if e is None else e.offset for e in extents], np.uint64)
-                self._offsets[column, part] = found
+                self._offsets[column, buffer] = found
             return found
 
-    def is_of(self, fragments: tuple[Fragment, ...]) -> bool:
+    def has_fragments(self, fragments: tuple[Fragment, ...]) -> bool:
         """Whether these are the fragments, and not others that were opened later."""
         return len(fragments) == len(self.fragments) and all(map(operator.is_, fragments, self.fragments))
 
-    def _kept(self, key: object, make: Callable[[], NDArray[Any]]) -> int:
+    def _keep(self, key: object, make: Callable[[], NDArray[Any]]) -> int:
         with self._lock:
             found = self._memory.get(key)
             if found is None:
@@ -209,10 +210,10 @@ class ResidentRuns:
         self._blocks = blocks
         self._launcher = launcher
         self._lock = threading.Lock()
-        self._known: OrderedDict[tuple[int | None, str, int], Resident] = OrderedDict()
-        self._made: weakref.WeakSet[Resident] = weakref.WeakSet()
+        self._known: OrderedDict[tuple[int | None, str, int], ResidentVectors] = OrderedDict()
+        self._made: weakref.WeakSet[ResidentVectors] = weakref.WeakSet()
 
-    def get(self, session: CudaSession, fragments: tuple[Fragment, ...]) -> Resident:
+    def get(self, session: CudaSession, fragments: tuple[Fragment, ...]) -> ResidentVectors:
         """The run of those fragments, in memory of `session`.
 
         Raises:
@@ -221,10 +222,10 @@ class ResidentRuns:
         key = (session.limit, str(fragments[0].path), len(fragments))
         with self._lock:
             found = self._known.get(key)
-            if found is not None and found.is_of(fragments):
+            if found is not None and found.has_fragments(fragments):
                 self._known.move_to_end(key)
                 return found
-        made = Resident(session, self._blocks, self._launcher, fragments)
+        made = ResidentVectors(session, self._blocks, self._launcher, fragments)
         with self._lock:
             self._made.add(made)
             self._known[key] = made

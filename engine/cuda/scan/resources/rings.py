@@ -130,7 +130,7 @@ class Rings:
             self._tidy()
 
     @property
-    def used(self) -> bool:
+    def is_used(self) -> bool:
         """Some scan has not done with them."""
         return bool(self._users)
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from bamquery.engine.cuda.scan.resources.host_blocks import HostBlocks
 from bamquery.engine.cuda.scan.resources.launcher import Launcher
-from bamquery.engine.cuda.scan.resources.pinned_files import FileMaps
+from bamquery.engine.cuda.scan.resources.pinned_files import PinnedFiles
 from bamquery.engine.cuda.scan.resources.resident_vectors import ResidentRuns
 from bamquery.engine.cuda.scan.resources.rings import Rings, RingShape
 from bamquery.engine.cuda.session import CudaSession
@@ -21,10 +21,10 @@ _known: dict[int, ScanResources] = {}
 _lock = threading.Lock()
 
 
-class Parked(Protocol):
+class ParkedScan(Protocol):
     """A scan that was left, whose memory the GPU may still use."""
 
-    def closed_within(self, seconds: float) -> bool:
+    def close_within(self, seconds: float) -> bool:
         """Give all back, if the GPU has done with it by then."""
         ...
 
@@ -36,7 +36,7 @@ class ScanResources:
         """See `resources_of`."""
         gpu = session.gpu
         self.blocks: Final = HostBlocks(gpu)
-        self.maps: Final = FileMaps(gpu)
+        self.maps: Final = PinnedFiles(gpu)
         self.launcher: Final = Launcher(gpu, session.lock)
         self.runs: Final = ResidentRuns(self.blocks, self.launcher)
         self._gpu = gpu
@@ -44,7 +44,7 @@ class ScanResources:
         self._streams: dict[bool, list[Any]] = {False: [], True: []}
         self._replaced: list[Rings] = []
         """Those that scans still use, although commands were lost."""
-        self._parked: list[Parked] = []
+        self._parked: list[ParkedScan] = []
         self._lock = threading.RLock()
         MAPPED_FILES.watch(self)
         atexit.register(_stop, weakref.ref(self))
@@ -72,7 +72,7 @@ class ScanResources:
             rings.end(user)
             self._close_replaced()
 
-    def park(self, scan: Parked) -> None:
+    def park(self, scan: ParkedScan) -> None:
         """Keep what a scan could not close, as the GPU may still use it."""
         with self._lock:
             self._parked.append(scan)
@@ -82,7 +82,7 @@ class ScanResources:
         with self._lock:
             parked, self._parked = self._parked, []
         for scan in parked:
-            if not scan.closed_within(0):
+            if not scan.close_within(0):
                 self.park(scan)
 
     def forget_files(self, folder: Path) -> None:
@@ -111,7 +111,7 @@ class ScanResources:
                 rings.controller.stop(1.0)
 
     def _close_replaced(self) -> None:
-        for rings in [rings for rings in self._replaced if not rings.used]:
+        for rings in [rings for rings in self._replaced if not rings.is_used]:
             self._replaced.remove(rings)
             rings.close()
 

@@ -233,11 +233,11 @@ class Calls:
     def _argument(self, record: FunctionRecord, name: str, kind: str) -> tuple[str, Sequence[str]]:
         choose = self._choose
         if name == "part" and record.name not in ("contains", "position", "strpos", "instr"):
-            return extremes.quoted(choose.choice(_NAMES_OF_PARTS)), ()
+            return extremes.quote_string(choose.choice(_NAMES_OF_PARTS)), ()
         if name == "pattern" and record.name in ("strftime", "strptime", "try_strptime"):
-            return extremes.quoted(choose.choice(_TIME_PATTERNS)), ()
+            return extremes.quote_string(choose.choice(_TIME_PATTERNS)), ()
         if name == "options" or (name in _POOLS and choose.random() < 0.7):
-            return extremes.quoted(choose.choice(_POOLS[name])), ()
+            return extremes.quote_string(choose.choice(_POOLS[name])), ()
         if name == "q":
             return choose.choice(("0", "0.5", "1", "-0.5", "0.25", "0.9::DOUBLE", "-0.0", "1.5", "NULL")), ()
         if name in ("digits", "group") or (record.name in _BUILDERS and name == "n"):
@@ -252,7 +252,7 @@ class Calls:
             return f"{column}{small}" if small != "::INTEGER" else f"floor({column})::INTEGER", (column,)
         if choose.random() < 0.3 and record.kind == "scalar":
             if kind == "VARCHAR" and choose.random() < 0.7:
-                return extremes.quoted(choose.choice(_TEXTS)), ()
+                return extremes.quote_string(choose.choice(_TEXTS)), ()
             value = self._value(kind)
             if "\0" not in value.sql:
                 return value.sql, ()
@@ -264,7 +264,7 @@ class Calls:
     def _value(self, name: str) -> extremes.Value:
         if self._choose.random() < 0.7:
             return self._choose.choice(extremes.extremes(name))
-        return extremes.drawn(self._choose, name)
+        return extremes.draw_value(self._choose, name)
 
     def _tame(self) -> float | None:
         if self._choose.random() < 0.1:
@@ -296,7 +296,7 @@ class Tally:
     def add(self, outcome: str, count: int = 1) -> None:
         self.counts[outcome] += count
 
-    def differ(self, call: Call, statement: str, found: Difference) -> None:
+    def note_difference(self, call: Call, statement: str, found: Difference) -> None:
         why = known_difference(call.name, call.sql, found)
         self.add("differ" if why is None else "known")
         if why is None:
@@ -319,7 +319,7 @@ def ask(pair: Pair, call: Call, tally: Tally, row: int | None = None) -> None:
         found = differences(ours, theirs, call.tolerance)
         tally.add("alike", max(ours.num_rows, 1) - len(found))
         for difference in found:
-            tally.differ(call, statement, difference)
+            tally.note_difference(call, statement, difference)
     elif not isinstance(theirs, pa.Table | duckdb.Error | BamQueryError) and isinstance(ours, BamQueryError):
         tally.add("errors")  # an error of DuckDB's that its client cannot tell
     elif row is None and call.rows and isinstance(ours, pa.Table) != isinstance(theirs, pa.Table):
@@ -328,8 +328,8 @@ def ask(pair: Pair, call: Call, tally: Tally, row: int | None = None) -> None:
     else:
         found = differences(ours, theirs)
         if found:
-            detail = Difference(-1, 0, _told(ours), _told(theirs))
-            tally.differ(call, statement, detail)
+            detail = Difference(-1, 0, _describe_answer(ours), _describe_answer(theirs))
+            tally.note_difference(call, statement, detail)
         else:
             tally.add("errors")
 
@@ -344,7 +344,7 @@ def _is_unasked(answer: Answer) -> bool:
     return isinstance(answer, kinds)
 
 
-def _told(answer: Answer) -> Any:
+def _describe_answer(answer: Answer) -> Any:
     if isinstance(answer, pa.Table):
         return (
             answer.column(0).cast(pa.large_string(), safe=False).to_pylist()[:1]

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import integer_range
-from tests.sql.randomized.casts.compare import Pair, differences, is_of_values, same
-from tests.sql.randomized.casts.compare import said as said_of
-from tests.sql.randomized.casts.extremes import TYPES, Value, column, drawn, extremes
-from tests.sql.randomized.casts.findings import Class, Findings, example_of, group, kind_of_value, said
+from tests.sql.randomized.casts.compare import Pair, differences, is_of_values, values_agree
+from tests.sql.randomized.casts.compare import answer_kind as said_of
+from tests.sql.randomized.casts.extremes import TYPES, Value, column, draw_value, extremes
+from tests.sql.randomized.casts.findings import Class, Findings, example_of, group, kind_of_value, value_kind
 from tests.values import plain
 
 _EXTREMES: Final = 150
@@ -48,7 +48,7 @@ class Casts:
     def _values(self) -> list[Value]:
         found = list(extremes(self.source))
         self._choose.shuffle(found)
-        return found[:_EXTREMES] + [drawn(self._choose, self.source) for _ in range(_DRAWN)]
+        return found[:_EXTREMES] + [draw_value(self._choose, self.source) for _ in range(_DRAWN)]
 
     def ask(self) -> None:
         """All of it."""
@@ -154,11 +154,11 @@ class Casts:
         if isinstance(ours, pa.Table):
             for row, answer in zip(rows, ours.columns, strict=True):
                 mine = plain(answer)[0]
-                if not same(mine, theirs[row]):
+                if not values_agree(mine, theirs[row]):
                     self._differ("cast", target, row, mine, theirs[row])
         elif len(rows) == 1:
             kind = self._kind(rows[0], target)
-            self._note("cast", target, kind, said_of(ours), said(theirs[rows[0]]), parts[0])
+            self._note("cast", target, kind, said_of(ours), value_kind(theirs[rows[0]]), parts[0])
         else:
             middle = len(rows) // 2
             self._compare_constants(target, rows[:middle], theirs)
@@ -179,7 +179,7 @@ class Casts:
             self._note("cast", target, "any", said_of(ours), "values", f"{self.source}::{target}")
             return
         for row, mine in zip(rows, plain(ours.column(0)), strict=True):
-            if not same(mine, theirs[row]):
+            if not values_agree(mine, theirs[row]):
                 self._differ("cast", target, row, mine, theirs[row])
 
     def _file(self, target: str, ours: Sequence[Any], theirs: Sequence[Any]) -> None:
@@ -216,14 +216,14 @@ class Casts:
 
     def _differ(self, what: str, target: str, row: int, ours: Any, theirs: Any) -> None:
         kind = self._kind(row, target)
-        if isinstance(ours, float) and isinstance(theirs, float) and same(ours, theirs, _NEARLY):
+        if isinstance(ours, float) and isinstance(theirs, float) and values_agree(ours, theirs, _NEARLY):
             mine, other, kind = "nearest", "nearly the nearest", "last digits"
         elif ours is not None and theirs is not None:
             mine, other = "a value", "another value"
             if self.source == "FLOAT" and target == "VARCHAR" and np.float32(ours) == np.float32(theirs):
                 kind = "digits beyond the shortest"
         else:
-            mine, other = said(ours), said(theirs)
+            mine, other = value_kind(ours), value_kind(theirs)
         self._note(what, target, kind, mine, other, self._shown(row, target))
 
     def _kind(self, row: int, target: str) -> str:

@@ -139,7 +139,7 @@ def _answer(ask: Callable[[], pa.Table]) -> Answer:
         return error
 
 
-def said(answer: Answer) -> str:
+def answer_kind(answer: Answer) -> str:
     """In a word, what kind of answer it is."""
     if isinstance(answer, pa.Table):
         return "rows"
@@ -159,7 +159,7 @@ def is_of_values(answer: Answer) -> bool:
 def differences(ours: Answer, theirs: Answer, tolerance: float = 0.0) -> list[Difference]:
     """How two answers differ: types, rows in their order, errors."""
     if not (isinstance(ours, pa.Table) and isinstance(theirs, pa.Table)):
-        mine, other = said(ours), said(theirs)
+        mine, other = answer_kind(ours), answer_kind(theirs)
         return [] if mine == other else [Difference(-1, 0, mine, other)]
     if ours.num_rows != theirs.num_rows:
         return [Difference(-1, 0, f"{ours.num_rows} rows", f"{theirs.num_rows} rows")]
@@ -172,7 +172,7 @@ def differences(ours: Answer, theirs: Answer, tolerance: float = 0.0) -> list[Di
         found += [
             Difference(row, place, *pair)
             for row, pair in enumerate(zip(plain(mine), plain(other), strict=True))
-            if pair[0] is not pair[1] and not same(*pair, tolerance)
+            if pair[0] is not pair[1] and not values_agree(*pair, tolerance)
         ]
     return found
 
@@ -182,7 +182,7 @@ def type_of(kind: pa.DataType) -> str:
     return type_name(pa.int32() if pa.types.is_null(kind) else kind)
 
 
-def same(ours: Any, theirs: Any, tolerance: float = 0.0) -> bool:
+def values_agree(ours: Any, theirs: Any, tolerance: float = 0.0) -> bool:
     """Whether two values are one: all NaNs are; 0.0 and -0.0 are not; floats within a relative tolerance."""
     if isinstance(ours, float) and isinstance(theirs, float):
         if math.isnan(ours) or math.isnan(theirs):

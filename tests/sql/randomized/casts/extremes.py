@@ -106,7 +106,7 @@ def extremes(name: str) -> tuple[Value, ...]:
     return (null, *(_value(name, plain, said) for plain, said in _extremes_of(kind)))
 
 
-def drawn(choose: random.Random, name: str) -> Value:
+def draw_value(choose: random.Random, name: str) -> Value:
     """A value of the type at random: of any size, near a power of ten or two, near a day's or year's end."""
     return _value(name, _random_plain(choose, TYPES[name]), "another")
 
@@ -136,15 +136,19 @@ def _sql(name: str, plain: Any) -> str:
     kind = TYPES[name]
     if pa.types.is_boolean(kind):
         return "true" if plain else "false"
-    return f"CAST({quoted(written(plain, kind))} AS {name})" if name != "VARCHAR" else quoted(plain)
+    return (
+        f"CAST({quote_string(string_of_value(plain, kind))} AS {name})"
+        if name != "VARCHAR"
+        else quote_string(plain)
+    )
 
 
-def quoted(text: str) -> str:
+def quote_string(text: str) -> str:
     """A text as a literal of SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def written(plain: Any, kind: Any) -> str:
+def string_of_value(plain: Any, kind: Any) -> str:
     """The text that casts to the value."""
     if pa.types.is_large_binary(kind):
         return "".join(rf"\x{byte:02X}" for byte in plain)
@@ -193,7 +197,7 @@ def _extremes_of(kind: Any) -> list[tuple[Any, str]]:
     if pa.types.is_large_binary(kind):
         return [(b"", "empty"), (b"\0", "a zero byte"), (b"\xff\xfe", "no UTF-8"), (b"abc'\\", "quotes")]
     if pa.types.is_date32(kind):
-        return [*_around(FIRST_DAY, "first", (0, 1)), *_around(LAST_DAY, "last", (-1, 0)), *_DAYS]
+        return [*_neighbours(FIRST_DAY, "first", (0, 1)), *_neighbours(LAST_DAY, "last", (-1, 0)), *_DAYS]
     if kind == INTERVAL:
         return list(_INTERVALS)
     per_day = _DAY * _PER_SECOND[kind.unit]
@@ -202,10 +206,10 @@ def _extremes_of(kind: Any) -> list[tuple[Any, str]]:
             (0, "midnight"),
             (1, "one unit"),
             (per_day // 2, "noon"),
-            *_around(per_day - 1, "last of the day", (-1, 0)),
+            *_neighbours(per_day - 1, "last of the day", (-1, 0)),
         ]
     first, last = _moments(kind)
-    moments = [*_around(first, "first", (0, 1)), *_around(last, "last", (-1, 0))]
+    moments = [*_neighbours(first, "first", (0, 1)), *_neighbours(last, "last", (-1, 0))]
     inner = [(days * per_day, said) for days, said in _DAYS if first <= days * per_day <= last]
     return [
         *moments,
@@ -256,7 +260,7 @@ _INTERVALS: Final = (
 )
 
 
-def _around(place: int, said: str, steps: Sequence[int]) -> list[tuple[int, str]]:
+def _neighbours(place: int, said: str, steps: Sequence[int]) -> list[tuple[int, str]]:
     return [(place + step, said if not step else f"next to {said}") for step in steps]
 
 
@@ -345,7 +349,7 @@ def _random_plain(choose: random.Random, kind: Any) -> Any:
     if pa.types.is_floating(kind):
         return _random_float(choose, single=pa.types.is_float32(kind))
     if pa.types.is_large_string(kind):
-        return texts.drawn(choose)
+        return texts.draw_string(choose)
     if pa.types.is_large_binary(kind):
         return choose.randbytes(choose.randrange(6))
     if pa.types.is_date32(kind):

@@ -97,7 +97,7 @@ class Findings:
         return sorted(set(self.examples) - set(known))
 
 
-def said(value: Any) -> str:
+def value_kind(value: Any) -> str:
     """An answer in a word: NULL, or "a value"."""
     return "NULL" if value is None else "a value"
 
@@ -151,7 +151,7 @@ def group(name: str) -> str:
     return "a timestamp" if pa.types.is_timestamp(kind) else name.partition("(")[0]
 
 
-def known() -> dict[Class, str]:
+def known_classes() -> dict[Class, str]:
     """The classes that docs/sql.md lists, and their examples."""
     lines = DOCUMENT.read_text().split(_BEGIN)[1].split(_END)[0].strip().splitlines()[len(_HEAD) :]
     found = {}

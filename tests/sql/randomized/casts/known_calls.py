@@ -211,7 +211,7 @@ def known_difference(name: str, sql: str, found: Difference) -> str | None:
     return next((known.what for known in KNOWN if known.applies(asked)), None)
 
 
-def listed(text: str) -> str:
+def with_known_calls(text: str) -> str:
     """The document's text with the list of now."""
     rows = [f"| {known.what} | {known.theirs} | {known.ours} |" for known in KNOWN]
     before, rest = text.split(_BEGIN)
@@ -219,4 +219,4 @@ def listed(text: str) -> str:
 
 
 if __name__ == "__main__":
-    DOCUMENT.write_text(listed(DOCUMENT.read_text()))
+    DOCUMENT.write_text(with_known_calls(DOCUMENT.read_text()))

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from tests.sql.randomized.casts.compare import Pair, same, type_of
-from tests.sql.randomized.casts.compare import said as said_of
-from tests.sql.randomized.casts.extremes import TYPES, Value, column, drawn, extremes
+from tests.sql.randomized.casts.compare import Pair, type_of, values_agree
+from tests.sql.randomized.casts.compare import answer_kind as said_of
+from tests.sql.randomized.casts.extremes import TYPES, Value, column, draw_value, extremes
 from tests.sql.randomized.casts.findings import (
     Class,
     Findings,
@@ -22,7 +22,7 @@ from tests.sql.randomized.casts.findings import (
     group,
     has_39_digits,
     kind_of_value,
-    said,
+    value_kind,
 )
 from tests.values import plain
 
@@ -73,7 +73,7 @@ class Operators:
         found = list(extremes(name)) if name != "VARCHAR" else list(extremes(name))[:1]
         self._choose.shuffle(found)
         kept = found[: _EACH - _DRAWN]
-        return kept + [drawn(self._choose, name) for _ in range(_EACH - len(kept))]
+        return kept + [draw_value(self._choose, name) for _ in range(_EACH - len(kept))]
 
     def ask(self) -> None:
         """All of it."""
@@ -158,22 +158,22 @@ class Operators:
             return
         if len(rows) == 1:
             kind = self._kind(operator, rows[0], answers[rows[0]])
-            self._note(operator, kind, said_of(ours), said(answers[rows[0]]), rows[0])
+            self._note(operator, kind, said_of(ours), value_kind(answers[rows[0]]), rows[0])
             return
         middle = len(rows) // 2
         self._compare(operator, rows[:middle], answers)
         self._compare(operator, rows[middle:], answers)
 
     def _compare_values(self, operator: str, row: int, mine: Any, other: Any) -> None:
-        if same(mine, other):
+        if values_agree(mine, other):
             return
-        if same(mine, other, _TOLERANCE):
+        if values_agree(mine, other, _TOLERANCE):
             if operator in ("a ** b", "a / b", "a // b", "a % b"):
                 return
             self._note(operator, "last digits", "a value", "another value", row)
             return
         both = mine is not None and other is not None
-        words = ("a value", "another value") if both else (said(mine), said(other))
+        words = ("a value", "another value") if both else (value_kind(mine), value_kind(other))
         self._note(operator, self._kind(operator, row, other), *words, row)
 
     def _constants(self, operator: str, answers: Sequence[Any], failing: set[int]) -> None:
@@ -201,7 +201,7 @@ class Operators:
                 self._compare_values(operator, row, plain(mine)[0], answers[row])
         elif len(rows) == 1:
             kind = self._kind(operator, rows[0], answers[rows[0]])
-            self._note(operator, kind, said_of(ours), said(answers[rows[0]]), rows[0])
+            self._note(operator, kind, said_of(ours), value_kind(answers[rows[0]]), rows[0])
         else:
             middle = len(rows) // 2
             self._compare_constants(operator, rows[:middle], answers)
@@ -238,7 +238,7 @@ class Operators:
         return 1 if operator in UNARY else 2
 
     def _word(self, answer: Any) -> str:
-        return said(plain(answer.column(0))[0]) if isinstance(answer, pa.Table) else said_of(answer)
+        return value_kind(plain(answer.column(0))[0]) if isinstance(answer, pa.Table) else said_of(answer)
 
     def _kind(self, operator: str, row: int, answer: Any = None) -> str:
         """What kind of values these are, and the other's answer."""

@@ -20,7 +20,7 @@ from typing import Final
 
 from tests.sql.randomized.casts.casts import Casts
 from tests.sql.randomized.casts.compare import Pair
-from tests.sql.randomized.casts.findings import Class, Findings, known, write
+from tests.sql.randomized.casts.findings import Class, Findings, known_classes, write
 from tests.sql.randomized.casts.operators import Operators
 from tests.sql.randomized.workers import Workers, check, stoppable
 
@@ -60,7 +60,7 @@ def ask(piece: Piece, device: str = "cpu") -> Findings:
 def run(casts: int, first: int, *, jobs: int = 1, device: str = "cpu", only: str | None = None) -> Findings:
     """As many as `casts` says, at least one seed."""
     total = Findings()
-    listed = known()
+    listed = known_classes()
     seed, stopped = first, False
     while not stopped and (total.total < casts or seed == first):
         # As many seeds at once as are likely to be needed.
@@ -107,7 +107,7 @@ def main() -> int:
     findings = run(
         arguments.casts, arguments.seed, jobs=arguments.jobs, device=arguments.device, only=arguments.only
     )
-    listed = known()
+    listed = known_classes()
     new = findings.new(listed)
     elapsed = time.perf_counter() - started
     print(report(findings, new))

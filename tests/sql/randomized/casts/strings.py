@@ -111,15 +111,15 @@ EXTREMES: Final = tuple(
 _ALPHABET: Final = "0123456789+-.:eE_/ \t()xXbBCZTnfaiuk"
 
 
-def drawn(choose: random.Random) -> str:
+def draw_string(choose: random.Random) -> str:
     """A text of some type, most often changed in a place or two."""
     text = _DRAWN[choose.randrange(len(_DRAWN))](choose)
     for _ in range(choose.choice((0, 0, 1, 1, 2))):
-        text = _changed(choose, text)
+        text = _change_string(choose, text)
     return text
 
 
-def _changed(choose: random.Random, text: str) -> str:
+def _change_string(choose: random.Random, text: str) -> str:
     place = choose.randrange(len(text) + 1)
     character = choose.choice(_ALPHABET)
     match choose.randrange(5):

@@ -23,12 +23,12 @@ class Calls:
     def terms(self, scope: Scope, *, total: bool, most: int = 2) -> str:
         """Terms of ORDER BY; `total`: no two rows are alike."""
         keys = [column for column in scope.columns if not column.near and column.kind != "ival"]
-        wanted = self.choose.some(keys, 0 if total else 1, most)
+        wanted = self.choose.choose_some(keys, 0 if total else 1, most)
         if total and scope.unique is not None:
             wanted += [column for column in scope.unique if column not in wanted]
         if not wanted:
             return "1"
-        return ", ".join(f"{key.sql}{self.choose.one(_DIRECTIONS)}" for key in wanted)
+        return ", ".join(f"{key.sql}{self.choose.one_of(_DIRECTIONS)}" for key in wanted)
 
     # Aggregates.
 
@@ -47,17 +47,17 @@ class Calls:
     def _argument(self, scope: Scope, kind: str) -> str:
         """An expression with a column of the query itself: of an outer query's alone it is the outer's."""
         inner = replace(scope, outer=None)
-        if not inner.of(kind):
+        if not inner.columns_of_kinds(kind):
             return "1" if kind in NUMBERS else LITERALS[kind][0]
         if self.choose.chance(0.6):
-            columns = [column for column in inner.of(kind) if not column.near]
+            columns = [column for column in inner.columns_of_kinds(kind) if not column.near]
             if columns:
-                return self.choose.one(columns).sql
-        return self.expressions.exact(inner, kind, 1).sql
+                return self.choose.one_of(columns).sql
+        return self.expressions.exact_expression(inner, kind, 1).sql
 
     def _stored(self, scope: Scope, kind: str) -> str:
-        columns = [column for column in scope.of(kind) if column.plain]
-        return self.choose.one(columns).sql if columns else _IN_PLACE[kind]
+        columns = [column for column in scope.columns_of_kinds(kind) if column.plain]
+        return self.choose.one_of(columns).sql if columns else _IN_PLACE[kind]
 
     def _aggregate(self, scope: Scope, window: bool) -> Term:
         choose = self.choose
@@ -86,7 +86,7 @@ class Calls:
                 return Term(f"{name}({self._stored(scope, 'flt')})", "flt", near=True)
             case 9:
                 names = ("stddev", "stddev_pop", "variance", "var_pop", "var_samp", "stddev_samp", "sem")
-                return Term(f"{choose.one(names)}({distinct}{exact})", "flt", near=True)
+                return Term(f"{choose.one_of(names)}({distinct}{exact})", "flt", near=True)
             case 10:
                 return Term(f"{choose.pick('bool_and', 'bool_or')}({self._argument(scope, 'bool')})", "bool")
             case 11:
@@ -103,7 +103,7 @@ class Calls:
             case 15:
                 names = ("corr", "covar_pop", "covar_samp", "regr_avgx", "regr_avgy", "regr_slope", "regr_r2")
                 more = ("regr_intercept", "regr_sxx", "regr_sxy", "regr_syy", "regr_count")
-                name = choose.one(names + more)
+                name = choose.one_of(names + more)
                 return Term(f"{name}({exact}, {whole})", "flt" if name != "regr_count" else "int", near=True)
             case 16:
                 text = self._stored(scope, "txt")
@@ -118,7 +118,7 @@ class Calls:
         choose = self.choose
         if scope.unique is None or window:
             names = ("skewness", "kurtosis", "entropy", "product")
-            name, argument = choose.one(names), self._stored(scope, "int")
+            name, argument = choose.one_of(names), self._stored(scope, "int")
             if name == "product":  # of zeros, and of numbers beyond DOUBLE, it depends on the rows' order
                 argument = f"({argument} % 2 + 3)"
             return Term(f"{name}({argument})", "flt", near=True)
@@ -131,7 +131,7 @@ class Calls:
                 name = choose.pick("arg_min", "arg_max", "min_by", "max_by", "arg_max_null", "arg_min_null")
                 return Term(f"{name}({value}, {self._argument(scope, 'int')} ORDER BY {order})", kind)
             case 2:
-                column = choose.one(scope.columns)
+                column = choose.one_of(scope.columns)
                 if column.near or column.kind == "ival":
                     return Term("count(*)", "int")
                 return Term(f"mode({column.sql} ORDER BY {order})", column.kind)
@@ -176,7 +176,7 @@ class Calls:
             case 1:
                 return Term(f"ntile({choose.pick('1', '2', '3', '50')}) OVER ({over})", "int")
             case 2:
-                default = choose.one(LITERALS[kind])
+                default = choose.one_of(LITERALS[kind])
                 if default == "-3":  # of no unsigned type: DuckDB finds that out where there are rows
                     default = "3"
                 name = choose.pick("lag", "lead")
@@ -192,7 +192,7 @@ class Calls:
 
     def _partition(self, scope: Scope) -> str:
         keys = [column for column in scope.columns if not column.near and column.kind != "ival"]
-        chosen = self.choose.some(keys, 0, 2)
+        chosen = self.choose.choose_some(keys, 0, 2)
         return f"PARTITION BY {', '.join(key.sql for key in chosen)} " if chosen else ""
 
     def _bounds(self, offsets: tuple[str, ...]) -> str:
@@ -238,10 +238,10 @@ class Calls:
             case 2:
                 return f"{partition}{order} RANGE {self._bounds(())}{self._exclusion()}"
             case _:
-                keys = [column for column in scope.of(*NUMBERS, "date", "ts") if column.plain]
+                keys = [column for column in scope.columns_of_kinds(*NUMBERS, "date", "ts") if column.plain]
                 if not keys:
                     return f"{partition}{order}"
-                key = choose.one(keys)
+                key = choose.one_of(keys)
                 offsets = {
                     "int": ("0", "1", "3"),
                     "dec": ("0.5", "1", "100"),
@@ -250,7 +250,7 @@ class Calls:
                     "ts": ("INTERVAL 1 SECOND", "INTERVAL 13 HOUR", "INTERVAL 2 MONTH"),
                 }[key.kind]
                 frame = f"RANGE {self._bounds(offsets)}{self._exclusion()}"
-                return f"{partition}ORDER BY {key.sql}{choose.one(_DIRECTIONS)} {frame}"
+                return f"{partition}ORDER BY {key.sql}{choose.one_of(_DIRECTIONS)} {frame}"
 
     def _over_rows(self, scope: Scope) -> str:
         """A window without peers."""

@@ -74,7 +74,7 @@ class Expressions:
 
     def any_kind(self) -> str:
         """A kind that a column of a table may have."""
-        return self.choose.one(
+        return self.choose.one_of(
             ("int", "int", "int", "dec", "flt", "txt", "txt", "date", "ts", "time", "bool")
         )
 
@@ -84,17 +84,17 @@ class Expressions:
             found = self.column(scope.outer, *kinds)
             if found is not None:
                 return found
-        found_here = scope.of(*kinds)
-        return self.choose.one(found_here) if found_here else None
+        found_here = scope.columns_of_kinds(*kinds)
+        return self.choose.one_of(found_here) if found_here else None
 
     def leaf(self, scope: Scope, kind: str) -> Term:
         """A column or a literal."""
         column = self.column(scope, kind) if self.choose.chance(0.85) else None
         if column is not None and not column.near:
             return column
-        return Term(self.choose.one(LITERALS[kind]), kind, plain=True)
+        return Term(self.choose.one_of(LITERALS[kind]), kind, plain=True)
 
-    def exact(self, scope: Scope, kind: str, depth: int) -> Term:
+    def exact_expression(self, scope: Scope, kind: str, depth: int) -> Term:
         """An expression that both databases compute to the last bit."""
         if depth <= 0 or self.choose.chance(0.2):
             return self.leaf(scope, kind)
@@ -102,15 +102,15 @@ class Expressions:
             return Term(f"({self.truth(scope, depth)})", kind)
         draw = self.choose.seed.random()
         if draw < 0.08:
-            arms = f"{self.exact(scope, kind, depth - 1).sql} ELSE {self.exact(scope, kind, depth - 1).sql}"
+            arms = " ELSE ".join(self.exact_expression(scope, kind, depth - 1).sql for _ in range(2))
             return Term(f"CASE WHEN {self.truth(scope, depth - 1)} THEN {arms} END", kind)
         if draw < 0.12:
-            key = self.exact(scope, self.choose.pick("int", "txt"), 0)
+            key = self.exact_expression(scope, self.choose.pick("int", "txt"), 0)
             first, second = self.leaf(scope, kind).sql, self.leaf(scope, kind).sql
             arms = f"WHEN {LITERALS[key.kind][0]} THEN {first} ELSE {second}"
             return Term(f"CASE {key.sql} {arms} END", kind)
         if draw < 0.17 and kind != "ival":
-            both = f"{self.exact(scope, kind, depth - 1).sql}, {self.exact(scope, kind, depth - 1).sql}"
+            both = ", ".join(self.exact_expression(scope, kind, depth - 1).sql for _ in range(2))
             return Term(f"{self.choose.pick('coalesce', 'nullif', 'greatest', 'least')}({both})", kind)
         if draw < 0.21 and kind != "ival" and self.subquery is not None:
             return Term(self.subquery(scope, kind), kind)
@@ -119,7 +119,7 @@ class Expressions:
             return Term(f"({one} {self.choose.pick('+', '-', '+', '-', '*')} {other})", kind)
         return Term(self.call(scope, _SHAPES[kind], depth), kind)
 
-    def near(self, scope: Scope) -> Term:
+    def approximate_expression(self, scope: Scope) -> Term:
         """A float of which the last bits may differ."""
         return Term(self.call(scope, shapes.NEAR_FLOATS, 1), "flt", near=True)
 
@@ -132,14 +132,14 @@ class Expressions:
 
     def _plain(self, scope: Scope, kind: str, outermost: str) -> str:
         """A stored column or a literal of the kind."""
-        columns = [column for column in scope.of(kind) if column.plain]
+        columns = [column for column in scope.columns_of_kinds(kind) if column.plain]
         if columns and self.choose.chance(0.85):
-            return self.choose.one(columns).sql
+            return self.choose.one_of(columns).sql
         return outermost
 
     def call(self, scope: Scope, of: tuple[str, ...], depth: int) -> str:
         """One of the shapes, its holes filled."""
-        shape = self.choose.one(of)
+        shape = self.choose.one_of(of)
         part = _PART_OF.match(shape) is not None
 
         def fill(hole: re.Match[str]) -> str:
@@ -159,15 +159,15 @@ class Expressions:
                 case "p2":
                     return f"({self._plain(scope, 'flt', '2.5::DOUBLE')})"
                 case "n":
-                    return self.exact(scope, self.choose.pick("int", "dec"), depth - 1).sql
+                    return self.exact_expression(scope, self.choose.pick("int", "dec"), depth - 1).sql
                 case "m":
-                    return self.exact(scope, self.choose.pick("date", "ts"), depth - 1).sql
+                    return self.exact_expression(scope, self.choose.pick("date", "ts"), depth - 1).sql
                 case "e":
                     return self.leaf(scope, self.any_kind()).sql
                 case letter:
                     kinds = {"i": "int", "d": "flt", "t": "txt", "D": "date", "T": "ts", "c": "time"}
                     kind = kinds.get(letter, {"v": "ival", "b": "bool"}.get(letter, ""))
-                    text = self.exact(scope, kind, depth - 1).sql
+                    text = self.exact_expression(scope, kind, depth - 1).sql
                     return f"({text})" if kind == "txt" else text
 
         return f"({_HOLE.sub(fill, shape)})"
@@ -194,14 +194,17 @@ class Expressions:
 
     def comparison(self, scope: Scope, depth: int) -> str:
         """Two expressions that compare."""
-        one = self.choose.one(EXACT_KINDS)
+        one = self.choose.one_of(EXACT_KINDS)
         other = one
         if one in NUMBERS:
-            other = self.choose.one(NUMBERS)
+            other = self.choose.one_of(NUMBERS)
         elif one in ("date", "ts"):
             other = self.choose.pick("date", "ts")
-        left, right = self.exact(scope, one, depth - 1).sql, self.exact(scope, other, depth - 1).sql
-        return f"({left} {self.choose.one(COMPARISONS)} {right})"
+        left, right = (
+            self.exact_expression(scope, one, depth - 1).sql,
+            self.exact_expression(scope, other, depth - 1).sql,
+        )
+        return f"({left} {self.choose.one_of(COMPARISONS)} {right})"
 
     def _simple(self, scope: Scope) -> str:
         kind = self.any_kind()
@@ -213,21 +216,23 @@ class Expressions:
             case 0:
                 return f"({column.sql} IS {negation}NULL)"
             case 1:
-                values = [self.choose.one(LITERALS[kind]) for _ in range(self.choose.number(1, 4))]
+                values = [self.choose.one_of(LITERALS[kind]) for _ in range(self.choose.number(1, 4))]
                 return f"({column.sql} {negation}IN ({', '.join(values)}))"
             case 2:
-                low, high = self.leaf(scope, kind).sql, self.choose.one(LITERALS[kind])
+                low, high = self.leaf(scope, kind).sql, self.choose.one_of(LITERALS[kind])
                 return f"({column.sql} {negation}BETWEEN {low} AND {high})"
             case 3 if kind == "bool":
                 return column.sql
             case 3 if kind in NUMBERS:
                 bound = self.choose.pick("1", "2.5", "-0.5", "1e0", "0.1e0", "300", "-1000", "'2'", "1e300")
-                return f"({column.sql} {self.choose.one(COMPARISONS[:7])} {bound})"
+                return f"({column.sql} {self.choose.one_of(COMPARISONS[:7])} {bound})"
             case 3 if kind in ("date", "ts"):
                 bound = self.choose.pick("'2024-01-01'", "DATE '2024-01-01'", "'2024-01-01 12:00:00'")
-                return f"({column.sql} {self.choose.one(COMPARISONS[:7])} {bound})"
+                return f"({column.sql} {self.choose.one_of(COMPARISONS[:7])} {bound})"
             case 4:
                 other = self.leaf(scope, kind).sql
-                return f"({column.sql} {self.choose.one(COMPARISONS)} {other})"
+                return f"({column.sql} {self.choose.one_of(COMPARISONS)} {other})"
             case _:
-                return f"({column.sql} {self.choose.one(COMPARISONS)} {self.choose.one(LITERALS[kind])})"
+                return (
+                    f"({column.sql} {self.choose.one_of(COMPARISONS)} {self.choose.one_of(LITERALS[kind])})"
+                )

@@ -37,10 +37,10 @@ class Names(Pieces):
         kinds = [
             "int" if by_name else choose.pick("int", "int", "txt", "date") for _ in range(choose.number(1, 3))
         ]
-        branches = [self._branch(kinds) for _ in range(choose.one((2, 2, 2, 3)))]
+        branches = [self._branch(kinds) for _ in range(choose.one_of((2, 2, 2, 3)))]
         text = branches[0].sql
         # One word for all: of what stands in a set operation within another DuckDB knows some expressions.
-        word = f"{choose.pick('UNION', 'UNION ALL')} BY NAME" if by_name else choose.one(_SET_WORDS)
+        word = f"{choose.pick('UNION', 'UNION ALL')} BY NAME" if by_name else choose.one_of(_SET_WORDS)
         if not word.startswith("UNION"):
             branches = branches[:2]
         for branch in branches[1:]:
@@ -52,7 +52,7 @@ class Names(Pieces):
 
     def _branch(self, kinds: list[str]) -> Branch:
         choose = self.choose
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         called = choose.pick("", "", "t", "u")
         named = called or table.name
         names, written, columns, items = [], [], [], []
@@ -60,7 +60,7 @@ class Names(Pieces):
             column = self.column(table, kind)
             text = choose.pick(column, f"{named}.{column}") if column in table.kinds else column
             if column in table.kinds and choose.chance(0.4):
-                text = choose.one(_CHANGED[kind]).format(text)
+                text = choose.one_of(_CHANGED[kind]).format(text)
             alias = choose.pick("", "x", "y", "id", *self.own(table)[:3])
             names.append(alias or column)
             written.append(text)
@@ -71,7 +71,7 @@ class Names(Pieces):
 
     def _term(self, branches: list[Branch], kinds: list[str]) -> str:
         choose = self.choose
-        branch = choose.one(branches)
+        branch = choose.one_of(branches)
         place = choose.number(0, len(kinds) - 1)
         name, written, column = branch.names[place], branch.written[place], branch.columns[place]
         plain = column.isidentifier()
@@ -83,7 +83,7 @@ class Names(Pieces):
             f"coalesce({branches[0].names[place]}, {branches[0].names[place]})" if plain else str(place + 1),
             str(place + 1),
         )
-        return f"{term}{choose.one(self.ways)}"
+        return f"{term}{choose.one_of(self.ways)}"
 
     def shadows(self) -> Query:
         """Aliases with the names of columns, in every clause that may use them."""
@@ -92,7 +92,7 @@ class Names(Pieces):
         names = ["x", "id", *self.own(tables[0][1])[:2]]
         items: list[str] = []
         for place in range(choose.number(1, 3)):
-            items.append(f"{self._number(tables, names[:place])} AS {choose.one(names)}")
+            items.append(f"{self._number(tables, names[:place])} AS {choose.one_of(names)}")
         where = (
             f" WHERE {self._number(tables, names)} {choose.pick('>', '<=', '<>')} 2"
             if choose.chance(0.4)
@@ -104,7 +104,7 @@ class Names(Pieces):
             qualify = f" QUALIFY row_number() OVER ({over}) < 9"
         distinct = choose.pick("", "", "DISTINCT ")
         by_name = choose.chance(0.6) and not distinct  # only what is selected can be an order of DISTINCT
-        terms = [f"{self._number(tables, names)}{choose.one(self.ways)}"] if by_name else []
+        terms = [f"{self._number(tables, names)}{choose.one_of(self.ways)}"] if by_name else []
         text = f"SELECT {distinct}{', '.join(items)} FROM {from_}{where}{qualify}"
         return self._sorted(text, terms, len(items))
 
@@ -115,7 +115,7 @@ class Names(Pieces):
         own = self.own(tables[0][1])
         names = ["x", "id", "n", *own[:2]]
         key = self._number(tables, [])
-        alias, total = choose.one(names), choose.one(names)
+        alias, total = choose.one_of(names), choose.one_of(names)
         call = choose.pick("count(*)", f"max({self._number(tables, [])})", f"sum({self._number(tables, [])})")
         by = choose.pick(alias, "1", f"alias.{alias}", "ALL", key, f"ROLLUP ({key})", f"ROLLUP ({alias})")
         having = ""
@@ -129,7 +129,7 @@ class Names(Pieces):
     def _from(self) -> tuple[str, list[tuple[str, object]]]:
         """FROM of one or two tables, joined by `id`; queries without an alias among them."""
         choose = self.choose
-        first, second = choose.one(self.tables), choose.one(self.tables)
+        first, second = choose.one_of(self.tables), choose.one_of(self.tables)
         called = choose.pick("", "t", "s")
         text = self.small(first, called)
         tables: list[tuple[str, object]] = [(called or first.name, first)]
@@ -150,12 +150,12 @@ class Names(Pieces):
     def _number(self, tables: list[tuple[str, object]], aliases: list[str]) -> str:
         """A whole number: a column by itself or with its table, or an alias."""
         choose = self.choose
-        name, table = choose.one(tables)
-        column = choose.one(["id", *self.own(table)])  # type: ignore[arg-type]
+        name, table = choose.one_of(tables)
+        column = choose.one_of(["id", *self.own(table)])  # type: ignore[arg-type]
         drawn = [column, f"{name}.{column}", f"{name}.{column}"]
         if aliases:
-            drawn += [choose.one(aliases), f"alias.{choose.one(aliases)}"]
-        text = choose.one(drawn)
+            drawn += [choose.one_of(aliases), f"alias.{choose.one_of(aliases)}"]
+        text = choose.one_of(drawn)
         return choose.pick(text, text, f"({text} + 1)", f"abs({text}::INTEGER)")
 
     def _ids(self, tables: list[tuple[str, object]]) -> str:

@@ -37,4 +37,8 @@ class Pieces:
     def column(self, table: Table, *kinds: str) -> str:
         """A column of one of the kinds, or a literal where there is none."""
         found = [name for name, kind in table.kinds.items() if kind in kinds]
-        return self.choose.one(found) if found else self.choose.one(LITERALS[self.choose.one(kinds)][:3])
+        return (
+            self.choose.one_of(found)
+            if found
+            else self.choose.one_of(LITERALS[self.choose.one_of(kinds)][:3])
+        )

@@ -26,7 +26,7 @@ class Queries(Subqueries):
         self.calls = Calls(choose, self.expressions)
         self.written = 0
 
-    def nested(self, *, small: bool = False) -> Query:
+    def nested_query(self, *, small: bool = False) -> Query:
         """A query that stands within another: its answer is determined, its columns have names."""
         self.depth += 1
         try:
@@ -54,10 +54,10 @@ class Queries(Subqueries):
             "windows",
             "on",
         )
-        shape = choose.one(shapes_)
+        shape = choose.one_of(shapes_)
         text, scope = self.from_(most=2 if small else 3)
         where = (
-            f" WHERE {self.expressions.truth(scope, choose.one((0, 1, 1, 1, 2)))}"
+            f" WHERE {self.expressions.truth(scope, choose.one_of((0, 1, 1, 1, 2)))}"
             if choose.chance(0.45)
             else ""
         )
@@ -70,7 +70,7 @@ class Queries(Subqueries):
                 query = self._listed("SELECT DISTINCT", items, f"FROM {text}{where}")
                 return replace(query, unique=tuple(column.name for column in query.columns))
             case "totals":
-                items = [self.calls.aggregate(scope) for _ in range(choose.one((1, 1, 2, 3)))]
+                items = [self.calls.aggregate(scope) for _ in range(choose.one_of((1, 1, 2, 3)))]
                 having = f" HAVING {self._having(scope)}" if choose.chance(0.15) else ""
                 return self._listed("SELECT", items, f"FROM {text}{where}{having}")
             case "groups":
@@ -78,7 +78,7 @@ class Queries(Subqueries):
             case "windows":
                 return self._windows(text, scope, where)
             case "on" if scope.unique is not None:
-                keys = choose.some([c for c in scope.columns if not c.near and c.kind != "ival"], 1, 2)
+                keys = choose.choose_some([c for c in scope.columns if not c.near and c.kind != "ival"], 1, 2)
                 items = [
                     *keys,
                     *(
@@ -87,7 +87,7 @@ class Queries(Subqueries):
                     ),
                 ]
                 listed = ", ".join(key.sql for key in keys)
-                order = ", ".join(f"{key.sql}{choose.one(WAYS)}" for key in keys)
+                order = ", ".join(f"{key.sql}{choose.one_of(WAYS)}" for key in keys)
                 rest = self.calls.terms(scope, total=True, most=1)
                 query = self._listed(
                     f"SELECT DISTINCT ON ({listed})", items, f"FROM {text}{where} ORDER BY {order}, {rest}"
@@ -114,10 +114,12 @@ class Queries(Subqueries):
     def item(self, scope: Scope) -> Term:
         """Something to select."""
         if self.depth == 0 and self.choose.chance(0.1):
-            return self.expressions.near(scope)
+            return self.expressions.approximate_expression(scope)
         if self.depth == 0 and self.choose.chance(0.03):
-            return self.expressions.exact(scope, "ival", 2)
-        return self.expressions.exact(scope, self.expressions.any_kind(), self.choose.one((0, 1, 1, 1, 1, 2)))
+            return self.expressions.exact_expression(scope, "ival", 2)
+        return self.expressions.exact_expression(
+            scope, self.expressions.any_kind(), self.choose.one_of((0, 1, 1, 1, 1, 2))
+        )
 
     def _rows(self, text: str, scope: Scope, where: str) -> Query:
         choose = self.choose
@@ -125,11 +127,11 @@ class Queries(Subqueries):
             of = choose.pick(shapes.RISKY_INTEGERS, shapes.RISKY_FLOATS, shapes.RISKY_MOMENTS)  # type: ignore[arg-type]
             plain, seen = self.table()
             risky = Term(self.expressions.call(seen, of, 1), "int", near=True)  # type: ignore[arg-type]
-            return self._listed("SELECT", [*seen.of("int")[:1], risky], f"FROM {plain}")
+            return self._listed("SELECT", [*seen.columns_of_kinds("int")[:1], risky], f"FROM {plain}")
         if self.depth == 0 and choose.chance(0.06):
             star = choose.pick("*", "*", "*, 1 AS one")
             return Query(f"{choose.pick('SELECT ' + star + ' FROM', 'FROM')} {text}{where}", ())
-        items = [self.item(scope) for _ in range(choose.one((1, 1, 2, 2, 3)))]
+        items = [self.item(scope) for _ in range(choose.one_of((1, 1, 2, 2, 3)))]
         unique = None
         if scope.unique is not None and choose.chance(0.5):
             unique = tuple(f"c{len(items) + place}" for place in range(len(scope.unique)))
@@ -158,21 +160,21 @@ class Queries(Subqueries):
     def _groups(self, text: str, scope: Scope, where: str) -> Query:
         choose = self.choose
         keys = []
-        for _ in range(choose.one((1, 1, 2, 2, 3))):
+        for _ in range(choose.one_of((1, 1, 2, 2, 3))):
             kind = self.expressions.any_kind()
             inner = replace(scope, outer=None)
-            columns = [column for column in inner.of(kind) if not column.near]
+            columns = [column for column in inner.columns_of_kinds(kind) if not column.near]
             # What has no column in it is a constant, or a place among what is selected.
             if columns and choose.chance(0.7):
-                keys.append(choose.one(columns))
+                keys.append(choose.one_of(columns))
             elif columns:
                 own = replace(inner, columns=tuple(columns))
                 with self.expressions.without_queries():
-                    keys.append(self.expressions.exact(own, kind, 1))
+                    keys.append(self.expressions.exact_expression(own, kind, 1))
         keys = [key for place, key in enumerate(keys) if key.sql not in [k.sql for k in keys[:place]]]
-        keys = [key for key in keys if "a" in key.sql and "." in key.sql] or [choose.one(scope.columns)]
+        keys = [key for key in keys if "a" in key.sql and "." in key.sql] or [choose.one_of(scope.columns)]
         keys = [key for key in keys if not key.near and key.kind != "ival"]
-        calls = [self.calls.aggregate(scope) for _ in range(choose.one((0, 1, 1, 2, 3)))]
+        calls = [self.calls.aggregate(scope) for _ in range(choose.one_of((0, 1, 1, 2, 3)))]
         if not keys:
             return self._listed("SELECT", [Term("count(*)", "int"), *calls], f"FROM {text}{where}")
         listed = ", ".join(key.sql for key in keys)
@@ -190,7 +192,7 @@ class Queries(Subqueries):
             )
             items.append(Term(f"{choose.pick('GROUPING', 'GROUPING_ID')}({listed})", "int"))
         elif choose.chance(0.15) and by != "ALL":
-            items.append(Term(f"rank() OVER (ORDER BY count(*){choose.one(WAYS)})", "int"))
+            items.append(Term(f"rank() OVER (ORDER BY count(*){choose.one_of(WAYS)})", "int"))
         having = f" HAVING {self._having(scope)}" if choose.chance(0.25) else ""
         unique = None if sets else tuple(f"c{place}" for place in range(len(keys)))
         return self._listed("SELECT", items, f"FROM {text}{where} GROUP BY {by}{having}", unique)
@@ -199,7 +201,7 @@ class Queries(Subqueries):
         choose = self.choose
         inner = replace(scope, outer=None)
         items = [self.item(inner)] if choose.chance(0.5) else []
-        items += [self.calls.window(inner) for _ in range(choose.one((1, 1, 2, 3)))]
+        items += [self.calls.window(inner) for _ in range(choose.one_of((1, 1, 2, 3)))]
         qualify = ""
         if choose.chance(0.25):
             call = self.calls.window(inner)
@@ -222,7 +224,7 @@ class Queries(Subqueries):
 
         def one() -> str:
             text, scope = self.from_(most=2)
-            own = [self.expressions.exact(scope, kind, choose.number(0, 1)) for kind in kinds]
+            own = [self.expressions.exact_expression(scope, kind, choose.number(0, 1)) for kind in kinds]
             order = list(range(len(kinds)))
             if by_name:
                 choose.seed.shuffle(order)
@@ -237,14 +239,14 @@ class Queries(Subqueries):
             first = f"SELECT {listed} FROM ({first}) w"
             text = f"{first} {choose.pick('UNION', 'UNION ALL')} BY NAME {one()}"
         else:
-            text = f"{first} {choose.one(_SET_WORDS)} {one()}"
+            text = f"{first} {choose.one_of(_SET_WORDS)} {one()}"
             if choose.chance(0.25):
-                text = f"{text} {choose.one(_SET_WORDS)} {one()}"
+                text = f"{text} {choose.one_of(_SET_WORDS)} {one()}"
         self.depth -= 1
         columns = tuple(Term(f"c{place}", kind, name=f"c{place}") for place, kind in enumerate(kinds))
         return Query(text, columns)
 
-    def whole(self) -> Query:
+    def whole_query(self) -> Query:
         """A query as a user would send it."""
         choose = self.choose
         self.depth = 0
@@ -255,7 +257,7 @@ class Queries(Subqueries):
         if choose.chance(0.12):
             parts = []
             for place in range(choose.number(1, 2)):
-                query = self.nested()
+                query = self.nested_query()
                 name = f"w{place}"
                 parts.append(f"{name} AS {choose.pick('', 'MATERIALIZED ')}({query.sql})")
                 self.views = [(name, query)] * 4 + self.views
@@ -277,17 +279,17 @@ class Queries(Subqueries):
             return query
         if len(columns) == len(query.columns) and choose.chance(0.4):
             if choose.chance(0.3):
-                order = f"ALL{choose.one(WAYS)}"
+                order = f"ALL{choose.one_of(WAYS)}"
                 chosen = columns
             else:
-                chosen = choose.some(columns, len(columns), len(columns))
-                order = ", ".join(f"{place + 1}{choose.one(WAYS)}" for place in chosen)
+                chosen = choose.choose_some(columns, len(columns), len(columns))
+                order = ", ".join(f"{place + 1}{choose.one_of(WAYS)}" for place in chosen)
             limit = choose.pick("", " LIMIT 5", " LIMIT 3 OFFSET 2", " OFFSET 4", " LIMIT 0", " LIMIT 1")
             return replace(query, sql=f"{query.sql} ORDER BY {order}{limit}", ordered=tuple(chosen))
-        chosen = choose.some(columns, 1, 2)
+        chosen = choose.choose_some(columns, 1, 2)
         named = choose.chance(0.5)
         order = ", ".join(
-            f"{f'c{p}' if named and query.columns[p].name == f'c{p}' else p + 1}{choose.one(WAYS)}"
+            f"{f'c{p}' if named and query.columns[p].name == f'c{p}' else p + 1}{choose.one_of(WAYS)}"
             for p in chosen
         )
         return replace(query, sql=f"{query.sql} ORDER BY {order}", ordered=tuple(chosen))

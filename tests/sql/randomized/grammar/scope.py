@@ -48,11 +48,11 @@ class Scope:
     unique: tuple[Term, ...] | None = None
     outer: Scope | None = None
 
-    def of(self, *kinds: str) -> list[Term]:
+    def columns_of_kinds(self, *kinds: str) -> list[Term]:
         """The columns of these kinds."""
         return [column for column in self.columns if column.kind in kinds]
 
-    def within(self, outer: Scope) -> Scope:
+    def nest(self, outer: Scope) -> Scope:
         """These columns in a query within another one."""
         seen = tuple(column for column in outer.columns if not column.local)
         return replace(self, outer=replace(outer, columns=seen))
@@ -77,11 +77,11 @@ class Chooser:
         """A whole number between the two, both included."""
         return least + int(self.seed.random() * (most - least + 1))
 
-    def one(self, choices: Sequence[T]) -> T:
+    def one_of(self, choices: Sequence[T]) -> T:
         """One of them."""
         return choices[int(self.seed.random() * len(choices))]
 
-    def some(self, choices: Sequence[T], least: int, most: int) -> list[T]:
+    def choose_some(self, choices: Sequence[T], least: int, most: int) -> list[T]:
         """Several of them, each once, in any order."""
         return self.seed.sample(list(choices), min(len(choices), self.number(least, most)))
 

@@ -39,10 +39,10 @@ class SetOrders(Pieces):
 
     def _operation(self, width: int, depth: int) -> _Written:
         choose = self.choose
-        operands = [self._operand(width, depth) for _ in range(choose.one((2, 2, 3)))]
+        operands = [self._operand(width, depth) for _ in range(choose.one_of((2, 2, 3)))]
         text, columns = operands[0].sql, operands[0].columns
         for operand in operands[1:]:
-            word = choose.one(_WORDS)
+            word = choose.one_of(_WORDS)
             if word.endswith("NAME"):
                 columns = list(dict.fromkeys([*columns, *operand.columns]))
             text += f" {word} {operand.sql}"
@@ -71,20 +71,20 @@ class SetOrders(Pieces):
         names: list[str] = []
         terms: list[str] = []
         items: list[str] = []
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         alias = choose.pick("", "", "", "u", "alpha", "beta")
         known = [f"{alias or table.name}.{name}" for name in self.own(table)]
         plain = self.own(table)
         joined = ""
         if choose.chance(0.15):
-            other, kind = choose.one(self.tables), choose.pick("", "LEFT ", "RIGHT ", "FULL ")
+            other, kind = choose.one_of(self.tables), choose.pick("", "LEFT ", "RIGHT ", "FULL ")
             joined = f" {kind}JOIN {other.name} v USING (id)"
             known += [f"v.{name}" for name in self.own(other)]
             plain = ["id"]  # others may be those of both
         for _ in range(width):
-            column = choose.pick(choose.one(known), choose.one(plain))
-            text = choose.one(_CHANGED).format(column) if choose.chance(0.6) else column
-            name = choose.pick("", "x", "y", "id", choose.one(plain))
+            column = choose.pick(choose.one_of(known), choose.one_of(plain))
+            text = choose.one_of(_CHANGED).format(column) if choose.chance(0.6) else column
+            name = choose.pick("", "x", "y", "id", choose.one_of(plain))
             names.append(name or column.rpartition(".")[2])
             columns.append(name or (names[-1] if column == text else text))
             terms += [text, column]
@@ -96,13 +96,13 @@ class SetOrders(Pieces):
     def _order(self, found: _Written) -> str:
         """A term of ORDER BY: mostly as a SELECT writes it, or with other tables before its columns."""
         choose = self.choose
-        term = choose.pick(choose.one(found.terms), choose.one(found.terms), choose.one(found.names))
+        term = choose.pick(choose.one_of(found.terms), choose.one_of(found.terms), choose.one_of(found.names))
         match choose.number(0, 9):
             case 0:
                 table = choose.pick("alpha.", "beta.", "u.", "alias.", "v.")
-                term = table + choose.one(found.names)
+                term = table + choose.one_of(found.names)
             case 1:
-                term = choose.one(_CHANGED).format(choose.one(found.names))
+                term = choose.one_of(_CHANGED).format(choose.one_of(found.names))
             case 2:
                 term = term.upper() if choose.chance(0.5) else f"({term})"
-        return f"{term}{choose.one(self.ways)}"
+        return f"{term}{choose.one_of(self.ways)}"

@@ -39,14 +39,14 @@ class Sources(ABC):
         self.large = any(table.data.num_rows > _LARGE for table in tables)
 
     @abstractmethod
-    def nested(self, *, small: bool = False) -> Query:
+    def nested_query(self, *, small: bool = False) -> Query:
         """A query that stands within another."""
 
     def table(self) -> tuple[str, Scope]:
         """A table with an alias."""
-        table = self.choose.one(self.tables)
+        table = self.choose.one_of(self.tables)
         if table.data.num_rows > _LARGE:  # once a query: joined with itself it has millions of rows
-            table = self.choose.one(self.tables[1:]) if self.seen_large else table
+            table = self.choose.one_of(self.tables[1:]) if self.seen_large else table
             self.seen_large = True
         alias = self.choose.alias()
         columns = tuple(
@@ -60,12 +60,12 @@ class Sources(ABC):
         """A table, or a query in its place."""
         draw = self.choose.seed.random()
         if self.views and draw < 0.07:
-            name, query = self.choose.one(self.views)
+            name, query = self.choose.one_of(self.views)
             return self._named(name, query)
         if draw < 0.1:
             return self._values()
         if self.depth < 2 and draw < (0.2 if self.depth == 0 else 0.13):
-            query = self.nested(small=True)
+            query = self.nested_query(small=True)
             return self._named(f"({query.sql})", query)
         return self.table()
 
@@ -84,11 +84,11 @@ class Sources(ABC):
         ]
         rows = [
             ", ".join(
-                ["NULL" if self.choose.chance(0.2) else self.choose.one(LITERALS[kind]) for kind in kinds]
+                ["NULL" if self.choose.chance(0.2) else self.choose.one_of(LITERALS[kind]) for kind in kinds]
             )
             for _ in range(self.choose.number(1, 4))
         ]
-        first = ", ".join(self.choose.one(LITERALS[kind][:2]) for kind in kinds)
+        first = ", ".join(self.choose.one_of(LITERALS[kind][:2]) for kind in kinds)
         names = [f"v{i}" for i in range(len(kinds))]
         columns = tuple(
             Term(f"{alias}.{name}", kind, name=name) for name, kind in zip(names, kinds, strict=True)
@@ -100,9 +100,9 @@ class Sources(ABC):
         """What stands behind FROM, and what it brings into sight."""
         text, scope = self.source(outer)
         joined = (
-            self.choose.one((0, 0, 0, 0, 0, 1, 1, 1, 2))
+            self.choose.one_of((0, 0, 0, 0, 0, 1, 1, 1, 2))
             if self.depth == 0
-            else self.choose.one((0, 0, 0, 0, 0, 1))
+            else self.choose.one_of((0, 0, 0, 0, 0, 1))
         )
         for _ in range(min(joined, most - 1)):
             text, scope = self._join(text, scope)
@@ -134,7 +134,7 @@ class Sources(ABC):
             "SEMI JOIN",
             "ANTI JOIN",
         )
-        kind = choose.one(kinds)
+        kind = choose.one_of(kinds)
         condition = self._on(left, right)
         if kind in ("SEMI JOIN", "ANTI JOIN"):
             return f"{text} {kind} {other} ON {condition}", left
@@ -143,7 +143,7 @@ class Sources(ABC):
     def pair(self, left: Scope, right: Scope) -> tuple[Term, Term] | None:
         """Columns of the two that compare."""
         for _ in range(5):
-            one = self.choose.one(left.columns)
+            one = self.choose.one_of(left.columns)
             kinds = (
                 NUMBERS
                 if one.kind in NUMBERS
@@ -151,15 +151,15 @@ class Sources(ABC):
                 if one.kind in ("date", "ts")
                 else (one.kind,)
             )
-            found = [column for column in right.of(*kinds) if not column.near]
+            found = [column for column in right.columns_of_kinds(*kinds) if not column.near]
             if found and not one.near and one.kind != "ival":
-                return one, self.choose.one(found)
+                return one, self.choose.one_of(found)
         return None
 
     def _on(self, left: Scope, right: Scope) -> str:
         choose = self.choose
         parts = []
-        for _ in range(1 if self.large else choose.one((0, 1, 1, 1, 2))):
+        for _ in range(1 if self.large else choose.one_of((0, 1, 1, 1, 2))):
             pair = self.pair(left, right)
             if pair is not None:
                 sides = [pair[0].sql, pair[1].sql]
@@ -174,7 +174,7 @@ class Sources(ABC):
         if not parts or choose.chance(0.35):
             pair = self.pair(left, right)
             if pair is not None and choose.chance(0.7):
-                parts.append(f"{pair[0].sql} {choose.one(COMPARISONS)} {pair[1].sql}")
+                parts.append(f"{pair[0].sql} {choose.one_of(COMPARISONS)} {pair[1].sql}")
             else:
                 with self.expressions.without_queries():
                     parts.append(self.expressions.truth(both, 1))
@@ -193,7 +193,7 @@ class Sources(ABC):
         ]
         if not common:
             return f"{text} JOIN {other} ON {self._on(left, right)}", _together(left, right)
-        names = choose.some(common, 1, 2)
+        names = choose.choose_some(common, 1, 2)
         side = choose.pick("", "LEFT ", "RIGHT ", "FULL ", "INNER ", "SEMI ", "ANTI ")
         joined = f"{text} {side}JOIN {other} USING ({', '.join(names)})"
         shared = {column.name for column in left.columns} & {column.name for column in right.columns}
@@ -209,30 +209,32 @@ class Sources(ABC):
     def _asof(self, text: str, left: Scope) -> tuple[str, Scope]:
         """The nearest row: of a table in which the moments of each key differ."""
         choose = self.choose
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         alias = choose.alias()
         moments = [name for name, kind in table.kinds.items() if kind in ("int", "date", "ts", "dec")]
-        near = choose.one(moments)
+        near = choose.one_of(moments)
         keys = [
             name
             for name, kind in table.kinds.items()
             if kind in ("int", "txt", "bool") and name not in (near, "id")
         ]
-        chosen = choose.some(keys, 0, 1)
+        chosen = choose.choose_some(keys, 0, 1)
         if table.kinds[near] == "int":
-            mine = left.of("int", "dec")
+            mine = left.columns_of_kinds("int", "dec")
         else:
-            mine = left.of(*(("date", "ts") if table.kinds[near] in ("date", "ts") else ("int", "dec")))
+            mine = left.columns_of_kinds(
+                *(("date", "ts") if table.kinds[near] in ("date", "ts") else ("int", "dec"))
+            )
         parts = []
         for key in chosen:
-            equal = [column for column in left.of(table.kinds[key]) if not column.near]
+            equal = [column for column in left.columns_of_kinds(table.kinds[key]) if not column.near]
             if not equal:
                 chosen = []
                 break
-            parts.append(f"{choose.one(equal).sql} = {alias}.{key}")
+            parts.append(f"{choose.one_of(equal).sql} = {alias}.{key}")
         if not mine:
             return text, left
-        parts.append(f"{choose.one(mine).sql} {choose.pick('>=', '>', '<=', '<')} {alias}.{near}")
+        parts.append(f"{choose.one_of(mine).sql} {choose.pick('>=', '>', '<=', '<')} {alias}.{near}")
         listed = ", ".join([*chosen, near])
         grouped = f"(SELECT {listed}, max(id) AS z FROM {table.name} GROUP BY {listed})"
         names = [*chosen, near, "z"]

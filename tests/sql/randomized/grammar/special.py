@@ -32,17 +32,17 @@ class Special(Names, SetOrders):
         ]
         self._drawn = 0
 
-    def whole(self) -> Query:
+    def whole_query(self) -> Query:
         """A query of one of the kinds; one in 64 is of many relations."""
         self._drawn += 1
-        return self.many() if self._drawn % 64 == 0 else self.choose.one(self._kinds)()
+        return self.many() if self._drawn % 64 == 0 else self.choose.one_of(self._kinds)()
 
     # Row values.
 
     def rows(self) -> Query:
         """Row values that are compared with others, in lists and with the rows of queries."""
         choose = self.choose
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         kinds = [choose.pick("int", "int", "txt", "dec") for _ in range(choose.number(2, 3))]
         columns = [self.column(table, kind) for kind in kinds]
         tests = [self._row_test(columns, kinds) for _ in range(choose.number(1, 2))]
@@ -59,9 +59,8 @@ class Special(Names, SetOrders):
         negation = choose.pick("", "NOT ")
         match choose.number(0, 6):
             case 0:
-                return (
-                    f"({row} {choose.one((*_COMPARED, 'IS DISTINCT FROM'))} {self._row_of_literals(kinds)})"
-                )
+                comparison = choose.one_of((*_COMPARED, "IS DISTINCT FROM"))
+                return f"({row} {comparison} {self._row_of_literals(kinds)})"
             case 1:
                 listed = ", ".join(self._row_of_literals(kinds) for _ in range(choose.number(1, 3)))
                 return f"({row} {negation}IN ({listed}))"
@@ -71,21 +70,23 @@ class Special(Names, SetOrders):
             case 3:
                 return f"({row} {negation}IN ({self._rows_of(kinds)}))"
             case _:
-                return f"({row} {choose.one(_COMPARED)} {choose.pick('ANY', 'ALL')} ({self._rows_of(kinds)}))"
+                return (
+                    f"({row} {choose.one_of(_COMPARED)} {choose.pick('ANY', 'ALL')} ({self._rows_of(kinds)}))"
+                )
 
     def _row_of_literals(self, kinds: list[str]) -> str:
-        return f"({', '.join(self.choose.one(LITERALS[kind]) for kind in kinds)})"
+        return f"({', '.join(self.choose.one_of(LITERALS[kind]) for kind in kinds)})"
 
     def _rows_of(self, kinds: list[str]) -> str:
         """A query for rows of those kinds; of no row now and then."""
         choose = self.choose
         if choose.chance(0.3):
             rows = " UNION ALL ".join(
-                f"SELECT {', '.join(choose.one(LITERALS[kind]) for kind in kinds)}"
+                f"SELECT {', '.join(choose.one_of(LITERALS[kind]) for kind in kinds)}"
                 for _ in range(choose.number(1, 3))
             )
             return f"SELECT * FROM ({rows})"
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         columns = ", ".join(self.column(table, kind) for kind in kinds)
         where = choose.pick("", "", f" WHERE id < {choose.number(0, 4)}", " WHERE FALSE")
         return f"SELECT {columns} FROM {self.small(table, '')}{where}"
@@ -95,9 +96,9 @@ class Special(Names, SetOrders):
     def nulls(self) -> Query:
         """A column that is NULL and nothing else, in a query, in WITH or in a set operation."""
         choose = self.choose
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         kind = choose.pick("int", "txt", "dec", "date", "bool", "ts", "flt")
-        column, literal = self.column(table, kind), choose.one(LITERALS[kind])
+        column, literal = self.column(table, kind), choose.one_of(LITERALS[kind])
         nothing = choose.pick(
             "SELECT id, NULL AS c", "SELECT NULL AS c, id", "SELECT id, NULL AS c, NULL AS e"
         )
@@ -121,7 +122,7 @@ class Special(Names, SetOrders):
                     "n.c IN ({0})",
                     "CASE WHEN n.id > 2 THEN n.c ELSE {0} END",
                 )
-                call = choose.one(calls).format(literal)
+                call = choose.one_of(calls).format(literal)
                 return self._in_order(f"SELECT n.id, {call} AS r FROM ({inner}) n", 2)
             case 3:
                 call = choose.pick(
@@ -141,7 +142,7 @@ class Special(Names, SetOrders):
     def ordered_aggregates(self) -> Query:
         """Aggregates whose answer is the order's, and quantiles from either end."""
         choose = self.choose
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         key = self.column(table, "int", "txt", "bool")
         calls = [self._ordered_call(table) for _ in range(choose.number(1, 3))]
         grouped = choose.chance(0.6) and key in table.kinds
@@ -155,7 +156,7 @@ class Special(Names, SetOrders):
     def _ordered_call(self, table: Table) -> str:
         choose = self.choose
         key = self.column(table, "int", "txt", "date", "dec")
-        by = f"{key}{choose.one(self.ways)}, id{choose.pick('', ' DESC')}"
+        by = f"{key}{choose.one_of(self.ways)}, id{choose.pick('', ' DESC')}"
         way = choose.pick("", " DESC")
         text, number = self.column(table, "txt"), self.column(table, "int", "dec")
         where = (
@@ -164,18 +165,18 @@ class Special(Names, SetOrders):
         match choose.number(0, 6):
             case 0 | 1:
                 name = choose.pick("string_agg", "group_concat", "listagg")
-                return f"{name}({text}, {choose.one(_SEPARATORS)} ORDER BY {by}){where}"
+                return f"{name}({text}, {choose.one_of(_SEPARATORS)} ORDER BY {by}){where}"
             case 2:
                 value = self.column(table, "int", "txt", "date", "flt", "dec")
                 return f"{choose.pick('first', 'last', 'any_value')}({value} ORDER BY {by}){where}"
             case 3:
                 return f"{choose.pick('sum', 'avg', 'max', 'count')}({number} ORDER BY {by}){where}"
             case 4:
-                name, share = choose.pick("quantile_disc", "quantile_cont"), choose.one(_SHARES)
+                name, share = choose.pick("quantile_disc", "quantile_cont"), choose.one_of(_SHARES)
                 return f"{name}({number}, {share} ORDER BY {number}{way}){where}"
             case 5:
                 name = choose.pick("percentile_disc", "percentile_cont")
-                return f"{name}({choose.one(_SHARES)}) WITHIN GROUP (ORDER BY {number}{way}){where}"
+                return f"{name}({choose.one_of(_SHARES)}) WITHIN GROUP (ORDER BY {number}{way}){where}"
             case _:
                 name = choose.pick("arg_min", "arg_max")
                 return f"{name}({text}, {number} ORDER BY {by}){where}"
@@ -185,10 +186,10 @@ class Special(Names, SetOrders):
     def many(self) -> Query:
         """Dozens of joins, hundreds of queries in a UNION or in WITH."""
         choose = self.choose
-        table = choose.one(self.tables)
+        table = choose.one_of(self.tables)
         match choose.number(0, 4):
             case 0:
-                texts = (choose.one(LITERALS["txt"]) for _ in range(choose.number(50, 300)))
+                texts = (choose.one_of(LITERALS["txt"]) for _ in range(choose.number(50, 300)))
                 parts = [f"SELECT {place % 7} AS c, {text} AS d" for place, text in enumerate(texts)]
                 rows = choose.pick(" UNION ALL ", " UNION ").join(parts)
                 return self._in_order(f"SELECT c, count(d) AS n FROM ({rows}) GROUP BY c", 2)

@@ -24,7 +24,7 @@ class Subqueries(Sources):
         """FROM, scope and WHERE of a query within; tied to its surroundings or not."""
         self.depth += 1
         text, inner = self.from_(most=2 if self.depth <= 1 else 1)
-        inner = inner.within(scope)
+        inner = inner.nest(scope)
         parts = []
         if self.choose.chance(0.55) and inner.outer is not None and inner.outer.columns:
             pair = self.pair(inner.outer, inner)
@@ -44,26 +44,26 @@ class Subqueries(Sources):
         choose = self.choose
         text, inner, where = self._inner(scope)
         own = replace(inner, outer=None)
-        columns = [column for column in own.of(kind) if not column.near]
+        columns = [column for column in own.columns_of_kinds(kind) if not column.near]
         draw = choose.seed.random()
         if kind == "int" and draw < 0.4:
             call = choose.pick("count(*)", "count(*) + 1", "coalesce(sum(1), 0)")
             if columns and choose.chance(0.6):
                 call = f"{choose.pick('count', 'sum', 'max', 'count(DISTINCT')}"
                 call = (
-                    f"{call} {choose.one(columns).sql})"
+                    f"{call} {choose.one_of(columns).sql})"
                     if "(" in call
-                    else f"{call}({choose.one(columns).sql})"
+                    else f"{call}({choose.one_of(columns).sql})"
                 )
             having = " HAVING count(*) > 1" if choose.chance(0.1) else ""
             return f"(SELECT {call} FROM {text}{where}{having})"
         if not columns:
             return self.expressions.leaf(scope, kind).sql
-        column = choose.one(columns).sql
+        column = choose.one_of(columns).sql
         if draw < 0.75:
             return f"(SELECT {choose.pick('min', 'max')}({column}) FROM {text}{where})"
         if draw < 0.98:
-            return f"(SELECT {column} FROM {text}{where} ORDER BY 1{choose.one(WAYS)} LIMIT 1)"
+            return f"(SELECT {column} FROM {text}{where} ORDER BY 1{choose.one_of(WAYS)} LIMIT 1)"
         return f"(SELECT {column} FROM {text}{where})"
 
     def condition_query(self, scope: Scope) -> str:
@@ -85,9 +85,8 @@ class Subqueries(Sources):
         if draw < 0.7:
             return f"({value} {negation}IN (SELECT {column} FROM {text}{where}))"
         if draw < 0.9:
-            operator = choose.one(COMPARISONS[:7])
+            operator = choose.one_of(COMPARISONS[:7])
             quantifier = choose.pick("ANY", "ALL", "SOME")
             return f"({value} {operator} {quantifier} (SELECT {column} FROM {text}{where}))"
-        return (
-            f"({choose.number(0, 2)} {choose.one(COMPARISONS)} (SELECT count({column}) FROM {text}{where}))"
-        )
+        comparison = choose.one_of(COMPARISONS)
+        return f"({choose.number(0, 2)} {comparison} (SELECT count({column}) FROM {text}{where}))"

@@ -87,7 +87,7 @@ def random_table(name: str, rows: int, choose: random.Random) -> Table:
     return Table(name, pa.table(columns, names=names), kinds, frozenset(narrow))
 
 
-def decoded(table: pa.Table) -> pa.Table:
+def decode_dictionaries(table: pa.Table) -> pa.Table:
     """The table without dictionaries, as DuckDB is given it: with one a column would be an ENUM there."""
     for place, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bamquery.driver.gpu.driver_api import Cuda
-from bamquery.driver.gpu.trace import traced
+from bamquery.driver.gpu.trace import trace_calls
 from bamquery.errors import GpuError
 
 
@@ -63,7 +63,7 @@ def launch(cuda: Cuda, stream: int) -> None:
 
 def test_a_trace_tells_streams_apart_and_what_the_host_did() -> None:
     cuda = Cuda(Api())
-    with traced(cuda) as trace:
+    with trace_calls(cuda) as trace:
         with trace.span("all"):
             launch(cuda, 7)
             assert cuda("ask", "cuCtxGetCurrent") == "context"
@@ -86,7 +86,7 @@ def test_a_trace_tells_streams_apart_and_what_the_host_did() -> None:
 def test_nothing_stays_behind() -> None:
     api = Api()
     cuda = Cuda(api)
-    with traced(cuda) as trace:
+    with trace_calls(cuda) as trace:
         launch(cuda, 7)
         trace.spans()
     assert api.alive == 0
@@ -98,6 +98,6 @@ def test_errors_are_those_of_the_call() -> None:
     api = Api()
     cuda = Cuda(api)
     api.fails = True
-    with traced(cuda) as trace, pytest.raises(GpuError, match="cannot launch it"):
+    with trace_calls(cuda) as trace, pytest.raises(GpuError, match="cannot launch it"):
         launch(cuda, 7)
     assert len(trace.spans()) == 2

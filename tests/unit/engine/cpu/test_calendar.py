@@ -9,7 +9,7 @@ from bamquery.engine.cpu.calendar import (
     CALENDAR,
     Integers,
     first_day_of_month,
-    looked_up,
+    memoize_dense,
     months_of,
     remainder,
 )
@@ -22,7 +22,7 @@ FAR = np.linspace(-(2**40), 2**40, 5000).astype(np.int64)
 def test_parts_of_many_days(part: str) -> None:
     of_day = CALENDAR.parts[part]
     few = np.concatenate([of_day(days) for days in np.array_split(NEAR, 20)])
-    assert (looked_up(of_day)(NEAR) == few).all()
+    assert (memoize_dense(of_day)(NEAR) == few).all()
 
 
 @pytest.mark.parametrize("days", [NEAR, NEAR[:0], NEAR[:7], np.full(2000, -5), FAR // 2**24], ids=len)
@@ -36,7 +36,7 @@ def test_months_and_back(days: Integers) -> None:
 def test_numbers_that_lie_close_are_asked_once() -> None:
     asked: list[int] = []
 
-    @looked_up
+    @memoize_dense
     def doubled(values: Integers) -> Integers:
         asked.append(len(values))
         return values * 2

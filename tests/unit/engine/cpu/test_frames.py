@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu.frames import batch_bytes, take_batch, take_batch_or_null
-from bamquery.engine.cpu.kernels import booleans, booleans_of
+from bamquery.engine.cpu.kernels import boolean_values, booleans
 
 ROWS = 2000
 
@@ -45,10 +45,10 @@ def test_missing_rows() -> None:
 def test_booleans(start: int, rows: int) -> None:
     flags = [None if n % 5 == 0 else n % 3 == 0 for n in range(start + rows + 3)]
     column = pa.array(flags, pa.bool_()).slice(start, rows)
-    assert booleans_of(column).tolist() == [flag is True for flag in flags[start : start + rows]]
+    assert boolean_values(column).tolist() == [flag is True for flag in flags[start : start + rows]]
     known = column.fill_null(True)
-    assert booleans(booleans_of(known)).equals(pa.array(known.to_pylist(), pa.bool_()))
-    assert booleans(booleans_of(column), column.is_valid()).to_pylist() == column.to_pylist()
+    assert booleans(boolean_values(known)).equals(pa.array(known.to_pylist(), pa.bool_()))
+    assert booleans(boolean_values(column), column.is_valid()).to_pylist() == column.to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -327,7 +327,7 @@ class FakeDevice:
         return self._cpu.string_bytes(self.batch(frame))
 
     def matching(self, predicate: Any, frame: Any) -> Any:
-        return self._cpu.matching(predicate, self.batch(frame))
+        return self._cpu.matching_positions(predicate, self.batch(frame))
 
     def take(self, frame: Any, positions: Any) -> Any:
         return self.from_arrow(self._cpu.take(self.batch(frame), positions))

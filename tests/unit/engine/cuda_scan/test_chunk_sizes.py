@@ -43,11 +43,11 @@ def listed(snapshot: Snapshot, numbers: Any) -> Any:
 def test_chunks_cover_every_row_once(
     scan_modules: None, snapshot: Snapshot, kept: set[int] | None, full: int, first: int
 ) -> None:
-    from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, cut
+    from bamquery.engine.cuda.scan.chunk.chunk_sizes import ChunkSizes, cut_chunks
 
     total = sum(fragment.vector_count for fragment in snapshot.fragments)
     numbers = None if kept is None else np.array(sorted(n for n in kept if n < total), np.uint32)
-    chunks = list(cut(listed(snapshot, numbers), ChunkSizes(full, first)))
+    chunks = list(cut_chunks(listed(snapshot, numbers), ChunkSizes(full, first)))
     covered = [(piece.fragment, piece.begin, piece.end) for c in chunks for piece in c.chunk.pieces]
     for fragment in snapshot.fragments:
         mine = [(begin, end) for found, begin, end in covered if found is fragment]

@@ -40,9 +40,9 @@ class Stages:
 
 @pytest.fixture
 def overlapped(scan_modules: None) -> Any:
-    from bamquery.engine.cuda.scan.pipeline import overlapped
+    from bamquery.engine.cuda.scan.pipeline import overlap_chunks
 
-    return overlapped
+    return overlap_chunks
 
 
 def test_the_next_chunk_loads_while_one_is_fetched(overlapped: Any) -> None:

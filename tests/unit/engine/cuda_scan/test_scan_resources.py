@@ -138,12 +138,12 @@ def test_files_below_a_folder_that_is_vacuumed_are_unpinned(
 
 
 def test_pages_that_cannot_be_let_go_yet_count_until_they_are(gpu: FakeGpu, table: Snapshot) -> None:
-    from bamquery.engine.cuda.scan.resources.pinned_files import FileMaps
+    from bamquery.engine.cuda.scan.resources.pinned_files import PinnedFiles
 
     fragment = table.fragments[0]
     extents = [column.values for column in fragment.layout.columns if column.values.length > 8000][:3]
     pages = [-(-extent.length // 4096) * 4096 for extent in extents]
-    maps = FileMaps(gpu, limit=sum(pages[:2]) + 4096)  # type: ignore[arg-type]
+    maps = PinnedFiles(gpu, limit=sum(pages[:2]) + 4096)  # type: ignore[arg-type]
     pins = gpu.pins
     for extent in extents[:2]:
         found = maps.take(fragment, extent)
@@ -181,9 +181,9 @@ def test_pinned_blocks_are_kept_up_to_a_limit(scan_modules: None, gpu: FakeGpu) 
 
 
 def test_a_board_grows(device: Any, resources: Any) -> None:
-    from bamquery.engine.cuda.scan.resources.counter_board import Board
+    from bamquery.engine.cuda.scan.resources.counter_board import CounterBoard
 
-    board = Board(device.session, resources.blocks)
+    board = CounterBoard(device.session, resources.blocks)
     slots = [board.take(200_000) for _ in range(4)] + [board.take(1 << 20), board.take(4)]
     for number, slot in enumerate(slots):
         assert ctypes.c_uint32.from_address(slot.address).value == 0

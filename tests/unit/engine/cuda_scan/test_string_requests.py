@@ -35,7 +35,7 @@ def rows(scan_modules: None, snapshot: Snapshot) -> Any:
     from bamquery.engine.cuda.scan.kernel_tables.requests import ChunkRows
 
     chosen = ([0, 1, 3], [1, 2, 5])
-    return ChunkRows.of(
+    return ChunkRows.from_pieces(
         [
             Piece(fragment, 0, fragment.rows, np.array(vectors, np.int64))
             for fragment, vectors in zip(snapshot.fragments, chosen, strict=True)

@@ -9,12 +9,12 @@ from collections.abc import Generator, Iterator
 import pytest
 
 from bamquery.engine.execution import detached_steps as steps_apart
-from bamquery.engine.execution.detached_steps import StepsApart
+from bamquery.engine.execution.detached_steps import DetachedSteps
 from bamquery.errors import CancelledError, GpuError
 
 
 class Query:
-    """A query as `StepsApart` knows it: a flag, and when a step last looked at it."""
+    """A query as `DetachedSteps` knows it: a flag, and when a step last looked at it."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -38,8 +38,8 @@ class Query:
         finally:
             self.closed.set()
 
-    def apart(self, stuck: int = -1) -> StepsApart[int]:
-        return StepsApart(self.steps(stuck), self.check, self.cancelled.set, lambda: self.last_sign)
+    def apart(self, stuck: int = -1) -> DetachedSteps[int]:
+        return DetachedSteps(self.steps(stuck), self.check, self.cancelled.set, lambda: self.last_sign)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_an_error_of_a_step_is_raised_where_it_is_waited_for(query: Query) -> No
         yield 1
         raise GpuError("it failed")
 
-    steps = StepsApart(failing(), query.check, query.cancelled.set, time.monotonic)
+    steps = DetachedSteps(failing(), query.check, query.cancelled.set, time.monotonic)
     assert next(steps) == 1
     with pytest.raises(GpuError, match="it failed"):
         next(steps)
@@ -94,7 +94,7 @@ def test_ctrl_c_leaves_a_call_that_goes_on(query: Query, monkeypatch: pytest.Mon
     def interrupted() -> None:
         raise KeyboardInterrupt
 
-    steps = StepsApart(query.steps(0), interrupted, query.cancelled.set, lambda: 0.0)
+    steps = DetachedSteps(query.steps(0), interrupted, query.cancelled.set, lambda: 0.0)
     with pytest.raises(KeyboardInterrupt):
         next(steps)
     assert query.cancelled.is_set()
@@ -119,7 +119,7 @@ def test_a_step_that_shows_life_is_waited_for(query: Query, monkeypatch: pytest.
             query.release.set()
         return time.monotonic()
 
-    steps = StepsApart(query.steps(0), query.check, query.cancelled.set, last_sign)
+    steps = DetachedSteps(query.steps(0), query.check, query.cancelled.set, last_sign)
     assert next(steps) == 0
     assert signs == 10
 

@@ -9,8 +9,8 @@ from bamquery.engine.execution.memory_budget import (
     Division,
     MemoryBudget,
     anonymous_bytes,
-    keep_freed,
-    release_unused,
+    keep_freed_memory,
+    release_unused_memory,
 )
 from bamquery.errors import MemoryLimitError
 
@@ -83,7 +83,7 @@ def test_a_reservation_is_divided_among_steps() -> None:
 
 
 def test_what_is_not_used_any_more_is_given_back() -> None:
-    release_unused()
+    release_unused_memory()
 
 
 def test_chunks_are_as_large_as_memory_allows() -> None:
@@ -110,7 +110,7 @@ def test_a_part_that_runs_again_can_count_on_as_much_each_time() -> None:
     budget = MemoryBudget(1200)
     budget.announce(3, threads=1)  # 133 bytes each
     with budget.reservation("WITH RECURSIVE") as rows:
-        with budget.repeated(5) as step:  # two of them were announced
+        with budget.repeat_announced(5) as step:  # two of them were announced
             for _ in range(3):
                 assert rows.fits(800 - 2 * 133)
                 assert not rows.fits(800 - 2 * 133 + 1)
@@ -118,7 +118,7 @@ def test_a_part_that_runs_again_can_count_on_as_much_each_time() -> None:
                     assert one.room == 133
                     with budget.running(None), budget.reservation("JOIN", spare=True) as spare:
                         assert spare.room == 0
-                with budget.running(step), budget.repeated(1) as inner:  # a step within the step
+                with budget.running(step), budget.repeat_announced(1) as inner:  # a step within the step
                     assert (inner.left, step.left) == (1, 1)
             with budget.reservation("ORDER BY") as outside:
                 assert outside.room == 0
@@ -158,8 +158,8 @@ def test_what_users_set_of_the_allocator_stays(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(memory_module, "_mallopt", lambda name, size: asked.append((name, size)))
     for name in ("GLIBC_TUNABLES", "MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"):
         monkeypatch.delenv(name, raising=False)
-    keep_freed.__wrapped__()
+    keep_freed_memory.__wrapped__()
     assert asked == [(-1, 64 << 20), (-3, 32 << 20)]
     monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000000")
-    keep_freed.__wrapped__()
+    keep_freed_memory.__wrapped__()
     assert len(asked) == 2

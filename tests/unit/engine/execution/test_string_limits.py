@@ -12,12 +12,17 @@ import bamquery
 from bamquery.data_types.type_groups import HUGEINT
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution import string_limits as text_bounds
-from bamquery.engine.execution.string_limits import LargeTextError, TextBounds, bounded, require_room
+from bamquery.engine.execution.string_limits import (
+    LargeStringError,
+    StringLimits,
+    require_room,
+    use_string_limits,
+)
 from bamquery.errors import CancelledError, MemoryLimitError
 from bamquery.plan.expressions import AggregateCall, Call, ColumnRef, Literal
 from bamquery.plan.nodes import SingleRow, SortKey, Window
 from bamquery.plan.windows import WindowCall
-from bamquery.statement_context.cancellation import asking
+from bamquery.statement_context.cancellation import use_cancellation_check
 
 ROWS = 1000
 TEXT = pa.large_string()
@@ -40,7 +45,10 @@ def connection(tmp_path: Path) -> Any:
 def test_what_is_made_on_the_way_is_made_by_pieces() -> None:
     seen: list[int] = []
     length = Call("length", (repeated(10_000),), pa.int64())
-    with bounded(TextBounds(piece=1 << 20, answer=1 << 25)), asking(lambda: seen.append(1)):
+    with (
+        use_string_limits(StringLimits(piece=1 << 20, answer=1 << 25)),
+        use_cancellation_check(lambda: seen.append(1)),
+    ):
         found = CpuDevice().evaluate([length], batch())
         assert found.column(0).to_pylist() == [30_000] * ROWS
         pieces = len(seen)
@@ -50,7 +58,7 @@ def test_what_is_made_on_the_way_is_made_by_pieces() -> None:
 
 
 def test_answers_are_bounded_too() -> None:
-    with bounded(TextBounds(piece=1 << 20, answer=1 << 21)), pytest.raises(LargeTextError):
+    with use_string_limits(StringLimits(piece=1 << 20, answer=1 << 21)), pytest.raises(LargeStringError):
         CpuDevice().evaluate([repeated(10_000)], batch())
 
 
@@ -59,7 +67,11 @@ def test_pieces_ask_whether_to_go_on() -> None:
         raise CancelledError("stop")
 
     length = Call("length", (repeated(10_000),), pa.int64())
-    with bounded(TextBounds(piece=1 << 20)), asking(cancelled), pytest.raises(CancelledError):
+    with (
+        use_string_limits(StringLimits(piece=1 << 20)),
+        use_cancellation_check(cancelled),
+        pytest.raises(CancelledError),
+    ):
         CpuDevice().evaluate([length], batch())
 
 
@@ -76,23 +88,23 @@ def test_steps_of_a_window_ask_whether_to_go_on(allowed: int) -> None:
     call = WindowCall(AggregateCall("sum", (number,), HUGEINT))
     window = Window(SingleRow(), (), (SortKey(number),), (call,), ("c",))
     rows = pa.record_batch({"i": pa.array(range(ROWS), pa.int64())})
-    with asking(check), pytest.raises(CancelledError):
+    with use_cancellation_check(check), pytest.raises(CancelledError):
         CpuDevice().window(window, rows)
 
 
 def test_bounds_of_a_query() -> None:
-    bounds = TextBounds.of_query(1 << 30, 2)
+    bounds = StringLimits.for_query(1 << 30, 2)
     assert (bounds.piece, bounds.answer, bounds.most) == (32 << 20, 32 << 20, 256 << 20)
-    small = TextBounds.of_query(1 << 20, 2)
+    small = StringLimits.for_query(1 << 20, 2)
     assert (small.piece, small.answer, small.most) == (4 << 20, 4 << 20, 16 << 20)
-    with bounded(bounds):
+    with use_string_limits(bounds):
         require_room("repeat()", 32 << 20, 2)
         require_room("repeat()", 256 << 20, 1)
-        with pytest.raises(LargeTextError):
+        with pytest.raises(LargeStringError):
             require_room("repeat()", (32 << 20) + 1, 2)
-        with pytest.raises(LargeTextError, match=r"repeat.* would make 268,435,457 bytes.* memory_limit"):
+        with pytest.raises(LargeStringError, match=r"repeat.* would make 268,435,457 bytes.* memory_limit"):
             require_room("repeat()", (256 << 20) + 1, 1)
-    assert text_bounds.text_bounds() == TextBounds()
+    assert text_bounds.current_string_limits() == StringLimits()
 
 
 @pytest.mark.parametrize(
@@ -232,5 +244,5 @@ def test_long_texts_ask_whether_to_go_on(name: str) -> None:
     other = Literal(pa.scalar("ba" * 100_000, TEXT))
     kind = pa.float64() if name == "jaro_similarity" else pa.int64()
     alike = Call(name, (ColumnRef(0, "s", TEXT), other), kind)
-    with asking(cancelled), pytest.raises(CancelledError):
+    with use_cancellation_check(cancelled), pytest.raises(CancelledError):
         CpuDevice().evaluate([alike], text)

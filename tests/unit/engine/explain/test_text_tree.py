@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from bamquery.engine.explain.text_tree import aligned, explain_plan, explain_profile
+from bamquery.engine.explain.text_tree import align_columns, explain_plan, explain_profile
 from bamquery.engine.profiling.query_profile import FileScanProfile, OperatorProfile, QueryProfile
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from tests.stored import numbers, run_scan, scan_of, stored
@@ -106,7 +106,7 @@ def test_several_children_are_told_apart() -> None:
 
 
 def test_columns_line_up() -> None:
-    assert aligned(("name", "n"), [("a", "1,000"), ("longer", "5")], left=1) == [
+    assert align_columns(("name", "n"), [("a", "1,000"), ("longer", "5")], left=1) == [
         "name        n",
         "a       1,000",
         "longer      5",

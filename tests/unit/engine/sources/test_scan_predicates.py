@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.operators.scan.filter_order import steps
-from bamquery.engine.sources.scan_predicates import conjunction, rebase, split
+from bamquery.engine.operators.scan.filter_order import filter_steps
+from bamquery.engine.sources.scan_predicates import conjunction, rebase, split_conjuncts
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 from bamquery.storage.statistics.predicate import RangePredicate
 
@@ -37,7 +37,7 @@ def call(function: str, *arguments: Expression) -> Call:
 
 
 def ranges(expression: Expression) -> list[RangePredicate]:
-    return [found for conjunct in split([expression], SCHEMA) for found in conjunct.ranges]
+    return [found for conjunct in split_conjuncts([expression], SCHEMA) for found in conjunct.ranges]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_zone_maps_cannot_tell(expression: Expression) -> None:
 
 def test_nested_conjunctions_are_taken_apart() -> None:
     one, two, three = (call("equal", col("a"), lit(i, pa.int64())) for i in range(3))
-    conjuncts = split([call("and", one, call("and", two, three))], SCHEMA)
+    conjuncts = split_conjuncts([call("and", one, call("and", two, three))], SCHEMA)
     assert [conjunct.expression for conjunct in conjuncts] == [one, two, three]
     assert conjunction([one]) is one
     assert conjunction([one, two]) == call("and", one, two)
@@ -120,7 +120,7 @@ def test_nested_conjunctions_are_taken_apart() -> None:
     ],
 )
 def test_which_conditions_can_fail(expression: Expression, fails: bool) -> None:
-    (conjunct,) = split([call("is_null", expression)], SCHEMA)
+    (conjunct,) = split_conjuncts([call("is_null", expression)], SCHEMA)
     assert conjunct.can_fail is fails
 
 
@@ -129,7 +129,7 @@ def test_steps_group_by_columns_and_leave_what_can_fail_to_the_end() -> None:
     risky = call("greater", Cast(col("text"), pa.int64()), lit(1, pa.int64()))
     pair = call("less", col("b"), Cast(col("a"), pa.float64()))
     high = call("less", col("a"), lit(9, pa.int64()))
-    found = steps(split([low, risky, pair, high], SCHEMA))
+    found = filter_steps(split_conjuncts([low, risky, pair, high], SCHEMA))
     assert [step.columns for step in found] == [(0,), (0, 1), (2,)]
     assert [step.can_fail for step in found] == [False, False, True]
     assert found[0].predicate == call("and", rebase(low, [0]), rebase(high, [0]))

@@ -12,7 +12,7 @@ import pytest
 import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.engine.sources.scan_sources import StoredTable
-from bamquery.plan.cardinality import estimated_rows, guessing_once
+from bamquery.plan.cardinality import estimated_rows, remember_estimates
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.plan.nodes import Plan, Scan
 from bamquery.plan.optimizer import optimize
@@ -202,5 +202,5 @@ def test_bounds_of_one_column_are_one_condition(
     assert source.share(Call("and", parts, pa.bool_())) == pytest.approx(share, abs=0.01)
     scan = Scan(source, (index,), parts)
     assert estimated_rows(scan) == pytest.approx(max(share * ROWS, 1.0), abs=0.01 * ROWS)
-    with guessing_once():
+    with remember_estimates():
         assert estimated_rows(scan) == estimated_rows(scan)

@@ -13,7 +13,7 @@ import pytest
 import bamquery
 from bamquery.errors import SqlError
 from tests.oracle import connect
-from tests.sql.script import rendered
+from tests.sql.script import render_table
 
 VALUES = [
     *(0, 1, -5, 2**31 - 1, 2**31, -(2**31), 2**40, 2**70, -(2**70)),
@@ -45,7 +45,7 @@ def _named(value):
 def test_a_value_is_what_duckdb_makes_of_it(ours, value):
     with connect() as oracle:
         theirs = oracle.sql("SELECT ? AS x", params=[value]).to_arrow_table()
-    assert rendered(ours.sql("SELECT ? AS x", [value]).to_arrow()) == rendered(theirs)
+    assert render_table(ours.sql("SELECT ? AS x", [value]).to_arrow()) == render_table(theirs)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_values_take_the_places_of_parameters(ours, sql, params):
     with connect() as oracle:
         oracle.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a'), (2, 'b'), (3, NULL)) v(i, s)")
         theirs = oracle.sql(sql, params=params).to_arrow_table()
-    assert rendered(ours.sql(sql, params).to_arrow()) == rendered(theirs)
+    assert render_table(ours.sql(sql, params).to_arrow()) == render_table(theirs)
 
 
 @pytest.mark.parametrize(

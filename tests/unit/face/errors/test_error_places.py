@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import bamquery
 from bamquery.errors import BamQueryError, ExecutionError, Reason, SqlError
-from bamquery.text.statement_text import Piece, Place, StatementText, joined
-from bamquery.text.terminal import cell_width, visible
+from bamquery.text.statement_text import Piece, Place, StatementText, join_statement
+from bamquery.text.terminal import cell_width, escape_line
 
 
-def pointed(error: BamQueryError | str, width: int = 120) -> str:
+def text_at_caret(error: BamQueryError | str, width: int = 120) -> str:
     """What begins above the first caret."""
     text = error if isinstance(error, str) else error.shown(width)
     lines = text.split("\n")
@@ -48,7 +48,7 @@ def pointed(error: BamQueryError | str, width: int = 120) -> str:
 def test_places_in_scripts(con: bamquery.Connection, sql: str, word: str, line: int) -> None:
     with pytest.raises(SqlError) as caught:
         con.sql(sql, [1] if "$1" in sql else None)
-    assert pointed(caught.value) == word
+    assert text_at_caret(caught.value) == word
     assert caught.value.reasons[0].line == line
     assert f"line {line}: " in str(caught.value)
 
@@ -77,7 +77,7 @@ def test_places_in_pieces(
     with pytest.raises((SqlError, ExecutionError)) as caught:
         call(relation)
     text = str(caught.value)
-    assert pointed(text) == word
+    assert text_at_caret(text) == word
     assert f"line {line}: " in text
     assert "relation" not in text.splitlines()[1]
 
@@ -86,7 +86,7 @@ def test_an_error_while_a_statement_runs_has_a_place(con: bamquery.Connection) -
     con.sql("CREATE TABLE t AS SELECT 'x' AS s")
     with pytest.raises(ExecutionError) as caught:
         con.sql("SELECT 1;\nSELECT 2, cast(s AS INTEGER) FROM t").fetchall()
-    assert pointed(caught.value) == "cast(s AS INTEGER) FROM t"
+    assert text_at_caret(caught.value) == "cast(s AS INTEGER) FROM t"
     assert caught.value.place is not None
     assert (caught.value.place.line, caught.value.place.column) == (2, 11)
 
@@ -101,7 +101,7 @@ def test_a_views_text_is_called_by_its_name(con: bamquery.Connection) -> None:
         con.sql("SELECT a,\n  nope\nFROM v")
     assert 'view "v" cannot be used: there is no column "b"' in str(caught.value)
     assert 'view "v", line 1: ' in str(caught.value)
-    assert pointed(caught.value) == "b FROM t"
+    assert text_at_caret(caught.value) == "b FROM t"
 
 
 def test_a_named_script(con: bamquery.Connection) -> None:
@@ -118,7 +118,7 @@ def test_long_lines_are_windows(width: int) -> None:
     assert cell_width(caret) <= width
     assert line.startswith("line 1: …")
     assert line.endswith("…")
-    assert pointed(shown).startswith("nope"[: width - 20] or "")
+    assert text_at_caret(shown).startswith("nope"[: width - 20] or "")
 
 
 texts = st.text(
@@ -131,9 +131,9 @@ def test_the_caret_is_below_the_word_and_within_the_width(before: str, after: st
     sql = f"{before}W{after}"
     shown = Place(sql, 1, len(before) + 1).shown(width)
     line, caret = shown.split("\n")
-    assert visible(shown.replace("\n", "")) == shown.replace("\n", "")
+    assert escape_line(shown.replace("\n", "")) == shown.replace("\n", "")
     assert cell_width(line) <= width
-    assert pointed(shown).startswith("W")
+    assert text_at_caret(shown).startswith("W")
     assert caret.strip() == "^"
 
 
@@ -149,7 +149,7 @@ def test_many_reasons_are_counted() -> None:
 
 
 def test_pieces_and_lines_of_our_own() -> None:
-    text = joined("SELECT", Piece("a\n\n"), ",", Piece("b\r"), "FROM t")
+    text = join_statement("SELECT", Piece("a\n\n"), ",", Piece("b\r"), "FROM t")
     assert text == "SELECT\na\n\n\n,\nb\r\nFROM t"
     assert [text.is_written_by_user(line) for line in range(1, 8)] == [
         False,

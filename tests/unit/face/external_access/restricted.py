@@ -8,7 +8,7 @@ from bamquery.connection.connection import Connection
 SECRET = "secret-value"
 
 
-def restricted(place: Path, **settings: object) -> Connection:
+def connect_restricted(place: Path, **settings: object) -> Connection:
     return bamquery.connect(
         enable_external_access=False, allowed_directories=[str(place / "in")], device="cpu", **settings
     )

@@ -14,7 +14,7 @@ from bamquery.errors import (
     SettingError,
     SqlError,
 )
-from tests.unit.face.external_access.restricted import SECRET, restricted
+from tests.unit.face.external_access.restricted import SECRET, connect_restricted
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ from tests.unit.face.external_access.restricted import SECRET, restricted
     ],
 )
 def test_allowed_directories_can_be_read(place: Path, name: str, answer: int) -> None:
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         assert con.sql(f"FROM '{place}/{name}'").fetchall() == [(answer,)]
         con.sql(f"CREATE TABLE t AS FROM '{place}/{name}'")
         assert con.load("u", str(place / name)) == 1
@@ -85,7 +85,7 @@ def test_other_files_cannot_be_read(
     place: Path, pattern: str, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place)
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         con.sql("CREATE TABLE t (a VARCHAR)")
         with pytest.raises(SqlError) as caught:
             con.sql(form.format(pattern.format(place))).fetchall()
@@ -98,7 +98,7 @@ def test_other_files_cannot_be_read(
 
 
 def test_whether_a_file_exists_is_not_told(place: Path) -> None:
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         told = []
         names = ["out/s.csv", "out/t.csv", "out/s*", "out/t*", "in/folder/s.csv", "in/folder/t.csv"]
         names += ["in/fold*/s.csv", "in/fold*/t.csv", "in/f*r/s*", "in/f*r/t*", "in/l*p/folder/t.csv"]
@@ -139,7 +139,7 @@ READINGS = [
 
 @pytest.mark.parametrize("text", READINGS)
 def test_every_place_of_a_file_is_checked(place: Path, text: str) -> None:
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         con.sql("CREATE TABLE t (a VARCHAR)")
         text = text.replace("{out}", f"{place}/out/s.csv").replace("{in}", f"{place}/in")
         with pytest.raises(SqlError, match="enable_external_access"):
@@ -177,14 +177,14 @@ def test_every_place_of_a_file_is_checked(place: Path, text: str) -> None:
 )
 def test_other_ways_to_files_are_not_there(place: Path, text: str) -> None:
     """Whoever adds one puts it behind `FileAccess`, and moves its line to the test above."""
-    with restricted(place) as con, pytest.raises((SqlError, SettingError)):
+    with connect_restricted(place) as con, pytest.raises((SqlError, SettingError)):
         con.sql(text.format(place)).fetchall()
     assert os.listdir(place / "out") == ["s.csv"]
 
 
 def test_parameters_are_checked_as_text_is(place: Path) -> None:
     secret = f"{place}/out/s.csv"
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         for text, params in (("FROM read_csv(?)", [secret]), ("FROM read_csv($f)", {"f": secret})):
             with pytest.raises(SqlError, match="enable_external_access"):
                 con.sql(text, params)
@@ -220,7 +220,7 @@ def test_what_was_understood_before_is_checked_again(place: Path) -> None:
 def test_names_that_are_no_text(place: Path) -> None:
     odd = os.fsencode(place / "out") + b"/\xff.csv"
     Path(os.fsdecode(odd)).write_text("a\n1\n")
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         with pytest.raises((AccessError, SqlError)):
             con.load("t", os.fsdecode(odd))
         with pytest.raises(BamQueryError):
@@ -240,7 +240,7 @@ def test_views_see_what_their_reader_may(place: Path, tmp_path: Path) -> None:
 
 def test_a_link_that_comes_after_the_check_is_not_followed(place: Path) -> None:
     for name in ("x.csv", "p.parquet", "f.arrow", "j.json"):
-        with restricted(place) as con:
+        with connect_restricted(place) as con:
             relation = con.sql(f"FROM '{place}/in/{name}'")
             (place / "in" / name).unlink()
             (place / "in" / name).symlink_to(place / "out" / "s.csv")
@@ -250,7 +250,7 @@ def test_a_link_that_comes_after_the_check_is_not_followed(place: Path) -> None:
 
 def test_a_folder_that_is_replaced_after_the_check_is_not_followed(place: Path) -> None:
     (place / "out" / "y.csv").write_text(f"a\n{SECRET}\n")
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         relation = con.sql(f"FROM '{place}/in/sub/y.csv'")
         (place / "in" / "sub").rename(place / "in" / "was")
         (place / "in" / "sub").symlink_to(place / "out")
@@ -269,7 +269,7 @@ def test_what_a_link_leads_to_cannot_be_told_from_a_pattern(place: Path, pattern
     for target in ("out", "out/s.csv", "out/none", "out/s.csv/under a file"):
         link = place / within / "l"
         link.symlink_to(place / target)
-        with restricted(place) as con, pytest.raises(SqlError) as caught:
+        with connect_restricted(place) as con, pytest.raises(SqlError) as caught:
             con.sql(f"FROM '{place}/in/{pattern}'")
         said.add(str(caught.value))
         link.unlink()
@@ -290,7 +290,7 @@ def test_allowed_paths_are_single_files(place: Path) -> None:
 
 
 def test_methods_are_as_statements(place: Path) -> None:
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         for read in (con.read_csv, con.read_parquet, con.read_json):
             with pytest.raises(SqlError, match="enable_external_access"):
                 read(f"{place}/out/s.csv")
@@ -307,7 +307,7 @@ def test_methods_are_as_statements(place: Path) -> None:
 
 def test_variables_of_python_are_out_of_reach(place: Path) -> None:
     frame, number = pa.table({"a": [1]}), 7
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         with pytest.raises(SqlError, match='there is no table "number"') as caught:
             con.sql("FROM number")
         assert "Python" not in str(caught.value), number

@@ -11,11 +11,11 @@ from bamquery.errors import (
     SettingError,
     SqlError,
 )
-from tests.unit.face.external_access.restricted import restricted
+from tests.unit.face.external_access.restricted import connect_restricted
 
 
 def test_cursors_do_not_open_what_their_connection_closed(place: Path) -> None:
-    with restricted(place, lock_configuration=True) as con:
+    with connect_restricted(place, lock_configuration=True) as con:
         for cursor in (con.cursor(), con.cursor().cursor()):
             for name, value in (
                 ("enable_external_access", True),

@@ -12,7 +12,7 @@ from bamquery.errors import (
     SqlError,
     StorageError,
 )
-from tests.unit.face.external_access.restricted import restricted
+from tests.unit.face.external_access.restricted import connect_restricted
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tests.unit.face.external_access.restricted import restricted
     ["out/o.csv", "in/../out/o.csv", "in/folder/o.csv", "in/link.csv", "o.csv", "in/loop/folder/o.csv"],
 )
 def test_other_files_cannot_be_written(place: Path, target: str) -> None:
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         before = sorted(os.listdir(place / "out")), (place / "out" / "s.csv").read_text()
         with pytest.raises(AccessError, match="enable_external_access"):
             con.sql(f"COPY (SELECT 1 AS a) TO '{place}/{target}'")
@@ -28,12 +28,12 @@ def test_other_files_cannot_be_written(place: Path, target: str) -> None:
 
 
 def test_nothing_runs_before_a_target_is_refused(place: Path) -> None:
-    with restricted(place) as con, pytest.raises(AccessError):
+    with connect_restricted(place) as con, pytest.raises(AccessError):
         con.sql(f"COPY (SELECT CAST('x' AS INTEGER) AS a) TO '{place}/out/o.csv'")
 
 
 def test_allowed_directories_can_be_written(place: Path) -> None:
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         con.sql(f"COPY (SELECT 7 AS a) TO '{place}/in/loop/new.csv'")
         con.sql(f"COPY (SELECT 8 AS a) TO '{place}/in/x.csv'")
         with pytest.raises(BamQueryError, match=r"nowhere/o\.csv"):
@@ -88,7 +88,7 @@ PARTITIONED = "COPY (SELECT 1 AS a, {} AS {}) TO '{}' (FORMAT csv, PARTITION_BY 
 )
 def test_folders_of_keys_stay_within_theirs(place: Path, value: str, key: str) -> None:
     before = sorted(place.rglob("*"))
-    with restricted(place) as con:
+    with connect_restricted(place) as con:
         con.sql(PARTITIONED.format(value, key, f"{place}/in/new", key, ""))
         made = sorted(set(place.rglob("*")) - set(before))
         assert [len(path.relative_to(place / "in" / "new").parts) for path in made] == [0, 1, 2]
@@ -100,7 +100,7 @@ def test_folders_of_keys_stay_within_theirs(place: Path, value: str, key: str) -
     "option", ["FILENAME_PATTERN '../x'", "FILENAME_PATTERN '/x'", "FILE_EXTENSION '/../../x'"]
 )
 def test_names_of_partitioned_files_are_no_paths(place: Path, option: str) -> None:
-    with restricted(place) as con, pytest.raises(SqlError, match="without /"):
+    with connect_restricted(place) as con, pytest.raises(SqlError, match="without /"):
         con.sql(PARTITIONED.format(1, "k", f"{place}/in/new", "k", f", {option}"))
     assert not (place / "in" / "new").exists()
 
@@ -110,7 +110,7 @@ def test_names_of_partitioned_files_are_no_paths(place: Path, option: str) -> No
 def test_partitioned_files_follow_no_link(place: Path, target: str, mode: str) -> None:
     (place / "in" / "part").mkdir()
     (place / "in" / "part" / "k=1").symlink_to(place / "out")
-    with restricted(place) as con, pytest.raises((AccessError, StorageError)):
+    with connect_restricted(place) as con, pytest.raises((AccessError, StorageError)):
         con.sql(PARTITIONED.format(1, "k", f"{place}/{target}", "k", mode))
     assert os.listdir(place / "out") == ["s.csv"]
 

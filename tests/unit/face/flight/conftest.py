@@ -15,7 +15,7 @@ from adbc_driver_flightsql import DatabaseOptions
 from pyarrow import flight
 
 from bamquery.flight.log import Log
-from bamquery.flight.options import Limits, ServerOptions
+from bamquery.flight.options import ServerLimits, ServerOptions
 from bamquery.flight.server import FlightSqlServer
 from bamquery.storage.database.database import Database
 
@@ -67,7 +67,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
             database = stack.enter_context(Database.open(tmp_path / "db.bq"))
             written = io.StringIO()
             settings = {"settings": {"device": "cpu", "threads": 2}, **(options or {})}
-            chosen = ServerOptions(limits=Limits(**limits), **settings)
+            chosen = ServerOptions(limits=ServerLimits(**limits), **settings)
             server = FlightSqlServer(database, chosen, Log(written))
             stack.callback(_end, server)
             return Served(server, database, written, chosen, stack)

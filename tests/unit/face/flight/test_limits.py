@@ -84,7 +84,7 @@ def test_a_query_is_cancelled_by_its_info(serve: Any) -> None:
 
     def cancel() -> int:
         (result,) = client.do_action(flight.Action("CancelFlightInfo", request), IN_TIME)
-        return int(messages.read("CancelFlightInfoResult", result.body.to_pybytes()).status)
+        return int(messages.parse_message("CancelFlightInfoResult", result.body.to_pybytes()).status)
 
     # The stream may not have begun when it is cancelled; there is no ticket for it then.
     assert cancel() == messages.CANCELLED

@@ -107,7 +107,7 @@ def test_views_names_and_ends(con: integration.Backend) -> None:
 def test_objects_are_forgotten_once_they_are_stored(con: integration.Backend) -> None:
     con.create_table("t", ROWS)
     con.insert("t", ROWS)
-    assert not con.con.registered
+    assert not con.con.registered_names
     assert con.execute(ibis.memtable(ROWS).a.sum()) == 6
     assert con.list_tables() == ["t"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from bamquery.session.progress import notebook
 from bamquery.session.progress.notebook import NotebookBars, bar_html, in_notebook
-from bamquery.session.progress.ticker import Ticker, Watched
+from bamquery.session.progress.ticker import Ticker, WatcherGroup
 from tests.unit.face.progress.gates import Gate, Taking
 
 
@@ -44,7 +44,7 @@ def test_a_bar_is_renewed_and_emptied(cells, con, impatient, monkeypatch):
     gate = Gate(con)
     result = con.sql("SELECT x FROM gated").run()
     impatient.begin(result.running)
-    result.running.observer = Watched((impatient,), Ticker())
+    result.running.observer = WatcherGroup((impatient,), Ticker())
     taking = Taking(result)
     assert drawn.wait(60)
     gate.open()

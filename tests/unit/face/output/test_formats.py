@@ -20,7 +20,7 @@ from bamquery.output.arrow_batches import small_batches
 from bamquery.output.binary_files import write_arrow_file, write_arrow_stream, write_parquet
 from bamquery.output.display_options import DisplayOptions
 from bamquery.output.formats import TEXT_FORMATS
-from bamquery.text.terminal import visible_lines
+from bamquery.text.terminal import escape_lines
 
 COLUMNS = {
     "flag": pa.array([True, False, None]),
@@ -211,7 +211,7 @@ def test_html_is_text() -> None:
     assert shown[0] == "<b>"
     assert shown[1] == HOSTILE[0]
     assert "\\x1b[31mred\\x07\\x9b2J\\u202etxt\\r" in shown
-    assert visible_lines(text) == text
+    assert escape_lines(text) == text
     assert b"<th>" not in written("html", table, DisplayOptions(headers=False))
 
 

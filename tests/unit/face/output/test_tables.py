@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bamquery.output.text_table import TableLayout, TableStyle, preview, render
-from bamquery.text.terminal import cell_width, visible
+from bamquery.text.terminal import cell_width, escape_line
 
 
 def test_alignment_nulls_and_types() -> None:
@@ -63,7 +63,7 @@ def test_no_line_is_wider_than_allowed(names: list[str], rows: int, width: int) 
     table = pa.Table.from_arrays([pa.array([name] * rows, pa.large_string()) for name in names], names)
     for line in render(table, width).split("\n"):
         assert cell_width(line) <= width
-        assert visible(line) == line
+        assert escape_line(line) == line
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import pytest
 import bamquery
 from bamquery.command_line.main import main
 from bamquery.output.display_options import FORMATS
-from bamquery.text.terminal import visible
+from bamquery.text.terminal import escape_line
 
 HOSTILE = "\x1b[2J\x1b[31mred\x07\x9b5A\u202egnp.exe\u2066\x1b]0;title\x07"
 _SECONDS = 60
@@ -125,7 +125,7 @@ def test_nothing_in_data_steers_the_terminal(database: Path, kind: str) -> None:
     screen = on_terminal([database, "--format", kind, "-c", sql], 200, NO_COLOR="1")
     assert screen.status == 0
     text = screen.data.decode().replace("\r\n", "\n").replace("\n", "")
-    assert visible(text) == text.replace("\t", "\\t")
+    assert escape_line(text) == text.replace("\t", "\\t")
     assert "red" in text
 
 
@@ -142,7 +142,7 @@ def test_nothing_in_names_and_messages_steers_the_terminal(tmp_path: Path) -> No
     path = tmp_path / f"{evil}.bq"
     made = on_terminal([path, "-c", f'CREATE TABLE "{evil}" AS SELECT 1 AS a'], 200, NO_COLOR="1")
     assert made.status == 0
-    assert visible(made.data.decode().replace("\r\n", "")) == made.data.decode().replace("\r\n", "")
+    assert escape_line(made.data.decode().replace("\r\n", "")) == made.data.decode().replace("\r\n", "")
     shown = "".join(made.lines)
     assert "\\x1b[31m\\u202ename.bq" in shown  # the database was made, which is said
     assert 'created table "\\x1b[31m\\u202ename"' in shown
@@ -150,11 +150,11 @@ def test_nothing_in_names_and_messages_steers_the_terminal(tmp_path: Path) -> No
         screen = on_terminal([path, "-c", sql], 200, NO_COLOR="1")
         assert screen.status == 1
         text = screen.data.decode().replace("\r\n", "")
-        assert visible(text) == text
+        assert escape_line(text) == text
         assert "\\x1b[31m\\u202ename" in text
     screen = on_terminal(["-f", tmp_path / f"{evil}.sql"], 200, NO_COLOR="1")
     assert screen.status == 2
-    assert visible(screen.data.decode().replace("\r\n", "")) == screen.data.decode().replace("\r\n", "")
+    assert escape_line(screen.data.decode().replace("\r\n", "")) == screen.data.decode().replace("\r\n", "")
 
 
 @pytest.mark.parametrize("columns", [80, 200])

@@ -15,7 +15,7 @@ import pytest
 import bamquery
 from bamquery.command_line.main import main
 from bamquery.engine.profiling.vector_map import FragmentVectors, VectorState
-from bamquery.report.vector_strip import CELLS, LABELS, cell_counts, spoken, strip
+from bamquery.report.vector_strip import CELLS, LABELS, cell_counts, describe_states, strip
 
 VECTOR = 1024
 
@@ -152,7 +152,7 @@ def test_cells_lose_no_vector(count):
     if count:
         assert counts.sum(axis=1).min() >= 1
         assert counts.sum(axis=1).max() - counts.sum(axis=1).min() <= 1
-    said = spoken(states)
+    said = describe_states(states)
     for state in VectorState:
         assert f"{(states == state).sum():,} {LABELS[state][0]}" in said or not (states == state).any()
 

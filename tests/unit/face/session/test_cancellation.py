@@ -16,7 +16,7 @@ import pytest
 import bamquery
 from bamquery.engine.cpu import kernels
 from bamquery.errors import CancelledError
-from bamquery.statement_context.cancellation import asking, check_cancelled, interruptible
+from bamquery.statement_context.cancellation import check_cancelled, interruptible, use_cancellation_check
 
 SECONDS = 60.0
 """Until what waits for something gives up."""
@@ -61,8 +61,8 @@ def released() -> Iterator[threading.Event]:
 
 def test_questions_are_those_of_the_thread() -> None:
     check_cancelled()
-    with asking(stop):
-        with asking(go_on):
+    with use_cancellation_check(stop):
+        with use_cancellation_check(go_on):
             check_cancelled()
         with pytest.raises(CancelledError):
             check_cancelled()
@@ -80,7 +80,7 @@ def test_answers_and_errors_of_calls() -> None:
     def fail(what: str) -> None:
         raise pa.ArrowInvalid(what)
 
-    with asking(go_on):
+    with use_cancellation_check(go_on):
         assert interruptible(threading.get_ident) != threading.get_ident()
         assert interruptible(divmod, 17, 5) == (3, 2)
         with pytest.raises(pa.ArrowInvalid, match="no such thing"):
@@ -89,13 +89,13 @@ def test_answers_and_errors_of_calls() -> None:
 
 def test_nothing_begins_after_the_end_of_a_query() -> None:
     begun: list[int] = []
-    with asking(stop), pytest.raises(CancelledError):
+    with use_cancellation_check(stop), pytest.raises(CancelledError):
         interruptible(begun.append, 1)
     assert begun == []
 
 
 def test_a_call_is_left_where_the_query_is_cancelled(released: threading.Event) -> None:
-    with asking(Questions(3)), pytest.raises(CancelledError):
+    with use_cancellation_check(Questions(3)), pytest.raises(CancelledError):
         interruptible(released.wait, SECONDS)
     assert calls_left()
 
@@ -107,7 +107,7 @@ def test_a_call_is_left_where_somebody_presses_ctrl_c(released: threading.Event)
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
     try:
-        with asking(go_on), pytest.raises(KeyboardInterrupt):
+        with use_cancellation_check(go_on), pytest.raises(KeyboardInterrupt):
             interruptible(call)
     finally:
         signal.signal(signal.SIGINT, before)
@@ -125,8 +125,8 @@ FLAGS = pa.array([True] * 10_000)
         lambda: kernels.concatenate([NUMBERS, NUMBERS]),
         lambda: kernels.take(NUMBERS, NUMBERS),
         lambda: kernels.take(NUMBERS, np.arange(10)),
-        lambda: kernels.take_found(NUMBERS, NUMBERS),
-        lambda: kernels.kept(pa.record_batch({"0": NUMBERS}), FLAGS),
+        lambda: kernels.take_present(NUMBERS, NUMBERS),
+        lambda: kernels.filter_batch(pa.record_batch({"0": NUMBERS}), FLAGS),
         lambda: kernels.sorted_places([NUMBERS], ["descending"]),
     ],
 )

@@ -140,7 +140,7 @@ class Terminal:
         return "\n".join(line.rstrip() for line in self.screen.display).rstrip()
 
     @property
-    def scrolled(self) -> str:
+    def all_lines(self) -> str:
         """What went off at the top, and the screen."""
         width = self.screen.columns
         above = [
@@ -163,9 +163,9 @@ class Terminal:
         while not condition():
             alive = self.read(0.05)
             if not alive and not condition():
-                raise AssertionError(f"the program ended before {wanted!r}:\n{self.scrolled}")
+                raise AssertionError(f"the program ended before {wanted!r}:\n{self.all_lines}")
             if time.monotonic() > end:
-                raise AssertionError(f"{wanted!r} did not come:\n{self.scrolled}")
+                raise AssertionError(f"{wanted!r} did not come:\n{self.all_lines}")
         return self.text
 
     @property
@@ -189,7 +189,7 @@ class Terminal:
 
     def _prompts(self) -> int:
         """How many prompts were shown so far."""
-        return len(re.findall("^bamquery>", self.scrolled, re.MULTILINE))
+        return len(re.findall("^bamquery>", self.all_lines, re.MULTILINE))
 
     def signal(self, number: int) -> None:
         """Send the program a signal."""
@@ -200,7 +200,7 @@ class Terminal:
         stop = time.monotonic() + deadline
         while self.read(0.05):
             if time.monotonic() > stop:
-                raise AssertionError(f"it does not end:\n{self.scrolled}")
+                raise AssertionError(f"it does not end:\n{self.all_lines}")
         _, status = os.waitpid(self.pid, 0)
         self.status = os.waitstatus_to_exitcode(status)
         return self.status

@@ -10,8 +10,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from bamquery.shell.completion.completer import ShellCompleter
-from bamquery.shell.completion.names import Catalogue, Column, Names
-from bamquery.shell.completion.ranking import Candidate, ranked
+from bamquery.shell.completion.names import CatalogSnapshot, Column, Names
+from bamquery.shell.completion.ranking import Candidate, rank
 from bamquery.shell.completion.scope import scope_at
 from bamquery.shell.database_opening import Opening
 from bamquery.shell.shell import Shell
@@ -32,7 +32,7 @@ def completer(opening: Opening) -> ShellCompleter:
     return ShellCompleter(names)
 
 
-def offered(completer: ShellCompleter, text: str, *, asked: bool = True) -> list[str]:
+def offered_candidates(completer: ShellCompleter, text: str, *, asked: bool = True) -> list[str]:
     """What is offered where ¦ stands, as it would be inserted."""
     before, _, after = text.partition("¦")
     document = Document(before + after, len(before))
@@ -87,7 +87,7 @@ def offered(completer: ShellCompleter, text: str, *, asked: bool = True) -> list
     ],
 )
 def test_what_is_offered_first(completer: ShellCompleter, text: str, first: list[str]) -> None:
-    assert offered(completer, text)[: len(first)] == first
+    assert offered_candidates(completer, text)[: len(first)] == first
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_what_is_offered_first(completer: ShellCompleter, text: str, first: list
     ],
 )
 def test_where_nothing_is_offered(completer: ShellCompleter, text: str) -> None:
-    assert offered(completer, text) == []
+    assert offered_candidates(completer, text) == []
 
 
 def test_nothing_opens_by_itself_before_a_letter(completer: ShellCompleter) -> None:
-    assert offered(completer, "SELECT ¦ FROM trips", asked=False) == []
-    assert offered(completer, "SELECT ¦ FROM trips")[:3] == ["trip_id", "trip_distance", "note"]
-    assert offered(completer, "SELECT t.¦ FROM trips t", asked=False)[0] == "trip_id"
+    assert offered_candidates(completer, "SELECT ¦ FROM trips", asked=False) == []
+    assert offered_candidates(completer, "SELECT ¦ FROM trips")[:3] == ["trip_id", "trip_distance", "note"]
+    assert offered_candidates(completer, "SELECT t.¦ FROM trips t", asked=False)[0] == "trip_id"
 
 
 def test_signatures_and_types_are_shown_beside(completer: ShellCompleter) -> None:
@@ -130,30 +130,30 @@ def test_files(completer: ShellCompleter, tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "esc\x1b[2J.csv").write_text("")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "trips.parquet").write_text("")
-    assert offered(completer, "SELECT * FROM '¦") == ["it''s.csv", "data/", "notes.txt"]
-    assert offered(completer, "SELECT * FROM 'data/¦") == ["data/trips.parquet"]
-    assert offered(completer, "SELECT * FROM read_parquet('data/t¦") == ["data/trips.parquet"]
-    assert offered(completer, "COPY trips TO 'da¦") == ["data/"]
-    assert offered(completer, ".read da¦") == ["data/"]
-    assert offered(completer, "SELECT * FROM 'no/such/¦") == []
+    assert offered_candidates(completer, "SELECT * FROM '¦") == ["it''s.csv", "data/", "notes.txt"]
+    assert offered_candidates(completer, "SELECT * FROM 'data/¦") == ["data/trips.parquet"]
+    assert offered_candidates(completer, "SELECT * FROM read_parquet('data/t¦") == ["data/trips.parquet"]
+    assert offered_candidates(completer, "COPY trips TO 'da¦") == ["data/"]
+    assert offered_candidates(completer, ".read da¦") == ["data/"]
+    assert offered_candidates(completer, "SELECT * FROM 'no/such/¦") == []
 
 
 def test_beginnings_come_before_parts_and_these_before_what_is_inside() -> None:
     names = ["pickup_date_time", "total_date", "date", "update_count", "days", "pdt"]
-    assert [c.name for c in ranked([Candidate(n, n) for n in names], "DATE")] == [
+    assert [c.name for c in rank([Candidate(n, n) for n in names], "DATE")] == [
         "date",
         "total_date",
         "pickup_date_time",
         "update_count",
     ]
-    assert [c.name for c in ranked([Candidate(n, n) for n in names], "pdt")] == ["pdt", "pickup_date_time"]
+    assert [c.name for c in rank([Candidate(n, n) for n in names], "pdt")] == ["pdt", "pickup_date_time"]
 
 
 def test_what_is_typed_need_not_be_right(completer: ShellCompleter) -> None:
     text = "WITH a AS (SELECT * FROM trips t JOIN (zones z, 'f') ON t.x = (z.y) UNION ALL FROM x) , ) SELECT"
     for place in range(len(text) + 1):
-        offered(completer, f"{text[:place]}¦{text[place:]}")
-        offered(completer, f"{text[:place]}¦")
+        offered_candidates(completer, f"{text[:place]}¦{text[place:]}")
+        offered_candidates(completer, f"{text[:place]}¦")
         scope_at(text[:place], place)
 
 
@@ -167,7 +167,7 @@ class ManyNames(Names):
             for table in tables
         }
         everywhere = {column.name: table for table, listed in columns.items() for column in listed}
-        self._catalogue = Catalogue(dict.fromkeys(tables, "table"), columns, everywhere)
+        self._catalogue = CatalogSnapshot(dict.fromkeys(tables, "table"), columns, everywhere)
         self.read: list[str] = []
 
     def columns(self, table: str) -> Sequence[Column]:
@@ -178,10 +178,10 @@ class ManyNames(Names):
 def test_many_tables() -> None:
     names = ManyNames([f"table_{number:04}" for number in range(1000)])
     completer = ShellCompleter(names)
-    assert offered(completer, "SELECT column_7¦ FROM table_0500")[0] == "column_7_of_table_0500"
+    assert offered_candidates(completer, "SELECT column_7¦ FROM table_0500")[0] == "column_7_of_table_0500"
     assert names.read == ["table_0500"], "columns of other tables are not looked at"
-    assert offered(completer, "SELECT column_99_of_table_0999¦", asked=False) == []
-    assert offered(completer, "SELECT column_99_of_table_099¦")[:1] == ["column_99_of_table_0990"]
+    assert offered_candidates(completer, "SELECT column_99_of_table_0999¦", asked=False) == []
+    assert offered_candidates(completer, "SELECT column_99_of_table_099¦")[:1] == ["column_99_of_table_0990"]
 
 
 def test_names_follow_what_statements_do(tmp_path: Path) -> None:
@@ -189,28 +189,28 @@ def test_names_follow_what_statements_do(tmp_path: Path) -> None:
     connection = opening.connection()
     names = Names(lambda: opening)
     completer = ShellCompleter(names)
-    assert offered(completer, "SELECT * FROM fre¦") == []
+    assert offered_candidates(completer, "SELECT * FROM fre¦") == []
     connection.sql("CREATE TABLE fresh AS SELECT 1 AS first_column")
     names.refresh()
     assert names.wait(60)
-    assert offered(completer, "SELECT * FROM fre¦") == ["fresh"]
-    assert offered(completer, "SELECT fir¦ FROM fresh")[0] == "first_column"
+    assert offered_candidates(completer, "SELECT * FROM fre¦") == ["fresh"]
+    assert offered_candidates(completer, "SELECT fir¦ FROM fresh")[0] == "first_column"
     connection.sql("CREATE OR REPLACE TABLE fresh AS SELECT 1 AS second_column")
     names.refresh()
     assert names.wait(60)
-    assert offered(completer, "SELECT sec¦ FROM fresh")[0] == "second_column"
+    assert offered_candidates(completer, "SELECT sec¦ FROM fresh")[0] == "second_column"
     opening.close()
     names.refresh()  # of a connection that has gone
     assert names.wait(60)
-    assert offered(completer, "SELECT * FROM fre¦") == ["fresh"]
+    assert offered_candidates(completer, "SELECT * FROM fre¦") == ["fresh"]
 
 
 def test_without_a_database_words_are_known() -> None:
     completer = ShellCompleter(Names(lambda: Opening("", {})))
-    assert offered(completer, "SELECT * FR¦")[0] == "FROM"
-    assert offered(completer, "SELECT abs¦")[0] == "abs("
+    assert offered_candidates(completer, "SELECT * FR¦")[0] == "FROM"
+    assert offered_candidates(completer, "SELECT abs¦")[0] == "abs("
 
 
 def test_a_shell_without_tables(shell: Shell) -> None:
     completer = ShellCompleter(Names(lambda: shell.opening), shell)
-    assert offered(completer, "SELECT * FROM tri¦") == []
+    assert offered_candidates(completer, "SELECT * FROM tri¦") == []

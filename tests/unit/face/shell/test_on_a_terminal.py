@@ -319,7 +319,7 @@ def test_a_home_that_is_no_home_and_a_broken_configuration(start: Start, tmp_pat
     assert 'line 3: .mode: there is no format "nonsense"' in shell.text
     assert "line 4: only commands that need no database may stand here" in shell.text
     shell.run("SELECT 1 AS x;", "^ *x = 1")
-    assert shell.scrolled.count("history is not kept") == 1
+    assert shell.all_lines.count("history is not kept") == 1
     shell.run(".edit mode vi", "")
     shell.wait("vi insert")
     shell.send("SELECT 1 AS y;" + ESCAPE)

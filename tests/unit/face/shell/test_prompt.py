@@ -15,7 +15,7 @@ from prompt_toolkit.output import DummyOutput
 from bamquery.errors import BamQueryError
 from bamquery.shell.completion.completer import ShellCompleter
 from bamquery.shell.completion.names import Names
-from bamquery.shell.highlighting import SqlHighlighter, highlighted
+from bamquery.shell.highlighting import SqlHighlighter, highlight_line
 from bamquery.shell.prompt import Prompt
 from bamquery.shell.shell import Shell
 from bamquery.shell.themes import theme, theme_for
@@ -158,12 +158,12 @@ def test_colours_go_on_over_lines_and_follow_changes() -> None:
 def test_lines_of_a_paste_are_looked_at_once() -> None:
     lexer = SqlHighlighter()
     lines = [f", {n} AS other{n}" for n in range(10_000)]
-    before = highlighted.cache_info()
+    before = highlight_line.cache_info()
     lexer.lex_document(Document("\n".join(["SELECT 1", *lines])))(10_000)
-    middle = highlighted.cache_info()
+    middle = highlight_line.cache_info()
     assert middle.misses - before.misses >= 9_000
     lexer.lex_document(Document("\n".join(["SELECT 1", *lines, ";"])))(10_001)
-    after = highlighted.cache_info()
+    after = highlight_line.cache_info()
     assert after.misses - middle.misses <= 2
     assert after.hits - middle.hits <= 10
 

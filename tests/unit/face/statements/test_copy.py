@@ -16,7 +16,7 @@ import bamquery
 from bamquery.connection.connection import Connection
 from bamquery.errors import BamQueryError, ExecutionError, SqlError, StorageError
 from tests.oracle import connect
-from tests.sql.script import rendered
+from tests.sql.script import render_table
 
 ROWS = r"""
 SELECT * FROM (VALUES
@@ -100,7 +100,9 @@ def test_arrow_files(ours: Connection, tmp_path: Path) -> None:
     with ipc.open_file(tmp_path / "x.arrow") as reader:
         assert reader.read_all().column_names == ["i", "day"]
     assert feather.read_table(tmp_path / "y.feather").num_rows == 5
-    assert rendered(ours.sql("FROM 'y.feather'").to_arrow()) == rendered(ours.sql("FROM t").to_arrow())
+    assert render_table(ours.sql("FROM 'y.feather'").to_arrow()) == render_table(
+        ours.sql("FROM t").to_arrow()
+    )
     assert ours.sql("SELECT count(*) FROM read_arrow(['x.arrow', 'x.arrow'])").fetchall() == [(10,)]
 
 
@@ -151,7 +153,7 @@ def test_copy_from(ours: Connection, theirs: duckdb.DuckDBPyConnection, tmp_path
         connection.sql("CREATE TABLE t (i INTEGER, s VARCHAR, d DECIMAL(20,2), day DATE)")
         connection.sql(copy)
     expected = theirs.sql("FROM t ORDER BY i").to_arrow_table()
-    assert rendered(ours.sql("FROM t ORDER BY i").to_arrow()) == rendered(expected)
+    assert render_table(ours.sql("FROM t ORDER BY i").to_arrow()) == render_table(expected)
 
 
 def test_copy_from_fills_in_defaults(ours: Connection, tmp_path: Path) -> None:
@@ -211,7 +213,7 @@ def test_readers_take_options(ours: Connection, theirs: duckdb.DuckDBPyConnectio
     expected = theirs.sql(f"FROM {source}").to_arrow_table()
     given = ours.sql(f"FROM {source}")
     assert given.columns == expected.column_names
-    assert rendered(given.to_arrow()) == rendered(expected)
+    assert render_table(given.to_arrow()) == render_table(expected)
     assert ours.sql(f"SELECT count(*) FROM {source}").fetchall() == [(expected.num_rows,)]
 
 
@@ -222,7 +224,7 @@ def test_files_are_described_like_tables(ours: Connection, theirs: duckdb.DuckDB
         "DESCRIBE FROM 'n.json'",
         "DESCRIBE SELECT * FROM read_parquet('x.parquet')",
     ):
-        assert rendered(ours.sql(sql).to_arrow()) == rendered(theirs.sql(sql).to_arrow_table())
+        assert render_table(ours.sql(sql).to_arrow()) == render_table(theirs.sql(sql).to_arrow_table())
     assert ours.sql("SUMMARIZE 'a.csv'").to_arrow().num_rows == 4
 
 

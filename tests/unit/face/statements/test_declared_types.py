@@ -10,7 +10,7 @@ import pytest
 import bamquery
 from bamquery.errors import ExecutionError
 from tests.oracle import connect
-from tests.sql.script import rendered
+from tests.sql.script import render_table
 
 GOOD = [
     ("BOOLEAN", "1\n0\n"),
@@ -42,7 +42,7 @@ def test_values_are_casts_of_what_is_written(tmp_path: Path, kind: str, lines: s
     with bamquery.connect(device="cpu") as ours, connect() as theirs:
         for source in (f"read_csv('x.csv', types={{'A': '{kind}'}})", f"read_csv('x.csv', types=['{kind}'])"):
             answer = ours.sql(f"FROM {source}").to_arrow()
-            assert rendered(answer) == rendered(theirs.sql(f"FROM {source}").to_arrow_table())
+            assert render_table(answer) == render_table(theirs.sql(f"FROM {source}").to_arrow_table())
 
 
 @pytest.mark.parametrize(("kind", "lines"), BAD)
@@ -68,7 +68,9 @@ def test_a_tables_types_are_given_to_copy_from(tmp_path: Path, kind: str, lines:
             return
         for connection in (ours, theirs):
             connection.sql("COPY t FROM 'x.csv' (HEADER)")
-        assert rendered(ours.sql("FROM t").to_arrow()) == rendered(theirs.sql("FROM t").to_arrow_table())
+        assert render_table(ours.sql("FROM t").to_arrow()) == render_table(
+            theirs.sql("FROM t").to_arrow_table()
+        )
 
 
 def test_files_that_differ_are_cast_from_what_each_says(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "bamquery", *map(str, arguments)]
 
 
-def dumped(con: bamquery.Connection, *names: str) -> str:
+def dump_of(con: bamquery.Connection, *names: str) -> str:
     out = io.BytesIO()
     write_dump(con._session, names, out)
     return out.getvalue().decode()
@@ -80,13 +80,13 @@ def test_a_dump_is_read_back_equal(made: Path, tmp_path: Path) -> None:
     with bamquery.connect(made) as one, bamquery.connect(again) as two:
         assert contents(one) == contents(two)
         assert len(contents(one)) == 6
-        assert dumped(two) == dumped(one)
+        assert dump_of(two) == dump_of(one)
 
 
 def test_duckdb_reads_it(made: Path) -> None:
     with bamquery.connect(made) as con, duckdb.connect() as duck:
         duck.execute("SET TimeZone = 'UTC'")
-        duck.execute(dumped(con))
+        duck.execute(dump_of(con))
         for name in ("plain", '"odd ""name""; --"', "empty", "c_first", "a_middle"):
             query = f"SELECT COLUMNS(*)::VARCHAR FROM {name}"
             ours = con.sql(f"SELECT * FROM {name}").columns
@@ -96,16 +96,16 @@ def test_duckdb_reads_it(made: Path) -> None:
 
 def test_names(made: Path) -> None:
     with bamquery.connect(made) as con:
-        assert dumped(con, "EMPTY") == 'CREATE TABLE "empty" (\n  "x" DECIMAL(38,0)\n);\n'
-        assert dumped(con, "z_last").startswith('CREATE VIEW "z_last" ("n", "t") AS\nSELECT a, b AS text')
-        assert dumped(con, "empty", "c_first", "empty").count("CREATE") == 2
+        assert dump_of(con, "EMPTY") == 'CREATE TABLE "empty" (\n  "x" DECIMAL(38,0)\n);\n'
+        assert dump_of(con, "z_last").startswith('CREATE VIEW "z_last" ("n", "t") AS\nSELECT a, b AS text')
+        assert dump_of(con, "empty", "c_first", "empty").count("CREATE") == 2
         with pytest.raises(CatalogError, match=r'there is no table or view "plan"\. Did you mean "plain"'):
-            dumped(con, "plan")
+            dump_of(con, "plan")
 
 
 def test_a_view_that_cannot_be_used_is_a_comment(con: bamquery.Connection) -> None:
     con.sql("CREATE TABLE t AS SELECT 1 AS a; CREATE VIEW v AS\nSELECT a\nFROM t; DROP TABLE t")
-    text = dumped(con)
+    text = dump_of(con)
     assert all(line.startswith("-- ") for line in text.splitlines())
     assert '-- CREATE VIEW "v" AS' in text
     assert "cannot be used" in text

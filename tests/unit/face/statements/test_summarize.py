@@ -4,7 +4,7 @@ import pytest
 
 import bamquery
 from tests.oracle import connect
-from tests.sql.script import rendered
+from tests.sql.script import render_table
 
 ROWS = """
 SELECT * FROM (VALUES
@@ -28,7 +28,7 @@ def test_figures_are_duckdbs(ours):
         theirs = oracle.sql(f"SUMMARIZE {ROWS}").to_arrow_table()
     mine = ours.sql(f"SUMMARIZE {ROWS}").to_arrow()
     assert mine.column_names == theirs.column_names
-    assert rendered(mine.select(EXACT)) == rendered(theirs.select(EXACT))
+    assert render_table(mine.select(EXACT)) == render_table(theirs.select(EXACT))
     numbers = [row for row, name in enumerate(mine.column("column_name").to_pylist()) if name in "idf"]
     for row in numbers:
         for figure in ("avg", "std"):

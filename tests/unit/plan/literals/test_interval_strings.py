@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bamquery.plan.literals.interval_strings import read, write
+from bamquery.plan.literals.interval_strings import parse_interval, write
 from tests.oracle import connect
 
 AMOUNTS = st.one_of(
@@ -24,7 +24,7 @@ def test_random_texts(texts: list[list[tuple[str, str]]]) -> None:
     with connect() as oracle:
         for parts in texts:
             text = " ".join(f"{amount} {unit}" for amount, unit in parts)
-            ours = read(text)
+            ours = parse_interval(text)
             try:
                 ((theirs,),) = oracle.execute("SELECT CAST(?::INTERVAL AS VARCHAR)", [text]).fetchall()
             except duckdb.Error:
@@ -47,7 +47,7 @@ def test_random_texts(texts: list[list[tuple[str, str]]]) -> None:
     ],
 )
 def test_texts(text: str, parts: tuple[int, int, int] | None) -> None:
-    assert read(text) == parts
+    assert parse_interval(text) == parts
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_texts(text: str, parts: tuple[int, int, int] | None) -> None:
 def test_numbers_without_units(text: str) -> None:
     with connect() as oracle:
         ((theirs,),) = oracle.execute("SELECT TRY_CAST(? AS INTERVAL)::VARCHAR", [text]).fetchall()
-    ours = read(text)
+    ours = parse_interval(text)
     assert (None if ours is None else write(*ours)) == theirs
 
 

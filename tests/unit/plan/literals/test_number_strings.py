@@ -10,9 +10,9 @@ import pytest
 from bamquery.data_types.type_groups import HUGEINT
 from bamquery.plan.literals.number_strings import (
     exact_number,
-    floating,
     integral_number,
     number_reader,
+    parse_float,
     unsigned_number,
 )
 
@@ -63,10 +63,10 @@ def test_numbers(text: str, number: Decimal) -> None:
 
 
 def test_floats() -> None:
-    assert floating("1_2e1_0") == 12e10
-    assert floating("+-1") == -1
-    assert floating("-+1") is None
-    assert floating("1e99999") == float("inf")
+    assert parse_float("1_2e1_0") == 12e10
+    assert parse_float("+-1") == -1
+    assert parse_float("-+1") is None
+    assert parse_float("1e99999") == float("inf")
 
 
 def test_readers_of_types() -> None:

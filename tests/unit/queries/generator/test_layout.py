@@ -5,14 +5,14 @@ import pytest
 
 from bamquery.queries.generator.hashing import key, random_words
 from bamquery.queries.generator.layout import Layout
-from bamquery.queries.generator.measured import measured
+from bamquery.queries.generator.measured import load_measured
 from bamquery.queries.generator.years import TAILS
 
 
 def test_months_share_the_rows_like_the_real_trips() -> None:
     layout = Layout(1_000_000, 2009, 2021)
     assert len(layout.months) == 13 * 12
-    trips = measured().trips_by_month
+    trips = load_measured().trips_by_month
     total = sum(sum(trips[year]) for year in range(2009, 2022))
     for place, (year, month) in enumerate(layout.months):
         wanted = 1_000_000 * trips[year][month - 1] / total

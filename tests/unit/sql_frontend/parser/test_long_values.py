@@ -11,7 +11,7 @@ from sqlglot import exp
 from bamquery.sql_frontend import parameters
 from bamquery.sql_frontend.binder.sources import from_clause as binder_sources
 from bamquery.sql_frontend.parser.parser import parse
-from bamquery.statement_context.cancellation import asking
+from bamquery.statement_context.cancellation import use_cancellation_check
 
 
 def test_each_constant_asks_whether_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ def test_each_constant_asks_whether_to_go_on(monkeypatch: pytest.MonkeyPatch) ->
     values = parse(sql)[0].find(exp.Values)
     assert values is not None
     monkeypatch.setattr(binder_sources, "fold_expression", folded)
-    with asking(ask):
+    with use_cancellation_check(ask):
         plan = binder_sources.bind_values(values, sql)
     assert [len(field.name) for field in plan.fields] == [4, 4]
     assert len(before_each) == 100

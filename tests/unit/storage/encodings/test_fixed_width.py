@@ -5,8 +5,8 @@ import pytest
 
 from bamquery.storage.encodings.encoding import Footprint
 from bamquery.storage.encodings.fixed_width import (
+    expected_footprint,
     fixed_footprint,
-    scattered,
     vector_ranges,
     whole_footprint,
 )
@@ -35,14 +35,14 @@ def test_scattered_is_what_drawing_gives(pieces: int, runs: int) -> None:
     hits = [np.unique(position[random.integers(0, 1000, pieces)]) for _ in range(50)]
     blocks = np.mean([len(hit) for hit in hits])
     starts = np.mean([np.count_nonzero(np.diff(hit, prepend=-9) != 1) for hit in hits])
-    found = scattered(pieces, Footprint(runs, 1000))
+    found = expected_footprint(pieces, Footprint(runs, 1000))
     assert found.blocks == pytest.approx(blocks, rel=0.05, abs=1)
     assert found.runs == pytest.approx(starts, rel=0.1, abs=1.5)
 
 
 def test_nothing_takes_nothing() -> None:
     nothing = np.empty(0, np.int64)
-    assert scattered(5, Footprint(0, 0)) == Footprint(0, 0)
+    assert expected_footprint(5, Footprint(0, 0)) == Footprint(0, 0)
     assert fixed_footprint(Extent(0, 8000), 64, nothing, nothing, 512) == Footprint(0, 0)
     assert fixed_footprint(Extent(0, 8000), 64, 7, nothing, 512) == Footprint(0, 0)
 

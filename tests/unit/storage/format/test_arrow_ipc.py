@@ -9,7 +9,7 @@ from bamquery.storage.format.arrow_ipc import (
     END_OF_STREAM,
     HEAD,
     Batch,
-    Block,
+    FileBlock,
     dictionary_batch_message,
     file_tail,
     record_batch_message,
@@ -55,7 +55,7 @@ def test_messages_end_at_a_boundary_whatever_their_numbers(
 @pytest.mark.parametrize("at", [4096, 4104, 8184])
 def test_tails_end_files_at_a_boundary(columns: int, at: int) -> None:
     schema = pa.schema([(f"column {i}", ALL_TYPES[i % len(ALL_TYPES)]) for i in range(columns)])
-    tail = file_tail(schema, [Block(8, 16, 32)] * columns, Block(4096, 4096, 8192), at)
+    tail = file_tail(schema, [FileBlock(8, 16, 32)] * columns, FileBlock(4096, 4096, 8192), at)
     assert (at + len(tail)) % ALIGNMENT == 0
     assert tail.startswith(END_OF_STREAM)
     reader = pa.ipc.open_file(pa.py_buffer(HEAD + bytes(at - len(HEAD)) + tail))

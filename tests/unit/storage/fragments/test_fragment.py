@@ -18,7 +18,7 @@ from bamquery.storage.fragments.writer import BatchRows, FragmentEntry, write_fr
 from bamquery.storage.readers.block_reader import ReadCounters
 from bamquery.storage.readers.mapped_reader import MappedReader
 from bamquery.storage.statistics.vector_statistics import VectorStatistics
-from bamquery.storage.statistics.vectors_file import described
+from bamquery.storage.statistics.vectors_file import describe_vectors_file
 from tests.fuzz.fragment_mutations import sealed
 from tests.unit.storage.random_columns import ALL_TYPES, assert_same, column
 
@@ -129,7 +129,7 @@ def test_impossible_layouts_behind_right_checksums_are_refused(
 ) -> None:
     path = tmp_path / "f.vectors.arrow"
     change_layout(path, IMPOSSIBLE[what])
-    matching = replace(entry, **described(pa.py_buffer(path.read_bytes())).recorded)
+    matching = replace(entry, **describe_vectors_file(pa.py_buffer(path.read_bytes())).entry_members)
     with pytest.raises(CorruptionError, match=r"f\.vectors\.arrow"):
         Fragment.open(tmp_path, matching, batch.schema)
 
@@ -138,7 +138,7 @@ def test_an_unchanged_layout_is_accepted(batch: pa.RecordBatch, entry: FragmentE
     """What the test above relies on: rewriting by itself does no harm."""
     path = tmp_path / "f.vectors.arrow"
     change_layout(path, lambda layout: None)
-    matching = replace(entry, **described(pa.py_buffer(path.read_bytes())).recorded)
+    matching = replace(entry, **describe_vectors_file(pa.py_buffer(path.read_bytes())).entry_members)
     assert Fragment.open(tmp_path, matching, batch.schema).check() == []
 
 

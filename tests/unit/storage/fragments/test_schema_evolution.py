@@ -12,7 +12,7 @@ from bamquery.errors import CatalogError, ConflictError, ConstraintError, Corrup
 from bamquery.storage.database.database import Database
 from bamquery.storage.format.fragment_entry import FragmentEntry
 from bamquery.storage.fragments.rows import table_rows
-from bamquery.storage.fragments.schema_evolution import ColumnRule, Era, Evolution
+from bamquery.storage.fragments.schema_evolution import ColumnRule, Evolution, SchemaVersion
 from bamquery.storage.tables.manifest import Manifest
 from bamquery.storage.tables.stored_view import StoredView
 
@@ -223,7 +223,7 @@ def test_two_who_replace_a_view_at_once(database, monkeypatch):
     assert database.check().litter == []
 
 
-ENTRY = FragmentEntry("0123456789abcde-0000", 2, 4096, 512, 200, 56, 7, era=0)
+ENTRY = FragmentEntry("0123456789abcde-0000", 2, 4096, 512, 200, 56, 7, schema_version=0)
 LATER = pa.schema([("z", pa.int64()), ("c", pa.int32())])
 MANIFEST = Manifest(
     version=3,
@@ -232,7 +232,7 @@ MANIFEST = Manifest(
     created_at=datetime(2026, 1, 2, tzinfo=UTC),
     schema=LATER,
     fragments=(ENTRY,),
-    evolution=Evolution((ColumnRule(not_null=True), FIVE), (Era(SCHEMA, (0, None)),)),
+    evolution=Evolution((ColumnRule(not_null=True), FIVE), (SchemaVersion(SCHEMA, (0, None)),)),
 )
 VIEW = Manifest(3, "t", "view", MANIFEST.created_at, None, (), view=StoredView("SELECT 1", ("x",)))
 PATH = Path("t", "manifests", "00000003.json")

@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 import bamquery
 from bamquery.errors import CancelledError
-from bamquery.statement_context.cancellation import asking
+from bamquery.statement_context.cancellation import use_cancellation_check
 from bamquery.storage.ingest import opening
 from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.sources.path_patterns import matching_paths
@@ -74,7 +74,7 @@ def test_a_statement_that_is_cancelled_opens_no_more_files(tmp_path: Path) -> No
     with bamquery.connect(device="cpu") as connection:
         connection.sql(f"CREATE VIEW v AS FROM '{tmp_path}/*.parquet'")
         for query in (f"FROM '{tmp_path}/*.parquet'", "FROM v"):
-            with asking(stopping_after(60)), pytest.raises(Stopped):
+            with use_cancellation_check(stopping_after(60)), pytest.raises(Stopped):
                 connection.sql(query)
 
 
@@ -82,7 +82,7 @@ def test_reading_can_be_stopped_between_files_without_rows(tmp_path: Path) -> No
     for number in range(50):
         parquet.write_table(pa.table({"a": pa.array([], pa.int64())}), tmp_path / f"{number}.parquet")
     source = open_source(str(tmp_path / "*.parquet"))
-    with asking(stopping_after(10)), pytest.raises(Stopped):
+    with use_cancellation_check(stopping_after(10)), pytest.raises(Stopped):
         list(source.batches())
 
 

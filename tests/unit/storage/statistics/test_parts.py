@@ -126,7 +126,7 @@ def test_check_compares_parts(tmp_path: Path) -> None:
         data = vectors_file(fragment.schema, fragment.layout, [wrong])
         path = fragment.path.with_name(fragment.entry.vectors_name)
         path.write_bytes(view(data.data))
-        entry = replace(fragment.entry, **data.recorded)
+        entry = replace(fragment.entry, **data.entry_members)
         opened = Fragment.open(fragment.path.parent, entry, fragment.schema)
         (error,) = opened.check()
         assert 'column "c", vector 1: part 3 of its values' in str(error)

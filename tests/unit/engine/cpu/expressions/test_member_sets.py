@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.cpu.expressions.member_sets import among
+from bamquery.engine.cpu.expressions.member_sets import is_member
 from bamquery.plan.expressions import Members
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -18,7 +18,7 @@ NUMBERS = [LEAST, -300, -1, 0, 1, 6, 7, 8, 299, 300, GREATEST, None]
 def _answers(values: list[Any], members: list[Any], kind: pa.DataType) -> list[bool | None]:
     column: Any = pa.array(values, pa.int64()).cast(kind)
     wanted: Any = pa.array(members, pa.int64()).cast(kind)
-    return among(column, Members(wanted)).to_pylist()
+    return is_member(column, Members(wanted)).to_pylist()
 
 
 @pytest.mark.parametrize("members", [[7], [-300, -1, 7, 300], [LEAST, GREATEST], [GREATEST], [LEAST], []])
@@ -33,13 +33,13 @@ def test_types(kind: pa.DataType) -> None:
     through = pa.int32() if pa.types.is_date(kind) else kind
     column: Any = pa.array(values, through).cast(kind)
     wanted: Any = pa.array([1, 100], through).cast(kind)
-    assert among(column, Members(wanted)).to_pylist() == [False, True, False, True, False, None]
+    assert is_member(column, Members(wanted)).to_pylist() == [False, True, False, True, False, None]
 
 
 def test_texts() -> None:
     wanted: Any = pa.array(["b", ""], pa.large_string())
     column: Any = pa.array(["a", "b", None, ""], pa.large_string())
-    assert among(column, Members(wanted)).to_pylist() == [False, True, None, True]
+    assert is_member(column, Members(wanted)).to_pylist() == [False, True, None, True]
 
 
 def test_slices_and_many() -> None:
@@ -48,11 +48,11 @@ def test_slices_and_many() -> None:
     members = np.unique(random.integers(-4_000, 4_000, 900))
     column: Any = pa.array(values).slice(11)
     wanted: Any = pa.array(members)
-    found = among(column, Members(wanted)).to_numpy(zero_copy_only=False)
+    found = is_member(column, Members(wanted)).to_numpy(zero_copy_only=False)
     assert (found == np.isin(values[11:], members)).all()
 
 
 def test_nothing() -> None:
     nothing: Any = pa.array([], pa.int64())
     wanted: Any = pa.array([1, 2], pa.int64())
-    assert among(nothing, Members(wanted)).to_pylist() == []
+    assert is_member(nothing, Members(wanted)).to_pylist() == []

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu.expressions.evaluation import evaluate
-from bamquery.engine.cpu.expressions.nested_decimals import is_nested, nested
+from bamquery.engine.cpu.expressions.nested_decimals import evaluate_nested, is_nested
 from bamquery.errors import ExecutionError
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal
 
@@ -64,7 +64,7 @@ def test_as_step_by_step(expression: Call) -> None:
     for values in (rows, rows[:1], [(None, None)]):
         batch = _batch(values)
         assert is_nested(expression)
-        small = nested(expression, batch)
+        small = evaluate_nested(expression, batch)
         assert small is not None
         assert small.equals(_step_by_step(expression, batch))
         assert small.equals(evaluate(expression, batch))
@@ -73,7 +73,7 @@ def test_as_step_by_step(expression: Call) -> None:
 
 def test_what_64_bits_do_not_hold_is_computed_in_128() -> None:
     batch = _batch([("9999999999999.99", "-9999999999.00"), ("1.00", "0.50")])
-    assert nested(PRODUCT, batch) is None
+    assert evaluate_nested(PRODUCT, batch) is None
     assert evaluate(PRODUCT, batch).to_pylist()[1] == Decimal("0.5000")
     assert evaluate(PRODUCT, batch).to_pylist()[0] == Decimal("9999999999999.99") * Decimal("10000000000.00")
 

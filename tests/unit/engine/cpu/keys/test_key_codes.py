@@ -10,9 +10,9 @@ from bamquery.engine.cpu.keys.key_codes import KeyCodes
 def _codes(
     held: list[pa.Array], probed: list[pa.Array], *nulls_equal: bool
 ) -> tuple[list[int], list[int], int]:
-    found = KeyCodes.of_rows(held, None, nulls_equal)
+    found = KeyCodes.from_rows(held, None, nulls_equal)
     assert found is not None
-    return found.of(held).tolist(), found.of(probed).tolist(), found.codes
+    return found.encode(held).tolist(), found.encode(probed).tolist(), found.codes
 
 
 def test_equal_keys_have_equal_codes_and_others_have_none() -> None:
@@ -44,9 +44,9 @@ def test_the_ends_of_64_bits() -> None:
 
 def test_what_has_no_codes() -> None:
     wide = pa.array([-(2**63), 2**63 - 1], pa.int64())
-    assert KeyCodes.of_rows([wide], None, [False]) is None
-    assert KeyCodes.of_rows([pa.array(["a"], pa.large_string())], None, [False]) is None
-    assert KeyCodes.of_rows([pa.array([1.0])], None, [False]) is None
+    assert KeyCodes.from_rows([wide], None, [False]) is None
+    assert KeyCodes.from_rows([pa.array(["a"], pa.large_string())], None, [False]) is None
+    assert KeyCodes.from_rows([pa.array([1.0])], None, [False]) is None
 
 
 def test_dates() -> None:

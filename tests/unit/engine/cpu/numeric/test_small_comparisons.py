@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bamquery.engine.cpu.numeric.small_comparisons import compared
+from bamquery.engine.cpu.numeric.small_comparisons import compare_small
 
 KINDS = st.sampled_from([(18, 0), (18, 18), (9, 2), (1, 0)])
 
@@ -26,7 +26,7 @@ def test_as_arrow(data: st.DataObject, digits: tuple[int, int], name: str, skipp
     a, b = (pa.array(side, kind).slice(skipped) for side in zip(*pairs, strict=True))
     constant = pa.scalar(data.draw(values), kind)
     for left, right in ((a, b), (a, constant), (constant, b)):
-        found = compared(name, left, right)
+        found = compare_small(name, left, right)
         assert found is not None
         assert found.to_pylist() == pc.call_function(name, [left, right]).to_pylist()
 
@@ -41,4 +41,4 @@ def test_as_arrow(data: st.DataObject, digits: tuple[int, int], name: str, skipp
     ],
 )
 def test_what_it_leaves_to_others(a: pa.Array, b: pa.Scalar) -> None:
-    assert compared("equal", a, b) is None
+    assert compare_small("equal", a, b) is None

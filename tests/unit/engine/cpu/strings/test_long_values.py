@@ -9,7 +9,7 @@ import pytest
 
 from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
 from bamquery.errors import CancelledError
-from bamquery.statement_context.cancellation import asking
+from bamquery.statement_context.cancellation import use_cancellation_check
 
 _LONG = "abcdefghij" * 40_000
 _TEXT: Any = pa.large_string()
@@ -22,7 +22,7 @@ def _questions(name: str, arguments: list[Any], kind: Any) -> int:
         nonlocal asked
         asked += 1
 
-    with asking(check):
+    with use_cancellation_check(check):
         FUNCTIONS[name](arguments, kind)
     return asked
 
@@ -64,5 +64,5 @@ def test_a_cancelled_query_does_not_wait_for_a_distance() -> None:
 
     text: Any = pa.array([_LONG], _TEXT)
     for name in ("levenshtein", "damerau_levenshtein", "jaro_similarity"):
-        with asking(check), pytest.raises(CancelledError):
+        with use_cancellation_check(check), pytest.raises(CancelledError):
             FUNCTIONS[name]([text, pa.scalar(_LONG[::-1], _TEXT)], pa.int64())

@@ -14,7 +14,7 @@ from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.cpu.keys.grouping import group_rows
 from bamquery.engine.cpu.windows.frames import Ranges
 from bamquery.engine.cpu.windows.partitions import find_partitions
-from bamquery.engine.cpu.windows.running import by_differences, by_running, can_run
+from bamquery.engine.cpu.windows.running import can_accumulate, difference_states, running_states
 from bamquery.engine.cpu.windows.state_tree import StateTree
 from bamquery.plan.expressions import AggregateCall, ColumnRef
 from tests.device_frames import KINDS, batch_of
@@ -80,7 +80,7 @@ def test_overlapping_ranges(function: str, argument: pa.DataType, result: pa.Dat
     expected = _directly(accumulator, column, frames)
     _assert_same(StateTree(accumulator, column).answers(frames), expected)
     if accumulator.exact:
-        _assert_same(by_differences(accumulator, column, frames), expected)
+        _assert_same(difference_states(accumulator, column, frames), expected)
 
 
 @pytest.mark.parametrize(("function", "argument", "result"), CALLS)
@@ -91,16 +91,16 @@ def test_growing_ranges(function: str, argument: pa.DataType, result: pa.DataTyp
     frame = Ranges(start, np.maximum(start, end))
     accumulator = _accumulator(function, argument, result)
     column = _column(argument, rows)
-    assert can_run(accumulator, [frame]) == bool(accumulator.scans)
+    assert can_accumulate(accumulator, [frame]) == bool(accumulator.scans)
     if accumulator.scans:
-        _assert_same(by_running(accumulator, column, frame), _directly(accumulator, column, [frame]))
+        _assert_same(running_states(accumulator, column, frame), _directly(accumulator, column, [frame]))
 
 
 def test_shrinking_ranges_cannot_run() -> None:
     accumulator = _accumulator("sum", pa.float64(), pa.float64())
     zeros = np.zeros(600, np.int64)
-    assert not can_run(accumulator, [Ranges(zeros, np.arange(600)[::-1])])
-    assert not can_run(accumulator, [Ranges(np.arange(600), np.full(600, 600))])
+    assert not can_accumulate(accumulator, [Ranges(zeros, np.arange(600)[::-1])])
+    assert not can_accumulate(accumulator, [Ranges(np.arange(600), np.full(600, 600))])
 
 
 def test_partitions_and_peers() -> None:
@@ -151,8 +151,8 @@ def test_states_at_the_edges(function: str, argument: pa.DataType, result: pa.Da
     rows = column.slice(20, 40)
     _assert_same(StateTree(accumulator, rows, edges).answers(frames), expected)
     if accumulator.exact:
-        _assert_same(by_differences(accumulator, rows, frames, edges), expected)
+        _assert_same(difference_states(accumulator, rows, frames, edges), expected)
     growing = Ranges(np.zeros(300, np.int64), np.arange(300) // 8)
-    if can_run(accumulator, [growing]):
+    if can_accumulate(accumulator, [growing]):
         wanted = _directly(accumulator, column, [Ranges(edge[growing.start], edge[growing.end])])
-        _assert_same(by_running(accumulator, rows, growing, edges), wanted)
+        _assert_same(running_states(accumulator, rows, growing, edges), wanted)

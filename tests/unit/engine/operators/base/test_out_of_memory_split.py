@@ -10,7 +10,7 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.base.out_of_memory_split import map_in_parts
+from bamquery.engine.operators.base.out_of_memory_split import map_split_on_out_of_memory
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, ExecutionError, MemoryLimitError
 
@@ -41,19 +41,19 @@ def at_most(rows: int) -> Callable[[pa.RecordBatch], list[int]]:
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7, 100])
 def test_rows_keep_their_order(context: ExecutionContext[pa.RecordBatch], most: int) -> None:
-    answers = list(map_in_parts(context, at_most(most), frames(10, 0, 1, 33, 5)))
+    answers = list(map_split_on_out_of_memory(context, at_most(most), frames(10, 0, 1, 33, 5)))
     assert [value for answer in answers for value in answer] == list(range(49))
     assert max(map(len, answers)) <= most
 
 
 def test_what_fits_stays_whole(context: ExecutionContext[pa.RecordBatch]) -> None:
-    answers = list(map_in_parts(context, at_most(10), frames(10, 11, 3)))
+    answers = list(map_split_on_out_of_memory(context, at_most(10), frames(10, 11, 3)))
     assert list(map(len, answers)) == [10, 5, 6, 3]
 
 
 def test_a_row_that_does_not_fit(context: ExecutionContext[pa.RecordBatch]) -> None:
     with pytest.raises(MemoryLimitError, match="too many"):
-        list(map_in_parts(context, at_most(0), frames(4)))
+        list(map_split_on_out_of_memory(context, at_most(0), frames(4)))
 
 
 def test_other_errors_come_as_they_are(context: ExecutionContext[pa.RecordBatch]) -> None:
@@ -61,7 +61,7 @@ def test_other_errors_come_as_they_are(context: ExecutionContext[pa.RecordBatch]
         raise ExecutionError("no")
 
     with pytest.raises(ExecutionError, match="no"):
-        list(map_in_parts(context, fail, frames(4)))
+        list(map_split_on_out_of_memory(context, fail, frames(4)))
 
 
 def test_parts_are_made_one_by_one(context: ExecutionContext[pa.RecordBatch]) -> None:
@@ -72,12 +72,12 @@ def test_parts_are_made_one_by_one(context: ExecutionContext[pa.RecordBatch]) ->
         made.append(len(found))
         return found
 
-    for given, _ in enumerate(map_in_parts(context, values, frames(64)), start=1):
+    for given, _ in enumerate(map_split_on_out_of_memory(context, values, frames(64)), start=1):
         assert len(made) == given
 
 
 def test_cancelled_between_parts(context: ExecutionContext[pa.RecordBatch]) -> None:
-    with closing(map_in_parts(context, at_most(1), frames(64))) as answers:
+    with closing(map_split_on_out_of_memory(context, at_most(1), frames(64))) as answers:
         next(answers)
         context.cancelled.set()
         with pytest.raises(CancelledError):

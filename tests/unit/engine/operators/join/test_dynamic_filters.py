@@ -12,7 +12,7 @@ import pytest
 
 import bamquery
 from bamquery.connection.connection import Connection
-from bamquery.engine.operators.base.dynamic_filter import LateCondition, LateFilter
+from bamquery.engine.operators.base.dynamic_filter import DynamicCondition, DynamicFilter
 from bamquery.engine.profiling.query_profile import ScanProfile
 from bamquery.plan.expressions import Cast, ColumnRef, Literal
 from bamquery.plan.format import format_expression
@@ -239,13 +239,17 @@ def test_explain_says_who_filters(con: Connection) -> None:
 
 
 def test_conditions_take_the_type_of_the_column() -> None:
-    late = LateFilter("a test")
+    late = DynamicFilter("a test")
     column = ColumnRef(0, "k", pa.int8())
     wide = [Literal(pa.scalar(n, pa.int64())) for n in (5, 500)]
-    late.narrow_to(
-        [LateCondition("in", tuple(wide)), LateCondition("less_equal", (wide[1],)), LateCondition(None)]
+    late.set_conditions(
+        [
+            DynamicCondition("in", tuple(wide)),
+            DynamicCondition("less_equal", (wide[1],)),
+            DynamicCondition(None),
+        ]
     )
-    made = [format_expression(c.of(Cast(column, pa.int64()))) for c in late.conditions]
+    made = [format_expression(c.as_expression(Cast(column, pa.int64()))) for c in late.conditions]
     assert made[0] == "(k IN (5))"
     assert made[2] == "(CAST(k AS BIGINT) IS NULL)"
 

@@ -11,7 +11,7 @@ import pytest
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.recursion import distinct_set as seen_rows
-from bamquery.engine.operators.recursion.distinct_set import SeenRows
+from bamquery.engine.operators.recursion.distinct_set import DistinctSet
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import MemoryLimitError
@@ -46,14 +46,14 @@ def test_rows_are_seen_once() -> None:
 
     with (
         ExecutionContext(device) as context,
-        SeenRows(context, keys, fields, OperatorProfile("Recursion")) as seen,
+        DistinctSet(context, keys, fields, OperatorProfile("Recursion")) as seen,
     ):
-        first = seen.new(frame((1, nan), (None, 1.0), (1, nan), (2, 0.0)))
+        first = seen.add(frame((1, nan), (None, 1.0), (1, nan), (2, 0.0)))
         assert values(first) == ["(1, nan)", "(None, 1.0)", "(2, 0.0)"]
-        assert values(seen.new(frame((2, -0.0), (None, 1.0), (3, None), (1, nan)))) == ["(3, None)"]
-        assert values(seen.new(frame((3, None)))) == []
+        assert values(seen.add(frame((2, -0.0), (None, 1.0), (3, None), (1, nan)))) == ["(3, None)"]
+        assert values(seen.add(frame((3, None)))) == []
         for number in range(10, 40):
-            assert len(values(seen.new(frame((number, 0.0), (number - 1, 0.0))))) == 1 + (number == 10)
+            assert len(values(seen.add(frame((number, 0.0), (number - 1, 0.0))))) == 1 + (number == 10)
         assert context.memory.used > 0
     assert context.memory.used == 0
 
@@ -69,10 +69,10 @@ def test_steps_are_as_those_of_a_set(
     profile = OperatorProfile("Recursion")
     known: set[int] = set()
     with _context(tmp_path, limit) as context:
-        with SeenRows(context, KEY, NUMBER, profile) as seen:
+        with DistinctSet(context, KEY, NUMBER, profile) as seen:
             for step in range(20):
                 frames = [random.integers(0, 6000, random.integers(1, 700)) for _ in range(step % 4)]
-                given = [f.column(0).to_pylist() for f in seen.new_ones(map(_numbers, frames))]
+                given = [f.column(0).to_pylist() for f in seen.distinct_frames(map(_numbers, frames))]
                 new = [value for values in given for value in values]
                 assert len(set(new)) == len(new)
                 wanted = {int(value) for frame in frames for value in frame} - known
@@ -87,7 +87,7 @@ def test_steps_are_as_those_of_a_set(
 def test_nowhere_to_keep_them() -> None:
     with (
         _context(None, "20 kB") as context,
-        SeenRows(context, KEY, NUMBER, OperatorProfile("Recursion")) as seen,
+        DistinctSet(context, KEY, NUMBER, OperatorProfile("Recursion")) as seen,
         pytest.raises(MemoryLimitError, match="WITH RECURSIVE"),
     ):
-        list(seen.new_ones(_numbers(np.arange(start, start + 100)) for start in range(0, 10_000, 100)))
+        list(seen.distinct_frames(_numbers(np.arange(start, start + 100)) for start in range(0, 10_000, 100)))

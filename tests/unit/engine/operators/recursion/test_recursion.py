@@ -15,10 +15,10 @@ from bamquery.engine.execution.context import ExecutionContext
 from bamquery.engine.operators.base.operator import Operator
 from bamquery.engine.operators.project import Project
 from bamquery.engine.operators.recursion.recursion import Recursion
-from bamquery.engine.operators.scan.recursive_table_scan import WorkingScan
+from bamquery.engine.operators.scan.recursive_table_scan import RecursiveTableScan
 from bamquery.engine.operators.values import Values
 from bamquery.engine.profiling.query_profile import OperatorProfile
-from bamquery.engine.sources.scan_sources import WorkingRows
+from bamquery.engine.sources.scan_sources import RecursiveTableSource
 from bamquery.plan.expressions import Call, ColumnRef, Literal
 from bamquery.plan.nodes import Field, Scan
 
@@ -69,7 +69,7 @@ class Step(Operator[Any]):
 def test_each_step_has_memory_even_where_others_take_what_they_can() -> None:
     rooms: list[int] = []
     first: Values[Any] = Values(pa.record_batch({"n": pa.array([1])}), (Field("n", pa.int64()),))
-    rows: WorkingRows[Any] = WorkingRows("t", pa.schema([("n", pa.int64())]))
+    rows: RecursiveTableSource[Any] = RecursiveTableSource("t", pa.schema([("n", pa.int64())]))
     recursion: Recursion[Any] = Recursion(first, lambda: Step(rooms), rows, (), first.fields)
     with ExecutionContext(CpuDevice()) as context:
         context.memory.announce(1 + recursion.all_reservations(), 2)
@@ -201,13 +201,13 @@ def test_steps_without_state_are_made_once() -> None:
         nonlocal made
         made += 1
         below = Call("less", (n, Literal(pa.scalar(20, pa.int64()))), pa.bool_())
-        scan = WorkingScan(Scan(rows, (0,), (below,)), rows)
+        scan = RecursiveTableScan(Scan(rows, (0,), (below,)), rows)
         more = Call("add", (n, Literal(pa.scalar(1, pa.int64()))), pa.int64())
         return Project(scan, (more,), first.fields)
 
     n = ColumnRef(0, "n", pa.int64())
     first: Values[Any] = Values(pa.record_batch({"n": pa.array([1])}), (Field("n", pa.int64()),))
-    rows: WorkingRows[Any] = WorkingRows("t", pa.schema([("n", pa.int64())]))
+    rows: RecursiveTableSource[Any] = RecursiveTableSource("t", pa.schema([("n", pa.int64())]))
     recursion: Recursion[Any] = Recursion(first, make, rows, (), first.fields)
     with ExecutionContext(CpuDevice()) as context:
         context.memory.announce(1 + recursion.all_reservations(), 2)

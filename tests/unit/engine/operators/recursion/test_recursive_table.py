@@ -10,7 +10,7 @@ import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
 from bamquery.engine.execution.context import ExecutionContext
-from bamquery.engine.operators.recursion.recursive_table import StepRows
+from bamquery.engine.operators.recursion.recursive_table import RecursiveTable
 from bamquery.engine.profiling.query_profile import OperatorProfile
 from bamquery.engine.settings import Settings
 from bamquery.errors import CancelledError, MemoryLimitError
@@ -41,7 +41,7 @@ def _numbers(frames: Iterable[pa.RecordBatch]) -> list[int]:
 @pytest.mark.parametrize(("limit", "in_a_file"), [("8 kB", True), ("1 GB", False)])
 def test_rows_are_read_by_several(tmp_path: Path, limit: str, in_a_file: bool) -> None:
     profile = OperatorProfile("Recursion")
-    with _context(tmp_path, limit) as context, StepRows(context, FIELDS, profile) as rows:
+    with _context(tmp_path, limit) as context, RecursiveTable(context, FIELDS, profile) as rows:
         for stop in (1000, 300, 2):  # what was there before is let go of
             rows.clear()
             assert (rows.rows, context.memory.used) == (0, 0)
@@ -60,7 +60,7 @@ def test_rows_are_read_by_several(tmp_path: Path, limit: str, in_a_file: bool) -
 
 
 def test_small_frames_are_joined(tmp_path: Path) -> None:
-    with _context(tmp_path, "1 GB") as context, StepRows(context, FIELDS, OperatorProfile("R")) as rows:
+    with _context(tmp_path, "1 GB") as context, RecursiveTable(context, FIELDS, OperatorProfile("R")) as rows:
         for start in range(100):
             rows.add(_frame(start, start + 1))
         assert [frame.num_rows for frame in rows.frames()] == [100]
@@ -71,14 +71,14 @@ def test_small_frames_are_joined(tmp_path: Path) -> None:
 def test_nowhere_to_keep_them() -> None:
     with (
         _context(None, "8 kB") as context,
-        StepRows(context, FIELDS, OperatorProfile("Recursion")) as rows,
+        RecursiveTable(context, FIELDS, OperatorProfile("Recursion")) as rows,
         pytest.raises(MemoryLimitError, match="WITH RECURSIVE needs"),
     ):
         rows.add(_frame(0, 1000))
 
 
 def test_reading_stops_when_the_query_is_cancelled(tmp_path: Path) -> None:
-    with _context(tmp_path, "8 kB") as context, StepRows(context, FIELDS, OperatorProfile("R")) as rows:
+    with _context(tmp_path, "8 kB") as context, RecursiveTable(context, FIELDS, OperatorProfile("R")) as rows:
         rows.add(_frame(0, 1000))
         frames = rows.frames()
         next(frames)

@@ -20,7 +20,7 @@ from bamquery.engine.operators.scan.chunks import (
     FIRST_VECTORS,
     GROWTH,
     ChunkLimits,
-    chunks,
+    cut_chunks,
 )
 from bamquery.storage.format.layout import VECTOR_ROWS, ColumnLayout, Extent, vector_count
 from bamquery.storage.statistics.predicate import RangePredicate
@@ -63,7 +63,7 @@ def fragments(draw: st.DrawFn) -> list[FakeFragment]:
 
 @given(fragments())
 def test_every_row_once_and_every_survivor_once(made: list[FakeFragment]) -> None:
-    found = [piece for chunk in chunks(made, ANY, ["x"], zone_maps=True) for piece in chunk.pieces]
+    found = [piece for chunk in cut_chunks(made, ANY, ["x"], zone_maps=True) for piece in chunk.pieces]
     by_fragment: dict[int, list] = {}
     for piece in found:
         by_fragment.setdefault(id(piece.fragment), []).append(piece)
@@ -86,7 +86,7 @@ def test_every_row_once_and_every_survivor_once(made: list[FakeFragment]) -> Non
 @given(fragments())
 def test_bounds(made: list[FakeFragment]) -> None:
     target = FIRST_VECTORS
-    for chunk in chunks(made, ANY, ["x"], zone_maps=True):
+    for chunk in cut_chunks(made, ANY, ["x"], zone_maps=True):
         assert 0 < len(chunk.pieces) <= CHUNK_PIECES
         assert sum(len(piece.vectors) for piece in chunk.pieces) <= target
         # Wide rows make chunks of fewer rows, down to one vector.
@@ -100,7 +100,7 @@ def test_limits_of_a_device() -> None:
     limits = ChunkLimits(
         vectors=64, stored_bytes=24 * 8 * VECTOR_ROWS, first=2, growth=4, pieces=8, widest=True
     )
-    found = list(chunks([fragment], ANY, ["x"], True, limits))
+    found = list(cut_chunks([fragment], ANY, ["x"], True, limits))
     assert [len(chunk.pieces[0].vectors) for chunk in found] == [2, 8, 24, 24, 24, 18]
 
 
@@ -111,20 +111,20 @@ def test_limits_of_a_device() -> None:
 def test_chunks_end_with_fragments_that_half_fill_them(vectors: int, expected: list[list[int]]) -> None:
     made = [FakeFragment(vectors * VECTOR_ROWS, list(range(vectors))) for _ in range(3)]
     limits = ChunkLimits(vectors=64, stored_bytes=1 << 40, first=64, growth=2, pieces=8, widest=False)
-    found = chunks(made, ANY, ["x"], True, limits)
+    found = cut_chunks(made, ANY, ["x"], True, limits)
     assert [[len(piece.vectors) for piece in chunk.pieces] for chunk in found] == expected
 
 
 def test_without_zone_maps_or_predicates_every_vector_is_read() -> None:
     fragment = FakeFragment(5000, [1])
     for predicates, zone_maps in ((ANY, False), ([], True)):
-        found = list(chunks([fragment], predicates, ["x"], zone_maps=zone_maps))
+        found = list(cut_chunks([fragment], predicates, ["x"], zone_maps=zone_maps))
         assert found[0].pieces[0].vectors.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_row_ids_and_positions_are_inverse() -> None:
     fragment = FakeFragment(5 * VECTOR_ROWS + 17, [1, 3, 5])
-    (chunk,) = chunks([fragment], ANY, ["x"], zone_maps=True)
+    (chunk,) = cut_chunks([fragment], ANY, ["x"], zone_maps=True)
     (piece,) = chunk.pieces
     positions = np.arange(piece.rows)
     rows = piece.row_ids(positions)
@@ -135,4 +135,4 @@ def test_row_ids_and_positions_are_inverse() -> None:
 
 
 def test_no_fragments() -> None:
-    assert list(chunks([], ANY, ["x"], zone_maps=True)) == []
+    assert list(cut_chunks([], ANY, ["x"], zone_maps=True)) == []

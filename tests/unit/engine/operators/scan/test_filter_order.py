@@ -8,28 +8,28 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bamquery.engine.operators.scan.filter_order import Step, StepOrder
+from bamquery.engine.operators.scan.filter_order import AdaptiveFilterOrder, FilterStep
 from bamquery.plan.expressions import Literal
 
 TRUE = Literal(pa.scalar(True))
 
 
-def step(number: int, *, can_fail: bool = False) -> Step:
-    return Step(number, (number,), TRUE, (), can_fail)
+def step(number: int, *, can_fail: bool = False) -> FilterStep:
+    return FilterStep(number, (number,), TRUE, (), can_fail)
 
 
 def test_the_more_selective_of_equal_cost_goes_first() -> None:
-    order = StepOrder([step(0), step(1)], [0.5, 0.01])
+    order = AdaptiveFilterOrder([step(0), step(1)], [0.5, 0.01])
     assert order.next([step(0), step(1)], lambda s: 1.0).number == 1
 
 
 def test_the_cheaper_of_equal_selectivity_goes_first() -> None:
-    order = StepOrder([step(0), step(1)], [0.5, 0.5])
+    order = AdaptiveFilterOrder([step(0), step(1)], [0.5, 0.5])
     assert order.next([step(0), step(1)], lambda s: 2.0 - s.number).number == 1
 
 
 def test_what_was_seen_outweighs_the_guess() -> None:
-    order = StepOrder([step(0), step(1)], [0.01, 0.5])
+    order = AdaptiveFilterOrder([step(0), step(1)], [0.01, 0.5])
     order.learn(step(0), 1_000_000, 990_000)
     order.learn(step(1), 1_000_000, 20_000)
     assert order.next([step(0), step(1)], lambda s: 1.0).number == 1
@@ -38,7 +38,7 @@ def test_what_was_seen_outweighs_the_guess() -> None:
 
 def test_conditions_that_can_fail_wait_and_keep_their_order() -> None:
     waiting = [step(2, can_fail=True), step(1, can_fail=True), step(0)]
-    order = StepOrder([step(0), step(1), step(2)], [0.9, 0.1, 0.1])
+    order = AdaptiveFilterOrder([step(0), step(1), step(2)], [0.9, 0.1, 0.1])
     assert order.next(waiting, lambda s: 1.0).number == 0
     assert order.next(waiting[:2], lambda s: 1.0 - s.number).number == 2
 
@@ -56,7 +56,7 @@ def test_independent_filters_cost_least_in_this_order(filters: list[tuple[float,
         return cost
 
     every = [step(i) for i in range(len(filters))]
-    order = StepOrder(every, [selectivity for selectivity, _ in filters])
+    order = AdaptiveFilterOrder(every, [selectivity for selectivity, _ in filters])
     waiting, taken, alive = list(every), [], 1.0
     while waiting:
         chosen = order.next(waiting, lambda s: alive * filters[s.number][1])  # noqa: B023

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bamquery.engine.operators.scan.filter_order import steps
+from bamquery.engine.operators.scan.filter_order import filter_steps
 from bamquery.engine.operators.scan.selectivity_guess import TYPICAL_SELECTIVITY, guess_selectivities
-from bamquery.engine.sources.scan_predicates import split
+from bamquery.engine.sources.scan_predicates import split_conjuncts
 from bamquery.plan.expressions import Call, ColumnRef, Expression, Literal
 from tests.stored import stored
 
@@ -24,8 +24,8 @@ def guess(tmp_path: Path, values: np.ndarray, function: str, *literals: object) 
     arguments: tuple[Expression, ...] = (ColumnRef(0, "x", kind),)
     arguments += tuple(Literal(pa.scalar(value, kind)) for value in literals)
     with stored(tmp_path / "db", table, [100_000]) as snapshot:
-        conjuncts = split([Call(function, arguments, pa.bool_())], table.schema)
-        (found,) = guess_selectivities(steps(conjuncts), snapshot.fragments)
+        conjuncts = split_conjuncts([Call(function, arguments, pa.bool_())], table.schema)
+        (found,) = guess_selectivities(filter_steps(conjuncts), snapshot.fragments)
         left = sum(len(f.zone_map.surviving_vectors(conjuncts[0].ranges)) for f in snapshot.fragments)
     compare = {"greater": np.greater, "equal": np.equal, "less": np.less, "in": np.isin}[function]
     passing = np.count_nonzero(compare(values, literals if function == "in" else literals[0]))
@@ -69,6 +69,6 @@ def test_nothing_is_known_of_expressions(tmp_path: Path) -> None:
     x = ColumnRef(0, "x", pa.float64())
     odd = Call("less", (Call("sqrt", (x,), pa.float64()), x), pa.bool_())
     with stored(tmp_path / "db", table) as snapshot:
-        assert guess_selectivities(steps(split([odd], table.schema)), snapshot.fragments) == [
-            TYPICAL_SELECTIVITY
-        ]
+        assert guess_selectivities(
+            filter_steps(split_conjuncts([odd], table.schema)), snapshot.fragments
+        ) == [TYPICAL_SELECTIVITY]

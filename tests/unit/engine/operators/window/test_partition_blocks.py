@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from bamquery.engine.cpu.device import CpuDevice
-from bamquery.engine.operators.window.partition_blocks import Block, BlockCutter
+from bamquery.engine.operators.window.partition_blocks import BlockCutter, PartitionBlock
 from bamquery.plan.expressions import ColumnRef
 
 KEY = ColumnRef(0, "k", pa.int64())
@@ -26,7 +26,7 @@ def _frames(keys: list[int | None], sizes: list[int]) -> Iterator[pa.RecordBatch
 
 def _blocks(
     keys: list[int | None], sizes: list[int], block: int, largest: int, order: list[ColumnRef] | None
-) -> list[Block[pa.RecordBatch]]:
+) -> list[PartitionBlock[pa.RecordBatch]]:
     cutter = BlockCutter(
         CpuDevice(), order, lambda rows, size: rows >= block, lambda rows, size: rows >= largest
     )

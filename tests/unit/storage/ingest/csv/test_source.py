@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from bamquery.errors import CancelledError, IngestError
-from bamquery.statement_context.cancellation import asking
+from bamquery.statement_context.cancellation import use_cancellation_check
 from bamquery.storage.ingest.csv import blocks as csv_blocks
 from bamquery.storage.ingest.csv import source as csv
 from bamquery.storage.ingest.csv import type_inference as csv_types
@@ -405,6 +405,6 @@ def test_every_block_asks_whether_it_was_cancelled(tmp_path, small_blocks):
         if len(asked) == 50:
             raise CancelledError("the statement was cancelled")
 
-    with asking(check), pytest.raises(CancelledError):
+    with use_cancellation_check(check), pytest.raises(CancelledError):
         open_source(path)
     assert len(asked) == 50

@@ -5,12 +5,12 @@ import pytest
 
 import bamquery
 from bamquery.errors import BamQueryError, CancelledError
-from bamquery.statement_context.cancellation import asking
+from bamquery.statement_context.cancellation import use_cancellation_check
 from bamquery.storage.ingest.json import blocks as json_blocks
 from bamquery.storage.ingest.opening import open_source
 from bamquery.storage.ingest.sources.options import FileOptions
 from tests.oracle import connect
-from tests.sql.script import rendered
+from tests.sql.script import render_table
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ INFERRED = "FROM 'f.json'"
 def test_rows_are_duckdbs(ours, theirs, tmp_path, text, sql):
     (tmp_path / "f.json").write_text(text)
     expected = theirs.sql(sql).to_arrow_table()
-    assert rendered(ours.sql(sql).to_arrow()) == rendered(expected)
+    assert render_table(ours.sql(sql).to_arrow()) == render_table(expected)
     given, counted = ours.sql(sql), f"SELECT count(*) FROM ({sql})"
     assert given.columns == expected.column_names
     assert ours.sql(counted).fetchall() == theirs.sql(counted).fetchall()
@@ -298,6 +298,6 @@ def test_every_block_asks_whether_it_was_cancelled(tmp_path, monkeypatch):
         if len(asked) == 20:
             raise CancelledError("the statement was cancelled")
 
-    with asking(check), pytest.raises(CancelledError):
+    with use_cancellation_check(check), pytest.raises(CancelledError):
         open_source(path)
     assert len(asked) == 20

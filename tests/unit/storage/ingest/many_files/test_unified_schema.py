@@ -9,7 +9,7 @@ from bamquery.errors import IngestError
 from bamquery.storage.format.storable_types import is_stored_type
 from bamquery.storage.ingest.arrow.convert import convert_array
 from bamquery.storage.ingest.many_files.unified_schema import PartSchema, unify, union_types
-from bamquery.text.identifiers import fold
+from bamquery.text.identifiers import fold_case
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 DICTIONARY = pa.dictionary(pa.int32(), pa.large_string())
@@ -129,7 +129,7 @@ def test_values_survive(data):
 
 COLUMNS = st.lists(
     st.tuples(st.sampled_from(["fee", "Fee", "FEE", "tip", "Tip", "zone"]), st.sampled_from(TYPES)),
-    unique_by=lambda column: fold(column[0]),
+    unique_by=lambda column: fold_case(column[0]),
     max_size=3,
 )
 
@@ -141,7 +141,7 @@ def test_unify_is_commutative_but_for_order_and_spelling(columns, random):
 
     def outcome(parts):
         try:
-            return {fold(field.name): field.type for field in unify(parts).schema}
+            return {fold_case(field.name): field.type for field in unify(parts).schema}
         except IngestError:
             return None
 

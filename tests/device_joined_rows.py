@@ -119,7 +119,7 @@ def check_texts_in_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch
     """Rows with texts of many lengths come by portions of few bytes, and are the same rows."""
     table = device.join_table(device.empty([Field("k", pa.int64())]), [False])
     home = sys.modules[type(table).__module__].__name__.rpartition(".")[0]
-    monkeypatch.setattr(sys.modules[f"{home}.portions"], "_MOST", most)
+    monkeypatch.setattr(sys.modules[f"{home}.keys.portions"], "_MOST", most)
     for values in (_DENSE, range(40)):
         left, right = (
             side.append_column("t", pa.array(_texts(side.num_rows, seed), pa.large_string()))
@@ -147,8 +147,8 @@ def _portions(device: Device[Any], left: pa.Table, right: pa.Table) -> list[int]
     """Bytes of the frames that an inner join gives."""
     mine, theirs = (device.from_arrow(table.to_batches()[0]) for table in (left, right))
     table: Any = device.join_table(device.select(theirs, [0]), [True])
-    rows = table.joining(DeviceJoin("inner", theirs, None))
-    return [device.nbytes(frame) for frame in rows.of(mine, device.select(mine, [0]))]
+    rows = table.start_join(DeviceJoin("inner", theirs, None))
+    return [device.nbytes(frame) for frame in rows.probe(mine, device.select(mine, [0]))]
 
 
 def check_nothing_is_downloaded(device: Device[Any], monkeypatch: pytest.MonkeyPatch) -> None:

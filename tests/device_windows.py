@@ -75,7 +75,7 @@ def check_texts_in_portions(
 ) -> None:
     """Texts of many lengths come by portions of few bytes, and are the same texts."""
     home = type(device).__module__.rpartition(".")[0]
-    monkeypatch.setattr(sys.modules[f"{home}.portions"], "_MOST", most)
+    monkeypatch.setattr(sys.modules[f"{home}.keys.portions"], "_MOST", most)
     cpu = CpuDevice()
     longest = 300
     texts: Any = [None if i % 5 == 2 else "ab" * (i * 37 % (longest // 2)) for i in range(rows)]

@@ -99,7 +99,7 @@ class MemoryCatalog:
     def rules(self, name: str) -> Sequence[ColumnRule]:
         return self._rules.get(self.table(name).name, ())
 
-    def stored(self) -> MemoryCatalog:
+    def stored_tables_only(self) -> MemoryCatalog:
         return self
 
     database = "memory"

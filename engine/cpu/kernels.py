@@ -87,7 +87,7 @@ def as_column(datum: Datum, rows: int) -> Column:
     """The datum as an array of `rows` values.
 
     Raises:
-        LargeTextError: a constant text on all rows takes too much memory.
+        LargeStringError: a constant text on all rows takes too much memory.
     """
     if isinstance(datum, pa.Array):
         return datum
@@ -191,7 +191,7 @@ def where(mask: Column, chosen: Datum, otherwise: Datum) -> Column:
     """`chosen` where the mask is true, `otherwise` where it is false; null where it is null.
 
     Raises:
-        LargeTextError: a constant text on so many rows takes too much memory.
+        LargeStringError: a constant text on so many rows takes too much memory.
     """
     rows = len(mask)
     sizes = [constant_bytes(d) if isinstance(d, pa.Scalar) else 0 for d in (chosen, otherwise)]
@@ -222,7 +222,7 @@ def fill_null(column: Column, datum: Datum) -> Column:
     """The values, those of the datum where they are null.
 
     Raises:
-        LargeTextError: a constant text on so many rows takes too much memory.
+        LargeStringError: a constant text on so many rows takes too much memory.
     """
     if isinstance(datum, pa.Scalar) and constant_bytes(datum) > _LONG_TEXT:
         return where(compute("is_valid", column), column, datum)
@@ -233,7 +233,7 @@ def take_shared(values: Column, places: Column | NDArray[np.int64]) -> Column:
     """As `take`, of values that many rows may share.
 
     Raises:
-        LargeTextError: as texts of each row they take too much memory.
+        LargeStringError: as texts of each row they take too much memory.
     """
     rows = len(places)
     if len(values) and rows > 1 and _is_text(values.type):

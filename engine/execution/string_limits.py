@@ -91,7 +91,7 @@ def require_room(what: str, size: int, rows: int) -> None:
     """Ask before `size` bytes of texts are made for `rows` rows.
 
     Raises:
-        LargeTextError: it is more than a piece, or for one row more than fits.
+        LargeStringError: it is more than a piece, or for one row more than fits.
     """
     bounds = _current.bounds
     if size <= (bounds.piece if rows > 1 else bounds.most):

@@ -112,7 +112,7 @@ def is_known(function: str) -> bool:
 
 
 def accumulator_of(call: AggregateCall) -> Accumulator:
-    """What computes a call; it takes the call's columns as `struct_of` has them, sort keys last."""
+    """What computes a call; it takes the call's columns as `pack_struct` has them, sort keys last."""
     result = value_type(call.type)
     if call.order and call.function in _ONE_ROW:
         last, skip_nulls = _ONE_ROW[call.function]

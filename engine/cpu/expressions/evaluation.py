@@ -24,7 +24,7 @@ def evaluate_columns(expressions: Sequence[Expression], batch: pa.RecordBatch) -
 
     Raises:
         ExecutionError: a value cannot be computed.
-        LargeTextError: the columns have more text than a thread may make.
+        LargeStringError: the columns have more text than a thread may make.
     """
     if not batch.num_rows:
         return [nulls(0, expression.type) for expression in expressions]

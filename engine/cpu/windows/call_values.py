@@ -21,7 +21,7 @@ class CallValues(Protocol):
         """Those of the rows from `start` to before `stop`, of which there is one at least.
 
         Raises:
-            LargeTextError: they take too much memory at once.
+            LargeStringError: they take too much memory at once.
             ExecutionError: a value cannot be computed.
         """
         ...

@@ -31,7 +31,7 @@ def window_columns(
 
     Raises:
         ExecutionError: an argument, a bound or a value cannot be computed.
-        LargeTextError: the texts of all rows take too much memory at once.
+        LargeStringError: the texts of all rows take too much memory at once.
     """
     rows = batch.num_rows
     if not rows:
@@ -46,7 +46,7 @@ def window_portions(
 
     Raises:
         ExecutionError: as `window_columns`.
-        LargeTextError: a text of a single row takes too much memory.
+        LargeStringError: a text of a single row takes too much memory.
     """
     if start == stop:
         yield [nulls(0, call.type) for call in window.calls]

@@ -52,7 +52,7 @@ class FrameStringSizes:
         """Ask before the answers of frames are made: a text of each, or with `between` bytes between all.
 
         Raises:
-            LargeTextError: they take too much.
+            LargeStringError: they take too much.
         """
         count = len(frames[0].start)
         size = int(self.frame_bytes(frames).sum())

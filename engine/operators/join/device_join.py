@@ -23,7 +23,7 @@ class DeviceJoin(Generic[Frame]):
         kind: of the join; any but asof and asof_left.
         held: the rows that the table was made of the keys of, with the columns that are wanted.
         condition: what pairs of equal keys must fulfil, too; None: nothing.
-        open_marks: for a mark without such a condition. With one, a mark is null where the condition is
+        null_marks: for a mark without such a condition. With one, a mark is null where the condition is
             null for some pair of the row and true for none.
     """
 

@@ -37,7 +37,7 @@ def _wrapping(patch: pytest.MonkeyPatch) -> None:
         with np.errstate(over="ignore"):
             return values - others
 
-    patch.setattr(instants, "subtracted", subtracted)
+    patch.setattr(instants, "subtract_checked", subtracted)
 
 
 def _one_rank_further(patch: pytest.MonkeyPatch) -> None:

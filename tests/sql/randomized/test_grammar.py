@@ -1,6 +1,6 @@
 """Random queries of every kind, many over each database: BamQuery's answers are DuckDB's.
 
-`make random-queries` asks any number of them; `random_run.py` says how one that failed is asked again.
+`make random-queries` asks any number of them; `run.py` says how one that failed is asked again.
 """
 
 from __future__ import annotations

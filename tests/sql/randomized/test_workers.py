@@ -14,7 +14,7 @@ import pytest
 _PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from tests.sql import random_run
+from tests.sql.randomized import run
 
 class Endless:
     def __init__(self, seed, device):
@@ -29,8 +29,8 @@ class Endless:
     def close(self):
         pass
 
-random_run.Database = Endless
-sys.exit(random_run.main())
+run.Database = Endless
+sys.exit(run.main())
 """
 
 _HIDDEN = """

@@ -13,7 +13,7 @@ RMM = "std::bad_alloc: out_of_memory: RMM failure: Exceeded memory limit (failed
 
 def _reported(limit: int | None, nbytes: int | None, error: str) -> str:
     memory = importlib.import_module("bamquery.engine.cuda.device_memory")
-    with pytest.raises(MemoryLimitError) as caught, memory.reported("ORDER BY", limit, nbytes):
+    with pytest.raises(MemoryLimitError) as caught, memory.memory_errors("ORDER BY", limit, nbytes):
         raise MemoryError(error)
     return str(caught.value)
 
@@ -36,5 +36,5 @@ def test_an_error_without_a_size(device: object) -> None:
 
 def test_other_errors_stay_what_they_are(device: object) -> None:
     memory = importlib.import_module("bamquery.engine.cuda.device_memory")
-    with pytest.raises(ValueError, match="something else"), memory.reported("x", None):
+    with pytest.raises(ValueError, match="something else"), memory.memory_errors("x", None):
         raise ValueError("something else")

@@ -27,21 +27,21 @@ def words(*places: int) -> Any:
 
 def test_values_of_dictionaries(device: Any, rows: Any) -> None:
     session = device.session
-    first = rows.uploaded(session, pa.array(["blue", "red"], pa.large_string()))
-    second = rows.uploaded(session, pa.array(["green"], pa.large_string()))
-    assert rows.joined(session, [first]) is first
-    both = rows.joined(session, [first, second])
+    first = rows.upload_values(session, pa.array(["blue", "red"], pa.large_string()))
+    second = rows.upload_values(session, pa.array(["green"], pa.large_string()))
+    assert rows.concatenate(session, [first]) is first
+    both = rows.concatenate(session, [first, second])
     places = words(2, 0, 3, 1, 3)
-    found = rows.looked_up(session, both, places, 5)
+    found = rows.look_up(session, both, places, 5)
     assert found.values() == [b"green", b"blue", None, b"red", None]
 
 
 def test_rows_at_places(device: Any, rows: Any) -> None:
-    column = rows.uploaded(device.session, pa.array([5, None, 7, 8]))
+    column = rows.upload_values(device.session, pa.array([5, None, 7, 8]))
     places = words(3, 1, 0)
-    assert rows.rows_at(device.session, column, places.ptr, 3).values() == [8, None, 5]
+    assert rows.take_rows(device.session, column, places.ptr, 3).values() == [8, None, 5]
 
 
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.timestamp("us"), pa.decimal128(21, 2)])
 def test_nothing_but_nulls(device: Any, rows: Any, kind: pa.DataType) -> None:
-    assert rows.nothing(device.session, kind, 3).values() == [None] * 3
+    assert rows.null_column(device.session, kind, 3).values() == [None] * 3

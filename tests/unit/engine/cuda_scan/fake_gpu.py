@@ -256,27 +256,27 @@ def column_from_buffers(
     return FakeColumn(array)
 
 
-def uploaded(session: FakeSession, values: Any) -> FakeColumn:
+def upload_values(session: FakeSession, values: Any) -> FakeColumn:
     """See `bamquery.engine.cuda.scan.columns.libcudf_rows`, as for the next ones."""
     return FakeColumn(values)
 
 
-def joined(session: FakeSession, columns: Sequence[FakeColumn]) -> FakeColumn:
+def concatenate(session: FakeSession, columns: Sequence[FakeColumn]) -> FakeColumn:
     return FakeColumn(pa.concat_arrays([column.array for column in columns]))
 
 
-def looked_up(session: FakeSession, values: FakeColumn, places: Any, rows: int) -> FakeColumn:
+def look_up(session: FakeSession, values: FakeColumn, places: Any, rows: int) -> FakeColumn:
     found = places.bytes[: 4 * rows].view(np.int32)
     known = pa.array(found, mask=found >= len(values.array))
     return FakeColumn(values.array.take(known))
 
 
-def rows_at(session: FakeSession, column: FakeColumn, places: int, rows: int) -> FakeColumn:
+def take_rows(session: FakeSession, column: FakeColumn, places: int, rows: int) -> FakeColumn:
     found = np.frombuffer((ctypes.c_char * (4 * rows)).from_address(places), np.int32)
     return FakeColumn(column.array.take(pa.array(found)))
 
 
-def nothing(session: FakeSession, kind: pa.DataType, rows: int) -> FakeColumn:
+def null_column(session: FakeSession, kind: pa.DataType, rows: int) -> FakeColumn:
     return FakeColumn(pa.nulls(rows, kind))
 
 
@@ -326,7 +326,7 @@ class FakeDevice:
     def string_bytes(self, frame: Any) -> int:
         return self._cpu.string_bytes(self.batch(frame))
 
-    def matching(self, predicate: Any, frame: Any) -> Any:
+    def matching_positions(self, predicate: Any, frame: Any) -> Any:
         return self._cpu.matching_positions(predicate, self.batch(frame))
 
     def take(self, frame: Any, positions: Any) -> Any:

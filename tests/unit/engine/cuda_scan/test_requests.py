@@ -44,7 +44,7 @@ def pieces(snapshot: Snapshot, *vectors: list[int]) -> list[Piece]:
 
 
 def test_rows_of_pieces(tables: Any, snapshot: Snapshot) -> None:
-    rows = tables.ChunkRows.of(pieces(snapshot, [0, 2, 3], [1, 5]))
+    rows = tables.ChunkRows.from_pieces(pieces(snapshot, [0, 2, 3], [1, 5]))
     assert rows.firsts.tolist() == [0, 3, 5]
     places = [rows.place(vector) for vector in range(rows.count)]
     assert [number for _, number in places] == [0, 2, 3, 1, 5]
@@ -55,13 +55,13 @@ def test_rows_of_pieces(tables: Any, snapshot: Snapshot) -> None:
 
 
 def test_pieces_that_were_pruned_whole_are_left_out(tables: Any, snapshot: Snapshot) -> None:
-    rows = tables.ChunkRows.of(pieces(snapshot, [], [0]))
+    rows = tables.ChunkRows.from_pieces(pieces(snapshot, [], [0]))
     assert len(rows.pieces) == 1
     assert rows.dense
 
 
 def test_requests_are_runs_of_neighbours(tables: Any, snapshot: Snapshot) -> None:
-    rows = tables.ChunkRows.of(pieces(snapshot, [0, 1, 3], [1, 2, 5]))
+    rows = tables.ChunkRows.from_pieces(pieces(snapshot, [0, 1, 3], [1, 2, 5]))
     extents = [Extent(4096, 4000 * 8), Extent(8192, 6000 * 8)]
     requests = tables.stream_requests(rows, extents, 64)
     assert requests["nsid"].tolist() == [0, 0, 1, 1]
@@ -89,7 +89,7 @@ def test_cut_requests_cover_the_same_bytes(tables: Any, limit: int) -> None:
 
 
 def test_counts_are_those_of_block_readers(tables: Any, snapshot: Snapshot) -> None:
-    rows = tables.ChunkRows.of(pieces(snapshot, [0, 1, 3], [1, 2, 5]))
+    rows = tables.ChunkRows.from_pieces(pieces(snapshot, [0, 1, 3], [1, 2, 5]))
     extents = [Extent(4096, 4000 // 8), Extent(8192, 6000 // 8)]
     requests = tables.stream_requests(rows, extents, 1)
     first = _native.count_range_blocks(np.array([4096, 4480]), np.array([256, 116]), 512)
@@ -99,8 +99,8 @@ def test_counts_are_those_of_block_readers(tables: Any, snapshot: Snapshot) -> N
 
 
 def test_null_states(tables: Any, snapshot: Snapshot) -> None:
-    rows = tables.ChunkRows.of(pieces(snapshot, [0, 2], [3, 4, 5]))
+    rows = tables.ChunkRows.from_pieces(pieces(snapshot, [0, 2], [3, 4, 5]))
     buffers = [stored_buffers(piece.fragment, "a") for piece in rows.pieces]
     assert tables.null_states([piece.vectors for piece in rows.pieces], buffers).tolist() == [0, 1, 1, 2, 1]
-    rows = tables.ChunkRows.of(pieces(snapshot, [0], [0]))
+    rows = tables.ChunkRows.from_pieces(pieces(snapshot, [0], [0]))
     assert tables.null_states([piece.vectors for piece in rows.pieces], buffers) is None

@@ -135,7 +135,7 @@ def test_a_process_that_grows_gives_freed_memory_back(monkeypatch: pytest.Monkey
 
     now = [100.0]
     monkeypatch.setattr(memory_module, "anonymous_bytes", lambda: size[0])
-    monkeypatch.setattr(memory_module, "release_unused", release)
+    monkeypatch.setattr(memory_module, "release_unused_memory", release)
     monkeypatch.setattr(memory_module.time, "monotonic", lambda: now[0])
     budget = MemoryBudget(1 << 30)
     for grown in (0, 511, 513, 10, 32, 90):  # more than half of the limit, then a thirty-second of it more

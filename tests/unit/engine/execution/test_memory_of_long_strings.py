@@ -151,5 +151,5 @@ def test_a_text_that_is_too_large_is_named_before_it_is_made(database: Path) -> 
     joined = f"string_agg(i::VARCHAR, '{'-' * 20_000}') OVER ()"
     (error,) = answers(database, f"SELECT length(s) FROM (SELECT {joined} s FROM many)")
     assert isinstance(error, str)
-    assert error.startswith("LargeTextError: string_agg() over a window would make 120,")
+    assert error.startswith("LargeStringError: string_agg() over a window would make 120,")
     assert "SET memory_limit" in error

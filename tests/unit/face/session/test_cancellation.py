@@ -168,7 +168,7 @@ def test_queries_with_every_call_on_another_thread(sql: str, monkeypatch: pytest
 PROGRAM = """
 import threading
 from bamquery.command_line import main as command_line
-from bamquery.statement_context.cancellation import asking, interruptible
+from bamquery.statement_context.cancellation import interruptible, use_cancellation_check
 
 def main(arguments):
     def check():
@@ -180,7 +180,7 @@ def main(arguments):
         threading.Event().wait(600)
     begun = threading.Event()
     try:
-        with asking(check):
+        with use_cancellation_check(check):
             interruptible(call)
     except KeyboardInterrupt:
         return command_line.INTERRUPTED

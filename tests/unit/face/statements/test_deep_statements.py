@@ -68,7 +68,7 @@ def test_without_a_large_stack_there_is_an_error_of_ours(
     def none(work: object) -> object:
         raise RecursionError("no thread")
 
-    monkeypatch.setattr(deep_recursion, "_started", none)
+    monkeypatch.setattr(deep_recursion, "_start_thread", none)
     with pytest.raises(SqlError, match="nested too deeply"):
         con.sql(_parentheses(400))
     monkeypatch.undo()

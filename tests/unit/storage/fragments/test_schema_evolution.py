@@ -88,7 +88,7 @@ def test_optimize_leaves_nothing_of_old_columns(database):
     assert report.fragments_after == 1
     with table.snapshot() as snapshot:
         assert snapshot.evolution == Evolution((ColumnRule(), ColumnRule(default="5")))
-        assert snapshot.entries[0].era is None
+        assert snapshot.entries[0].schema_version is None
     assert rows(database) == before
     table.add_column("d", pa.bool_())
     table.optimize(["a"])

@@ -116,7 +116,7 @@ def test_threads_note_found_rows_one_after_the_other(
 
     held = _frame(device, list(range(40)))
     table: Any = device.join_table(held, [False])
-    rows = table.joining(DeviceJoin("right", held, None))
+    rows = table.start_join(DeviceJoin("right", held, None))
     plain = joined_rows.mark_rows
 
     def slowly(*arguments: Any) -> Any:

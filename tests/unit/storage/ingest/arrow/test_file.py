@@ -114,7 +114,7 @@ def test_slices_read_no_more_than_their_columns(tmp_path, large_batches, monkeyp
     path = write_file(tmp_path / "x.arrow", pa.table({"a": np.arange(100_000), "b": np.arange(100_000)}))
     lengths = []
     read = arrow_slices._read_at
-    monkeypatch.setattr(arrow_slices, "_read", lambda *args: lengths.append(args[2]) or read(*args))
+    monkeypatch.setattr(arrow_slices, "_read_at", lambda *args: lengths.append(args[2]) or read(*args))
     list(open_source(path).batches(["b"]))
     assert 800_000 <= sum(lengths) < 810_000
     assert max(lengths) <= 8192

@@ -119,7 +119,7 @@ def check_texts_in_portions(device: Device[Any], monkeypatch: pytest.MonkeyPatch
     """Rows with texts of many lengths come by portions of few bytes, and are the same rows."""
     table = device.join_table(device.empty([Field("k", pa.int64())]), [False])
     home = sys.modules[type(table).__module__].__name__.rpartition(".")[0]
-    monkeypatch.setattr(sys.modules[f"{home}.keys.portions"], "_MOST", most)
+    monkeypatch.setattr(sys.modules[f"{home}.portions"], "_MOST", most)
     for values in (_DENSE, range(40)):
         left, right = (
             side.append_column("t", pa.array(_texts(side.num_rows, seed), pa.large_string()))

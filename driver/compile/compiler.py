@@ -24,6 +24,7 @@ from bamquery.driver.compile.toolchain import (
 from bamquery.errors import KernelError
 
 _INCLUDE: Final = re.compile(rb'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
+_INCLUDE_LINE: Final = re.compile(_INCLUDE.pattern.decode(), re.MULTILINE)
 _COMPLAINT: Final = re.compile(
     r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic )?error: (?P<text>.*)$", re.M
 )
@@ -90,6 +91,24 @@ def included_files(source: Path, folders: Sequence[Path] = (PACKAGE,)) -> list[P
     Conditions are not looked at: a file more in a key costs a compilation, one less a wrong kernel.
     """
     return list(dict.fromkeys(_walk(source, folders, set())))
+
+
+def expand_includes(source: Path, folders: Sequence[Path] = (PACKAGE,)) -> str:
+    """The text of `source` with what it includes by quotes in its place, each file once."""
+    seen: set[Path] = set()
+
+    def expand(path: Path) -> str:
+        seen.add(path.resolve())
+        text = path.read_text().replace("#pragma once\n", "")
+        return _INCLUDE_LINE.sub(lambda match: include(path, match), text)
+
+    def include(path: Path, match: re.Match[str]) -> str:
+        found = next((f / match[1] for f in [path.parent, *folders] if (f / match[1]).is_file()), None)
+        if found is None:
+            return match[0]
+        return "" if found.resolve() in seen else expand(found)
+
+    return expand(source)
 
 
 def _walk(path: Path, folders: Sequence[Path], seen: set[Path]) -> Iterator[Path]:

@@ -15,7 +15,8 @@ import numpy as np
 from numba import cuda
 from numba.cuda import extending, types
 
-from bamquery.driver.compile.toolchain import KERNELS, PACKAGE
+from bamquery.driver.compile.compiler import expand_includes
+from bamquery.driver.compile.toolchain import KERNELS
 
 
 class GpuArrayType(types.EnumMember):
@@ -54,9 +55,8 @@ def gpu_array_type(dtype: np.dtype[Any]) -> GpuArrayType:
 
 @functools.cache
 def _source() -> Any:
-    """The device functions, with the path of what they include: numba-cuda does not know our folders."""
-    text = (KERNELS / "array_functions.cu").read_text()
-    return cuda.CUSource(text.replace('#include "driver/', f'#include "{PACKAGE}/driver/'))
+    """The device functions, with what they include: numba-cuda does not know our folders."""
+    return cuda.CUSource(expand_includes(KERNELS / "array_functions.cu"))
 
 
 @functools.cache

@@ -36,7 +36,7 @@ def test_warps_that_do_not_wait_for_each_other_are_found_out(tmp_path: Path) -> 
 
 
 def explorer(folder: Path, headers: Path = REPOSITORY) -> Path:
-    model = Path(__file__).with_name("explore_page_cache.cpp")
+    model = Path(__file__).parent / "explore" / "explore_page_cache.cpp"
     flags = ["-O2", "-DBAMQUERY_EXPLORE", "-Wno-error"]  # a mutant may leave things unused
     return build(folder / "explore_page_cache", [model], flags=flags, headers=headers)
 

@@ -21,7 +21,7 @@ def check_source(parser: Any, statement: exp.Expr | None) -> None:
     if isinstance(statement, exp.Create) and statement.args.get("kind") == "TABLE":
         query = statement.args.get("expression")
         if query is not None and "AS" not in words:
-            parser.raise_error("Expecting AS", parser._first(query))
+            parser.raise_error("Expecting AS", parser._first_token(query))
         if query is None and not isinstance(statement.this, exp.Schema):
             parser.raise_error("Expecting AS and a query")
     if isinstance(statement, exp.Insert) and not statement.args.get("overwrite"):
@@ -30,7 +30,7 @@ def check_source(parser: Any, statement: exp.Expr | None) -> None:
             return
         verb = words.index("INSERT")
         if "INTO" not in words[verb : verb + 4]:
-            parser.raise_error("Expecting INTO", parser._first(statement.this))
+            parser.raise_error("Expecting INTO", parser._first_token(statement.this))
         if statement.args.get("expression") is None and not statement.args.get("default"):
             parser.raise_error("Expecting VALUES or a query")
 
@@ -39,7 +39,7 @@ def _move_with(parser: Any, insert: exp.Insert) -> None:
     """WITH before INSERT belongs to its query; where that has its own, what is within it comes first."""
     query, outer = insert.expression, insert.args["with_"]
     if not isinstance(query, exp.Query | exp.Values):
-        parser.raise_error("Expecting a query after WITH and INSERT", parser._first(outer))
+        parser.raise_error("Expecting a query after WITH and INSERT", parser._first_token(outer))
     insert.set("with_", None)
     if isinstance(query, exp.Values) or query.args.get("with_") is not None:
         query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=query)))

@@ -92,7 +92,7 @@ _range, _offset = from_text.integer_range, moment_text._offset
     ("seed", "module", "name", "fault"),
     [
         pytest.param(1, from_text, "integer_range", _one_short, id="an integer's bound is one short"),
-        pytest.param(1, parsing, "rounded", _half_to_even, id="texts are rounded half to even"),
+        pytest.param(1, parsing, "round_number", _half_to_even, id="texts are rounded half to even"),
         pytest.param(3, moment_text, "_offset", _wrong_way, id="a zone's offset has the wrong sign"),
         pytest.param(50, temporal, "rounded_quotient", _down, id="nanoseconds are cut off"),
         pytest.param(1, from_text, "_holds", lambda *_: False, id="0xFF is -1"),

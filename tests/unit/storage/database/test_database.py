@@ -376,7 +376,9 @@ import pyarrow as pa
 from bamquery.errors import StorageError
 from bamquery.storage.database.database import Database
 # While Python's own files can be read, which may be in a folder of root's.
-from bamquery.storage import check, fragment_check, table, vacuum
+from bamquery.storage.database import check
+from bamquery.storage.fragments import check as fragment_check
+from bamquery.storage.tables import table, vacuum
 if os.getuid() == 0:
     os.setgid(65534); os.setuid(65534)
 with Database.open(sys.argv[1]) as database:

@@ -124,14 +124,14 @@ def test_threads_note_found_rows_one_after_the_other(
         time.sleep(0.02)
         return made
 
-    monkeypatch.setattr(sys.modules[joined_rows.__name__], "marked", slowly)
+    monkeypatch.setattr(sys.modules[joined_rows.__name__], "mark_rows", slowly)
     together = Barrier(4)
 
     def look_up(number: int) -> None:
         frame = _frame(device, list(range(9 * number, 9 * number + 9)))
         together.wait(timeout=30)
-        list(rows.of(frame, frame))
+        list(rows.probe(frame, frame))
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(look_up, range(4)))
-    assert rows.lone().columns[0].values() == [36, 37, 38, 39]
+    assert rows.unmatched().columns[0].values() == [36, 37, 38, 39]

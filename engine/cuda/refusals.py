@@ -13,9 +13,9 @@ from bamquery.data_types.type_groups import is_interval, value_type
 from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.casts.families import family
-from bamquery.engine.cuda import unsupported_functions as absent
+from bamquery.engine.cuda.unsupported_functions import unsupported_reason
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
-from bamquery.plan.functions import WINDOW_FUNCTIONS, adds_in_order
+from bamquery.plan.functions import AGGREGATE_FUNCTIONS, WINDOW_FUNCTIONS, adds_in_order
 from bamquery.plan.windows import WindowCall
 
 _TEXTS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"
@@ -56,7 +56,7 @@ def expression_refusals(expression: Expression) -> list[str]:
     for part in walk(expression):
         if isinstance(part, Cast):
             reasons += _cast_refusals(part.argument.type, part.type)
-        elif isinstance(part, Call) and (why := absent.unsupported_reason(part)) is not None:
+        elif isinstance(part, Call) and (why := unsupported_reason(part)) is not None:
             reasons.append(f"the cuda device has no {part.function}() for columns: {why}; {_INSTEAD}")
         elif is_interval(part.type) and not isinstance(part, Literal):
             reasons += type_refusals(part.type)
@@ -72,8 +72,8 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
             f"the cuda device has no {_BETWEEN[call.function]} of {type_name(kind)}: libcudf does not "
             f"convert more than {_WORD_DIGITS} digits to DOUBLE as the CPU does; {_INSTEAD}"
         )
-    if call.function in absent.AGGREGATES:
-        why = absent.AGGREGATES[call.function]
+    contract = AGGREGATE_FUNCTIONS.get(call.function)
+    if contract is not None and (why := contract.cuda_refusal):
         reasons.append(f"the cuda device has no {call.function}(): {why}; {_INSTEAD}")
     if call.order and adds_in_order(call):
         reasons.append(

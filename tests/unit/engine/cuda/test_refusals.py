@@ -12,9 +12,8 @@ from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda import refusals
-from bamquery.engine.cuda import unsupported_functions as absent
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal, SortKey
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS
+from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 from tests.strategies import ALL_TYPES, PLAIN_TYPES
 
 TEXT = pa.large_string()
@@ -115,14 +114,15 @@ def test_every_function_and_aggregate_of_the_cpu_is_there(device: object) -> Non
     from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
 
     here = set(sys.modules["bamquery.engine.cuda.expressions.function_registry"].FUNCTIONS)
-    assert here | set(absent.ABSENT) == set(FUNCTIONS)
-    assert not here & set(absent.ABSENT)
-    assert set(absent.CONSTANT_FROM) <= here
+    refused = {name for name, contract in SCALAR_FUNCTIONS.items() if contract.cuda_refusal}
+    assert here | refused == set(FUNCTIONS)
+    assert not here & refused
     assert set(sys.modules["bamquery.engine.cuda.expressions.conditions"].FORMS) == set(FORMS)
     registry = sys.modules["bamquery.engine.cuda.aggregates.registry"]
     there = set(registry.ACCUMULATORS) | set(registry.WITH_PARAMETER)
-    assert there | set(absent.AGGREGATES) == {name for name in AGGREGATE_FUNCTIONS if is_known(name)}
-    assert not there & set(absent.AGGREGATES)
+    refused = {name for name, contract in AGGREGATE_FUNCTIONS.items() if contract.cuda_refusal}
+    assert there | refused == {name for name in AGGREGATE_FUNCTIONS if is_known(name)}
+    assert not there & refused
 
 
 def test_aggregates_that_libcudf_cannot_compute_are_named() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+NO_INTERVALS: Final = "libcudf has no intervals of months"
+"""Why a GPU refuses what is of intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +26,16 @@ class FunctionContract:
     cuda_refusal: str = field(default="", kw_only=True)
     cuda_constants_from: int | None = field(default=None, kw_only=True)
     row_by_row: bool = field(default=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateContract(FunctionContract):
+    """An aggregate of plans.
+
+    Attributes:
+        distinct: whether repeated arguments change the answer, so that DISTINCT means something.
+        ordered: whether the order of rows does, whatever the arguments' types.
+    """
+
+    distinct: bool = field(default=True, kw_only=True)
+    ordered: bool = field(default=False, kw_only=True)

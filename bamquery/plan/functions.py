@@ -15,7 +15,7 @@ import pyarrow as pa
 from bamquery.data_types.type_groups import value_type
 from bamquery.plan import functions_by_theme as more_functions
 from bamquery.plan.expressions import AggregateCall
-from bamquery.plan.function_contract import FunctionContract
+from bamquery.plan.function_contract import AggregateContract, FunctionContract
 
 SCALAR_FUNCTIONS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
     {
@@ -132,69 +132,83 @@ WINDOW_FUNCTIONS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
 
 _ROUNDING: Final = "libcudf's sums round each addition"
 
-AGGREGATE_FUNCTIONS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
+AGGREGATE_FUNCTIONS: Final[Mapping[str, AggregateContract]] = MappingProxyType(
     {
         # All skip nulls, and are null for a group without values, except where said.
-        "count_star": FunctionContract("rows, int64; never null"),
-        "count": FunctionContract("values that are not null, int64; never null; DISTINCT allowed"),
-        "sum": FunctionContract(
+        "count_star": AggregateContract("rows, int64; never null", distinct=False),
+        "count": AggregateContract("values that are not null, int64; never null; DISTINCT allowed"),
+        "sum": AggregateContract(
             "integers: decimal128(38, 0), exact; float, double: double; decimal(p, s): decimal128(38, s);"
             " DISTINCT allowed, and of floats ORDER BY"
         ),
-        "avg": FunctionContract("double; DISTINCT allowed, and of floats ORDER BY"),
-        "min": FunctionContract("argument's type; NaN is the greatest number"),
-        "max": FunctionContract("argument's type; NaN is the greatest number"),
-        "var_samp": FunctionContract("double; null below two values"),
-        "var_pop": FunctionContract("double"),
-        "stddev_samp": FunctionContract("double; null below two values"),
-        "stddev_pop": FunctionContract("double"),
-        "bool_and": FunctionContract("boolean"),
-        "bool_or": FunctionContract("boolean"),
-        "any_value": FunctionContract("some value that is not null"),
-        "first": FunctionContract("the first row's value, null included; ORDER BY allowed"),
-        "last": FunctionContract("the last row's value, null included; ORDER BY allowed"),
-        "sem": FunctionContract("standard error of the mean, double: stddev_pop / sqrt(count)"),
-        "skewness": FunctionContract("double; null below three values or without spread"),
-        "kurtosis": FunctionContract("double; null below four values or without spread"),
-        "kurtosis_pop": FunctionContract("double; null below two values or without spread"),
-        "product": FunctionContract("double to double"),
-        "fsum": FunctionContract(
+        "avg": AggregateContract("double; DISTINCT allowed, and of floats ORDER BY"),
+        "min": AggregateContract("argument's type; NaN is the greatest number", distinct=False),
+        "max": AggregateContract("argument's type; NaN is the greatest number", distinct=False),
+        "var_samp": AggregateContract("double; null below two values"),
+        "var_pop": AggregateContract("double"),
+        "stddev_samp": AggregateContract("double; null below two values"),
+        "stddev_pop": AggregateContract("double"),
+        "bool_and": AggregateContract("boolean", distinct=False),
+        "bool_or": AggregateContract("boolean", distinct=False),
+        "any_value": AggregateContract("some value that is not null", distinct=False, ordered=True),
+        "first": AggregateContract(
+            "the first row's value, null included; ORDER BY allowed", distinct=False, ordered=True
+        ),
+        "last": AggregateContract(
+            "the last row's value, null included; ORDER BY allowed", distinct=False, ordered=True
+        ),
+        "sem": AggregateContract("standard error of the mean, double: stddev_pop / sqrt(count)"),
+        "skewness": AggregateContract("double; null below three values or without spread"),
+        "kurtosis": AggregateContract("double; null below four values or without spread"),
+        "kurtosis_pop": AggregateContract("double; null below two values or without spread"),
+        "product": AggregateContract("double to double"),
+        "fsum": AggregateContract(
             "sum of doubles that keeps what each addition rounds away; DISTINCT allowed",
             cuda_refusal=_ROUNDING,
         ),
-        "favg": FunctionContract("fsum / count; DISTINCT allowed", cuda_refusal=_ROUNDING),
-        "bit_and": FunctionContract("integers, of their type"),
-        "bit_or": FunctionContract("integers, of their type"),
-        "bit_xor": FunctionContract("integers, of their type; DISTINCT allowed"),
-        "arg_min": FunctionContract(
-            "arg_min(x, by): x of the first row with the least `by`, among rows where neither is null"
+        "favg": AggregateContract("fsum / count; DISTINCT allowed", cuda_refusal=_ROUNDING),
+        "bit_and": AggregateContract("integers, of their type", distinct=False),
+        "bit_or": AggregateContract("integers, of their type", distinct=False),
+        "bit_xor": AggregateContract("integers, of their type; DISTINCT allowed"),
+        "arg_min": AggregateContract(
+            "arg_min(x, by): x of the first row with the least `by`, among rows where neither is null",
+            distinct=False,
+            ordered=True,
         ),
-        "arg_max": FunctionContract("arg_max(x, by): x of the first row with the greatest `by`, likewise"),
-        "arg_min_null": FunctionContract("arg_min, rows counting where x is null too"),
-        "arg_max_null": FunctionContract("arg_max, rows counting where x is null too"),
+        "arg_max": AggregateContract(
+            "arg_max(x, by): x of the first row with the greatest `by`, likewise",
+            distinct=False,
+            ordered=True,
+        ),
+        "arg_min_null": AggregateContract(
+            "arg_min, rows counting where x is null too", distinct=False, ordered=True
+        ),
+        "arg_max_null": AggregateContract(
+            "arg_max, rows counting where x is null too", distinct=False, ordered=True
+        ),
         # Of two doubles (y, x), over rows where neither is null; double, DISTINCT allowed.
-        "corr": FunctionContract("NaN where either has no spread"),
-        "covar_pop": FunctionContract("covariance"),
-        "covar_samp": FunctionContract("null below two rows"),
-        "regr_avgx": FunctionContract("mean of x"),
-        "regr_avgy": FunctionContract("mean of y"),
-        "regr_count": FunctionContract("rows, uint32; never null"),
-        "regr_intercept": FunctionContract("null where x has no spread"),
-        "regr_r2": FunctionContract("null where x has no spread, 1 where y has none"),
-        "regr_slope": FunctionContract("NaN where x has no spread"),
-        "regr_sxx": FunctionContract("sum of squared distances of x from its mean"),
-        "regr_sxy": FunctionContract("sum of products of both distances"),
-        "regr_syy": FunctionContract("sum of squared distances of y from its mean"),
+        "corr": AggregateContract("NaN where either has no spread"),
+        "covar_pop": AggregateContract("covariance"),
+        "covar_samp": AggregateContract("null below two rows"),
+        "regr_avgx": AggregateContract("mean of x"),
+        "regr_avgy": AggregateContract("mean of y"),
+        "regr_count": AggregateContract("rows, uint32; never null"),
+        "regr_intercept": AggregateContract("null where x has no spread"),
+        "regr_r2": AggregateContract("null where x has no spread, 1 where y has none"),
+        "regr_slope": AggregateContract("NaN where x has no spread"),
+        "regr_sxx": AggregateContract("sum of squared distances of x from its mean"),
+        "regr_sxy": AggregateContract("sum of products of both distances"),
+        "regr_syy": AggregateContract("sum of squared distances of y from its mean"),
         # These gather their values: a state is as large as its rows. DISTINCT and ORDER BY allowed.
-        "quantile_cont": FunctionContract(
+        "quantile_cont": AggregateContract(
             "with parameter q: between the two nearest values; of numbers, times and"
             " timestamps in a's type; q from -1 to 1, below 0 in descending order"
         ),
-        "quantile_disc": FunctionContract("with parameter q: the nearest value from below"),
-        "mode": FunctionContract("the most frequent value, the first to come among equals"),
-        "entropy": FunctionContract("log-2 entropy of the values, double; 0 for a group without values"),
-        "mad": FunctionContract("median of the distances from the median, of doubles, floats and decimals"),
-        "string_agg": FunctionContract("texts, joined by the parameter; null where that is"),
+        "quantile_disc": AggregateContract("with parameter q: the nearest value from below"),
+        "mode": AggregateContract("the most frequent value, the first to come among equals", ordered=True),
+        "entropy": AggregateContract("log-2 entropy of the values, double; 0 for a group without values"),
+        "mad": AggregateContract("median of the distances from the median, of doubles, floats and decimals"),
+        "string_agg": AggregateContract("texts, joined by the parameter; null where that is", ordered=True),
     }
 )
 

@@ -7,7 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from bamquery.plan.function_contract import FunctionContract
+from bamquery.plan.function_contract import NO_INTERVALS, FunctionContract
 
 _OF_DOUBLE: Final = (
     *("cbrt", "sin", "cos", "tan", "asin", "acos", "atan", "cot", "sinh", "cosh", "tanh"),
@@ -20,7 +20,7 @@ _WITH_ERRORS: Final = partial(FunctionContract, cuda_refusal="it has errors that
 _OF_REGEX: Final = partial(
     FunctionContract, cuda_refusal="libcudf's regular expressions are not those of RE2"
 )
-_OF_INTERVALS: Final = partial(FunctionContract, cuda_refusal="libcudf has no intervals of months")
+_OF_INTERVALS: Final = partial(FunctionContract, cuda_refusal=NO_INTERVALS)
 
 NUMBERS: Final[Mapping[str, FunctionContract]] = MappingProxyType(
     {

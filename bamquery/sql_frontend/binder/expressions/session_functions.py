@@ -19,9 +19,9 @@ from bamquery.sql_frontend.binder.catalog import Catalog
 from bamquery.sql_frontend.binder.expressions.expression_binder import ExpressionBinder
 from bamquery.sql_frontend.binder.scope import Scope
 from bamquery.sql_frontend.fault_collection import apply_to_each, errors_at
+from bamquery.sql_frontend.functions.bindings import check_count
 from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import BOOLEAN, STRING, literal
-from bamquery.sql_frontend.functions.scalar.signature import check_count
 from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS
 from bamquery.sql_frontend.parameters import constant, is_variable, mark
 from bamquery.sql_frontend.syntax import ast_nodes as syntax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.sql_frontend.functions.reference.entry import NO, Entry, Section
+from bamquery.sql_frontend.functions.reference.entry import Entry, Section
 
 _DOUBLE: Final = "(x DOUBLE) -> DOUBLE"
 _SAME: Final = "(x ANY) -> ANY"
@@ -22,6 +22,7 @@ SECTION: Final = Section(
             "count",
             "() -> BIGINT | (x ANY) -> BIGINT",
             "How many rows there are, or values that are not NULL.",
+            calls="count count_star",
             call="count([x])",
         ),
         Entry(
@@ -37,16 +38,19 @@ SECTION: Final = Section(
         Entry("any_value", _SAME, "The first value that is not NULL."),
         Entry("mode", _SAME, "The value that comes most often."),
         Entry("entropy", "(x ANY) -> DOUBLE", "How little the values tell of each other, in bits (log-2)."),
-        Entry("approx_count_distinct", "(x ANY) -> BIGINT", "How many different values there are; exact."),
-        Entry("favg", _DOUBLE, "The mean, as fsum adds.", gpu=NO),
         Entry(
-            "fsum sumkahan kahan_sum", _DOUBLE, "The sum, with what each addition would round away.", gpu=NO
+            "approx_count_distinct",
+            "(x ANY) -> BIGINT",
+            "How many different values there are; exact.",
+            calls="count",
         ),
+        Entry("favg", _DOUBLE, "The mean, as fsum adds."),
+        Entry("fsum sumkahan kahan_sum", _DOUBLE, "The sum, with what each addition would round away."),
         Entry("product", _DOUBLE, "All values multiplied."),
-        Entry("geomean geometric_mean", _DOUBLE, "The geometric mean."),
-        Entry("stddev stddev_samp", _DOUBLE, "The standard deviation of a sample."),
+        Entry("geomean geometric_mean", _DOUBLE, "The geometric mean.", calls="avg"),
+        Entry("stddev stddev_samp", _DOUBLE, "The standard deviation of a sample.", calls="stddev_samp"),
         Entry("stddev_pop", _DOUBLE, "The standard deviation of the whole population."),
-        Entry("variance var_samp", _DOUBLE, "The variance of a sample."),
+        Entry("variance var_samp", _DOUBLE, "The variance of a sample.", calls="var_samp"),
         Entry("var_pop", _DOUBLE, "The variance of the whole population."),
         Entry("sem", _DOUBLE, "The standard error of the mean."),
         Entry("mad", _DOUBLE, "The median of the distances from the median."),
@@ -57,6 +61,7 @@ SECTION: Final = Section(
             "median",
             _SAME,
             "The value in the middle; where there are two, what is between them, or the lower one.",
+            calls="quantile_cont quantile_disc",
         ),
         Entry(
             "quantile_cont", _QUANTILE, "The value at a share q (a constant) of the rows, between two values."
@@ -81,7 +86,10 @@ SECTION: Final = Section(
         Entry("bool_and", _TRUTH, "Whether all are true."),
         Entry("bool_or", _TRUTH, "Whether one is true."),
         Entry(
-            "count_if countif", "(condition BOOLEAN) -> HUGEINT", "In how many rows the condition is true."
+            "count_if countif",
+            "(condition BOOLEAN) -> HUGEINT",
+            "In how many rows the condition is true.",
+            calls="sum",
         ),
         Entry("bit_and", _BITS, "The bits that all values have."),
         Entry("bit_or", _BITS, "The bits that any value has."),

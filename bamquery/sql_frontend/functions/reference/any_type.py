@@ -16,15 +16,31 @@ SECTION: Final = Section(
             "The first value that is not NULL.",
             example="coalesce(NULL, 2)",
         ),
-        Entry("ifnull", "(x ANY, y ANY) -> ANY", "x, or y where x is NULL."),
+        Entry("ifnull", "(x ANY, y ANY) -> ANY", "x, or y where x is NULL.", calls="coalesce"),
         Entry(
-            "nullif", "(x ANY, y ANY) -> ANY", "NULL where both are equal, else x.", example="nullif(0, 0)"
+            "nullif",
+            "(x ANY, y ANY) -> ANY",
+            "NULL where both are equal, else x.",
+            calls="case equal",
+            example="nullif(0, 0)",
         ),
-        Entry("if", "(condition BOOLEAN, x ANY, y ANY) -> ANY", "x where the condition is true, else y."),
+        Entry(
+            "if",
+            "(condition BOOLEAN, x ANY, y ANY) -> ANY",
+            "x where the condition is true, else y.",
+            calls="case",
+        ),
         Entry("greatest", "(x ANY, ...) -> ANY", "The greatest of the values; NULLs do not count."),
         Entry("least", "(x ANY, ...) -> ANY", "The least of the values; NULLs do not count."),
-        Entry("constant_or_null", "(x ANY, y ANY, ...) -> ANY", "x, or NULL where another argument is NULL."),
-        Entry("typeof", "(x ANY) -> VARCHAR", "The name of the value's type.", example="typeof(1.5)"),
-        Entry("pg_typeof", "(x ANY) -> VARCHAR", "The name of the value's type, in small letters."),
+        Entry(
+            "constant_or_null",
+            "(x ANY, y ANY, ...) -> ANY",
+            "x, or NULL where another argument is NULL.",
+            calls="case",
+        ),
+        Entry(
+            "typeof", "(x ANY) -> VARCHAR", "The name of the value's type.", calls="", example="typeof(1.5)"
+        ),
+        Entry("pg_typeof", "(x ANY) -> VARCHAR", "The name of the value's type, in small letters.", calls=""),
     ),
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-GpuSupport: TypeAlias = Literal["yes", "constants", "no"]
-"""Over columns on a GPU: it runs, it runs where all arguments but the first are constants, it is refused."""
+from bamquery.sql_frontend.functions.reference.signature import Signature, read_signature
 
-CONSTANTS: Final = "constants"
-NO: Final = "no"
+FunctionKind: TypeAlias = Literal["scalar", "aggregate", "window", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +18,11 @@ class Entry:
         names: the first is the one that the others are other names of; with spaces between.
         signatures: `(x NUMERIC [, digits INTEGER]) -> NUMERIC`, with ` | ` between several. Beside SQL's
             types there are ANY, NUMERIC (any number), INTEGRAL (any integer) and TEMPORAL (any date or time);
-            `...` is any number of arguments more.
+            `...` is any number of arguments more. How many arguments a call may have is read from them, and
+            from one of plain types how it is bound.
         description: one line.
-        gpu: what runs on a GPU.
+        calls: the functions of plans that it becomes, with spaces between, the one that is most of it first;
+            None for that of its own name. What devices do with them says where it runs, and how.
         example: a call that can be run as it stands; empty where the signature says enough.
         call: how it is written where that is no plain call.
     """
@@ -30,9 +30,23 @@ class Entry:
     names: str
     signatures: str
     description: str
-    gpu: GpuSupport = field(default="yes", kw_only=True)
+    calls: str | None = field(default=None, kw_only=True)
     example: str = field(default="", kw_only=True)
     call: str = field(default="", kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """The first of its names."""
+        return self.names.partition(" ")[0]
+
+    @property
+    def plan_functions(self) -> tuple[str, ...]:
+        """Names of the functions of plans that it becomes."""
+        return (self.name,) if self.calls is None else tuple(self.calls.split())
+
+    def parsed_signatures(self) -> tuple[Signature, ...]:
+        """The ways to call it."""
+        return tuple(read_signature(text) for text in self.signatures.split(" | "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +54,6 @@ class Section:
     """Entries under a title of the page; `notes` follow them there, in Markdown."""
 
     title: str
-    kind: Literal["scalar", "aggregate", "window", "table"]
+    kind: FunctionKind
     entries: tuple[Entry, ...]
     notes: str = ""

@@ -7,60 +7,20 @@ from __future__ import annotations
 
 import functools
 import importlib
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from bamquery.sql_frontend.functions.reference.entry import GpuSupport, Section
+from bamquery.plan.function_contract import NO_INTERVALS, FunctionContract
+from bamquery.sql_frontend.functions.reference.entry import Entry, FunctionKind, Section
+from bamquery.sql_frontend.functions.reference.signature import Signature
 
-FunctionKind: TypeAlias = Literal["scalar", "aggregate", "window", "table"]
+GpuSupport: TypeAlias = Literal["yes", "constants", "no"]
+"""Over columns on a GPU: it runs, it runs where all arguments but the first are constants, it is refused."""
 
 _ROOMS: Final = (
     *("numbers", "strings", "times", "any_type", "session", "aggregates", "windows", "table_functions"),
 )
-_SIGNATURE: Final = re.compile(r"\((?P<parameters>.*)\) -> (?P<answer>.+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter: a type of SQL, or ANY, NUMERIC, INTEGRAL or TEMPORAL for several."""
-
-    name: str
-    type: str
-    optional: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """One way to call a function.
-
-    Attributes:
-        parameters: in order; those that may be left out are the last ones.
-        return_type: of SQL, or as those of parameters; TABLE of what stands in FROM.
-        repeated: whether the last parameter stands for any number of arguments.
-    """
-
-    parameters: tuple[Parameter, ...]
-    return_type: str
-    repeated: bool = False
-
-    def text(self, name: str) -> str:
-        """How to call it under that name: ``round(x NUMERIC [, digits INTEGER]) -> NUMERIC``."""
-        typed = [f"{parameter.name} {parameter.type}" for parameter in self.parameters]
-        return f"{name}({self._list_parameters(typed)}) -> {self.return_type}"
-
-    def call(self, name: str) -> str:
-        """The same without types: ``round(x [, digits])``."""
-        return f"{name}({self._list_parameters([parameter.name for parameter in self.parameters])})"
-
-    def _list_parameters(self, words: Sequence[str]) -> str:
-        required = [w for w, p in zip(words, self.parameters, strict=True) if not p.optional]
-        optional = words[len(required) :]
-        listed = ", ".join([*required, *(["..."] if self.repeated else [])])
-        for place, word in enumerate(optional):
-            listed += f" [, {word}" if required or place else f"[{word}"
-        return listed + "]" * len(optional)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +33,7 @@ class FunctionRecord:
         signatures: the ways to call it, at least one.
         description: one line.
         gpu: what of it runs on a GPU over columns.
+        plan_functions: the functions of plans that it becomes.
         category: the part of the reference that it is in.
         alias_of: the function that it is another name of, or None.
         example: a call that runs as it stands, or nothing.
@@ -83,6 +44,7 @@ class FunctionRecord:
     signatures: tuple[Signature, ...]
     description: str
     gpu: GpuSupport
+    plan_functions: tuple[str, ...]
     category: str
     alias_of: str | None = None
     example: str = ""
@@ -124,34 +86,39 @@ def sections() -> Iterator[Section]:
 
 def _records(section: Section) -> Iterator[FunctionRecord]:
     for entry in section.entries:
-        signatures = tuple(read_signature(text) for text in entry.signatures.split(" | "))
-        first, *_ = entry.names.split()
         for name in entry.names.split():
             yield FunctionRecord(
                 name,
                 section.kind,
-                signatures,
+                entry.parsed_signatures(),
                 entry.description,
-                entry.gpu,
+                gpu_support(entry, section.kind),
+                entry.plan_functions,
                 section.title,
-                None if name == first else first,
+                None if name == entry.name else entry.name,
                 entry.example,
             )
 
 
-def read_signature(text: str) -> Signature:
-    """A signature as entries write it."""
-    match = _SIGNATURE.fullmatch(text)
-    assert match is not None, text
-    inner = match["parameters"]
-    repeated = inner.endswith(", ...")
-    required, bracket, optional = inner.removesuffix(", ...").partition("[")
-    parameters = [*_parameters(required, optional=False), *_parameters(bracket and optional, optional=True)]
-    return Signature(tuple(parameters), match["answer"], repeated)
+def contracts(entry: Entry, kind: FunctionKind) -> Sequence[FunctionContract]:
+    """What devices owe of the functions of plans that the entry's become."""
+    if kind == "table":
+        return ()
+    from bamquery.plan import functions as plan  # noqa: PLC0415 (not for completion of keywords)
+
+    tables = {
+        "scalar": plan.SCALAR_FUNCTIONS,
+        "aggregate": plan.AGGREGATE_FUNCTIONS,
+        "window": plan.WINDOW_FUNCTIONS,
+    }
+    return [tables[kind][name] for name in entry.plan_functions]
 
 
-def _parameters(text: str, *, optional: bool) -> Iterator[Parameter]:
-    for part in re.split(r"[\[\],]+", text):
-        if part.strip():
-            name, _, kind = part.strip().partition(" ")
-            yield Parameter(name, kind, optional)
+def gpu_support(entry: Entry, kind: FunctionKind) -> GpuSupport:
+    """What of the entry's functions runs on a GPU, which has no columns of intervals."""
+    first, *others = contracts(entry, kind) or (FunctionContract(""),)
+    if first.cuda_refusal:
+        return "no"
+    others = [other for other in others if other.cuda_refusal != NO_INTERVALS]
+    limited = any(one.cuda_refusal or one.cuda_constants_from is not None for one in (first, *others))
+    return "constants" if limited else "yes"

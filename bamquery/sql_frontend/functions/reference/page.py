@@ -6,7 +6,8 @@ import sys
 from typing import Final
 
 from bamquery.sql_frontend.functions.reference.entry import Entry
-from bamquery.sql_frontend.functions.reference.function_reference import Signature, read_signature, sections
+from bamquery.sql_frontend.functions.reference.function_reference import gpu_support, sections
+from bamquery.sql_frontend.functions.reference.signature import Signature
 
 _GPU: Final = {"yes": "yes", "constants": "constants", "no": ""}
 
@@ -16,7 +17,7 @@ def reference_page() -> str:
     parts = [_INTRODUCTION]
     for section in sections():
         rows = [
-            f"| {_calls(entry)} | {_cell(entry.description)} | {_GPU[entry.gpu]} |"
+            f"| {_calls(entry)} | {_cell(entry.description)} | {_GPU[gpu_support(entry, section.kind)]} |"
             for entry in section.entries
         ]
         table = ["| call | gives | GPU |", "|---|---|---|", *rows]
@@ -27,7 +28,7 @@ def reference_page() -> str:
 def _calls(entry: Entry) -> str:
     """How it is called under each of its names."""
     first, *others = entry.names.split()
-    signature = max((read_signature(text) for text in entry.signatures.split(" | ")), key=_length)
+    signature = max(entry.parsed_signatures(), key=_length)
     calls = [entry.call or signature.call(first)]
     calls += [call if entry.call else signature.call(other) for other in others for call in [f"{other}(...)"]]
     return " ".join(f"`{_cell(call)}`" for call in calls)

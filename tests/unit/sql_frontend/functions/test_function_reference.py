@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 
 import pytest
@@ -13,12 +13,11 @@ from bamquery.errors import BamQueryError
 from bamquery.sql_frontend.functions.aggregates import AGGREGATES
 from bamquery.sql_frontend.functions.reference.function_reference import (
     FunctionRecord,
-    Signature,
     function_records,
     functions,
-    read_signature,
 )
 from bamquery.sql_frontend.functions.reference.page import reference_page
+from bamquery.sql_frontend.functions.reference.signature import Signature, read_signature
 from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS
 from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS, SERIES_FUNCTIONS
 from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
@@ -46,7 +45,7 @@ def of_kind(kind: str) -> set[str]:
 
 def test_every_function_is_there() -> None:
     assert of_kind("scalar") == set(FUNCTIONS) | SESSION_FUNCTIONS
-    assert of_kind("aggregate") == {*AGGREGATES, "count_if", "countif"}
+    assert of_kind("aggregate") == set(AGGREGATES)
     assert of_kind("window") == set(WINDOW_FUNCTIONS)
     assert of_kind("table") == {*FILE_FUNCTIONS, *SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS}
 
@@ -61,29 +60,6 @@ def test_descriptions(record: FunctionRecord) -> None:
     assert record.description.endswith(".")
     assert "\n" not in record.description
     assert record.alias_of is None or function_records(record.alias_of)
-
-
-def counts(signatures: Sequence[Signature]) -> Iterator[int]:
-    for signature in signatures:
-        least = sum(not parameter.optional for parameter in signature.parameters)
-        yield from range(least, len(signature.parameters) + 1)
-
-
-@pytest.mark.parametrize("name", sorted({*FUNCTIONS, *AGGREGATES, *WINDOW_FUNCTIONS}))
-def test_numbers_of_arguments(name: str) -> None:
-    for record in function_records(name):
-        if record.kind == "scalar":
-            least, most = FUNCTIONS[name].least, FUNCTIONS[name].most
-        elif record.kind == "aggregate":
-            least, most = AGGREGATES[name].least, AGGREGATES[name].most
-            least = 0 if name == "count" else least
-        else:
-            least, most = WINDOW_FUNCTIONS[name].least, WINDOW_FUNCTIONS[name].most
-        found = set(counts(record.signatures))
-        assert min(found) == least
-        assert (
-            any(signature.repeated for signature in record.signatures) if most is None else max(found) == most
-        )
 
 
 def calls(record: FunctionRecord, signature: Signature) -> Iterator[str]:

@@ -15,7 +15,7 @@ from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS
 from tests.plans import catalog
 
 _ELSEWHERE = {  # of a syntax of their own, of DuckDB's inside, or of aggregates' states
-    *("bitstring_byte_comparable", "combine_aggr", "count_if", "countif", "decimal_average"),
+    *("bitstring_byte_comparable", "combine_aggr", "decimal_average"),
     *("decimal_division", "index_key", "invoke", "row", "timetz_byte_comparable", "vertex_extract"),
 }
 

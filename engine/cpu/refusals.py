@@ -77,7 +77,7 @@ def aggregate_refusals(call: AggregateCall) -> list[str]:
 
 def window_refusals(call: WindowCall) -> list[str]:
     """Why a call over a window cannot be computed."""
-    from bamquery.plan.functions import WINDOW_FUNCTIONS
+    from bamquery.function_catalog.plan_functions import WINDOW_FUNCTIONS
 
     reasons = [] if call.call.function in WINDOW_FUNCTIONS else aggregate_refusals(call.call)
     for expression in call.inputs:

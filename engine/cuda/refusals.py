@@ -14,8 +14,9 @@ from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda.unsupported_functions import unsupported_reason
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, WINDOW_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, Expression, Literal, walk
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS, WINDOW_FUNCTIONS, adds_in_order
+from bamquery.plan.functions import adds_in_order
 from bamquery.plan.windows import WindowCall
 
 _TEXTS_DIFFER: Final = "libcudf does not read such texts as DuckDB does"

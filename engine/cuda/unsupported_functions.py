@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from bamquery.function_catalog.plan_functions import SCALAR_FUNCTIONS
 from bamquery.plan.expressions import Call, Literal
-from bamquery.plan.functions import SCALAR_FUNCTIONS
 
 
 def unsupported_reason(call: Call) -> str | None:

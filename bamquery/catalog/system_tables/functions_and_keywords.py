@@ -16,11 +16,11 @@ from bamquery.catalog.system_tables.rows import (
     list_text,
     string_columns,
 )
-from bamquery.sql_frontend.functions.reference.function_reference import (
+from bamquery.function_catalog.function_reference import (
     FunctionRecord,
     functions,
 )
-from bamquery.sql_frontend.functions.reference.signature import Parameter, Signature
+from bamquery.function_catalog.signature import Parameter, Signature
 from bamquery.sql_frontend.parser.keywords import keywords
 from bamquery.sql_frontend.system_names import MAIN
 

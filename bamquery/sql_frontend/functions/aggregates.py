@@ -10,14 +10,15 @@ from typing import Final
 import pyarrow as pa
 
 from bamquery.data_types.type_groups import HUGEINT
+from bamquery.function_catalog.aggregates import SECTION
+from bamquery.function_catalog.entry import Entry
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Expression, Literal, SortKey
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS, adds_in_order
+from bamquery.plan.functions import adds_in_order
 from bamquery.sql_frontend.functions import aggregate_arguments as take
 from bamquery.sql_frontend.functions.bindings import Builder, bindings
 from bamquery.sql_frontend.functions.coercion import coerce
 from bamquery.sql_frontend.functions.operators import literal
-from bamquery.sql_frontend.functions.reference.aggregates import SECTION
-from bamquery.sql_frontend.functions.reference.entry import Entry
 
 Build = Builder[AggregateCall]
 

@@ -8,9 +8,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
+from bamquery.function_catalog.entry import Entry
 from bamquery.plan.expressions import Expression
 from bamquery.sql_frontend.functions.coercion import decode
-from bamquery.sql_frontend.functions.reference.entry import Entry
 
 Bound = TypeVar("Bound")
 Builder = Callable[[str, Sequence[Expression]], Bound]

@@ -14,15 +14,15 @@ import pyarrow as pa
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import HUGEINT
+from bamquery.function_catalog import any_type
+from bamquery.function_catalog import numbers as of_numbers
+from bamquery.function_catalog import strings as of_strings
+from bamquery.function_catalog import times as of_times
 from bamquery.plan.expressions import Call, Cast, Expression, Literal
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.bindings import bindings
 from bamquery.sql_frontend.functions.coercion import coerce, common_type, decode, is_null
 from bamquery.sql_frontend.functions.operators import STRING, literal
-from bamquery.sql_frontend.functions.reference import any_type
-from bamquery.sql_frontend.functions.reference import numbers as of_numbers
-from bamquery.sql_frontend.functions.reference import strings as of_strings
-from bamquery.sql_frontend.functions.reference import times as of_times
 from bamquery.sql_frontend.functions.scalar import dates, intervals, numbers
 from bamquery.sql_frontend.functions.scalar import strings as texts
 from bamquery.sql_frontend.functions.scalar.dates import at_time_zone, date_part
@@ -108,7 +108,7 @@ def _round(name: str, arguments: Arguments) -> Expression:
 
 
 def like(function: str, subject: Expression, *patterns: Expression) -> Expression:
-    """LIKE, ILIKE, GLOB and regular expressions: `function` is of `bamquery.plan.functions`."""
+    """LIKE, ILIKE, GLOB and regular expressions: `function` is of `function_catalog.plan_functions`."""
     return match(function, _SPELLED.get(function, function), *(decode(e) for e in (subject, *patterns)))
 
 

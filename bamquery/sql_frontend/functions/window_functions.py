@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
+from bamquery.function_catalog.windows import SECTION
 from bamquery.plan.expressions import AggregateCall, Expression
 from bamquery.sql_frontend.functions import aggregate_arguments as take
 from bamquery.sql_frontend.functions.bindings import Builder, bindings
 from bamquery.sql_frontend.functions.coercion import coerce, is_null
 from bamquery.sql_frontend.functions.operators import explicit_cast, literal
-from bamquery.sql_frontend.functions.reference.windows import SECTION
 
 _NUMBER: Final = pa.int64()
 

@@ -95,7 +95,7 @@ def _call(node: exp.Expr) -> str | None:
         return "a row value"
     if name in ("all", "any", "some"):
         return f"{name.upper()} of a list"
-    from bamquery.sql_frontend.functions.missing_functions import why_missing  # noqa: PLC0415
+    from bamquery.function_catalog.missing_functions import why_missing  # noqa: PLC0415
     from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS  # noqa: PLC0415 (not before there is a call)
     from bamquery.sql_frontend.functions.window_functions import is_window_function  # noqa: PLC0415
 

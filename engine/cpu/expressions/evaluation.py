@@ -15,8 +15,8 @@ from bamquery.engine.cpu.frames import concatenate_columns, decode_dictionary_in
 from bamquery.engine.cpu.kernels import Column, Constant, Datum, as_column, nulls, take_shared
 from bamquery.engine.execution.string_limits import LargeStringError, current_string_limits
 from bamquery.errors import ExecutionError, attach_place
+from bamquery.function_catalog.plan_functions import SCALAR_FUNCTIONS
 from bamquery.plan.expressions import Call, Cast, ColumnRef, Expression, Literal, Members
-from bamquery.plan.functions import SCALAR_FUNCTIONS
 from bamquery.statement_context.cancellation import check_cancelled
 
 

@@ -1,4 +1,4 @@
-"""Which accumulator computes an aggregate function of `bamquery.plan.functions`, by name and type."""
+"""Which accumulator computes an aggregate function of `function_catalog.plan_functions`, by name and type."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import pytest
 from bamquery.engine.cuda import refusals as on_gpu
 from bamquery.engine.lowering import refusals
 from bamquery.errors import BamQueryError
-from bamquery.sql_frontend.functions.reference.function_reference import functions
+from bamquery.function_catalog.function_reference import functions
 from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS
 from tests.plans import MemoryCatalog, SchemaOnly, plan_of_catalog
 

@@ -66,7 +66,7 @@ DATE_PARTS: Final[Mapping[str, str]] = MappingProxyType(
         for name in names
     }
 )
-"""DuckDB's names of a date's parts, and those of `bamquery.plan.functions`."""
+"""DuckDB's names of a date's parts, and those of `function_catalog.plan_functions`."""
 
 _CLOCK_PARTS: Final = frozenset({"hour", "minute", "second", "millisecond", "microsecond", "nanosecond"})
 _WITHOUT_TRUNCATION: Final = frozenset({"era", "julian"})

@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from bamquery.data_types import type_groups as types
 from bamquery.data_types.names import type_name
+from bamquery.function_catalog.entry import Entry
 from bamquery.plan.expressions import Call, Expression
 from bamquery.sql_frontend.functions import operators
 from bamquery.sql_frontend.functions.coercion import coerce, is_integer_literal, is_null, is_string_literal
 from bamquery.sql_frontend.functions.operators import STRING, literal
-from bamquery.sql_frontend.functions.reference.entry import Entry
 
 Arguments = Sequence[Expression]
 Build = Callable[[str, Arguments], Expression]

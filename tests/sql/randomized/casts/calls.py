@@ -22,8 +22,8 @@ import duckdb
 import pyarrow as pa
 
 from bamquery.errors import BamQueryError, SqlError, UnsupportedError
-from bamquery.sql_frontend.functions.reference.function_reference import FunctionRecord, functions
-from bamquery.sql_frontend.functions.reference.signature import Signature
+from bamquery.function_catalog.function_reference import FunctionRecord, functions
+from bamquery.function_catalog.signature import Signature
 from bamquery.sql_frontend.functions.scalar.dates import DATE_PARTS
 from tests.sql.randomized.casts import extremes
 from tests.sql.randomized.casts.compare import Answer, Difference, Pair, differences

@@ -12,8 +12,8 @@ from bamquery.engine.cpu import refusals as on_cpu
 from bamquery.engine.cpu.casts.cast import is_castable
 from bamquery.engine.cpu.casts.families import family
 from bamquery.engine.cuda import refusals
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, Call, Cast, ColumnRef, Literal, SortKey
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 from tests.strategies import ALL_TYPES, PLAIN_TYPES
 
 TEXT = pa.large_string()

@@ -10,14 +10,14 @@ import pytest
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval, is_numeric
 from bamquery.errors import BamQueryError
-from bamquery.sql_frontend.functions.aggregates import AGGREGATES
-from bamquery.sql_frontend.functions.reference.function_reference import (
+from bamquery.function_catalog.function_reference import (
     FunctionRecord,
     function_records,
     functions,
 )
-from bamquery.sql_frontend.functions.reference.page import reference_page
-from bamquery.sql_frontend.functions.reference.signature import Signature, read_signature
+from bamquery.function_catalog.page import reference_page
+from bamquery.function_catalog.signature import Signature, read_signature
+from bamquery.sql_frontend.functions.aggregates import AGGREGATES
 from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS
 from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS, SERIES_FUNCTIONS
 from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
@@ -133,5 +133,5 @@ def test_signatures_as_text() -> None:
 
 
 def test_the_page() -> None:
-    """To write it anew: python -m bamquery.sql_frontend.functions.reference.page > docs/functions.md."""
+    """To write it anew: python -m bamquery.function_catalog.page > docs/functions.md."""
     assert (REPOSITORY / "docs" / "functions.md").read_text() == reference_page()

@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 from bamquery.errors import SqlError, UnsupportedError
+from bamquery.function_catalog.missing_functions import why_missing
 from bamquery.sql_frontend import statement_binder as statements
 from bamquery.sql_frontend.functions.aggregates import AGGREGATES, REFUSED
-from bamquery.sql_frontend.functions.missing_functions import why_missing
 from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS, VOLATILE
 from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
 from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS

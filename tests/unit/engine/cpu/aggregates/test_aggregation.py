@@ -13,8 +13,8 @@ import pytest
 
 from bamquery.engine.cpu.aggregates.aggregation import CpuAggregation, CpuGroups
 from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS, WITH_PARAMETER
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS
 from bamquery.plan.expressions import AggregateCall, ColumnRef, Literal, SortKey
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS
 from tests.conformance.harness import assert_same
 from tests.oracle import ask
 

@@ -3,7 +3,7 @@
 from bamquery.engine.cpu.aggregates.registry import ACCUMULATORS, is_known
 from bamquery.engine.cpu.expressions.conditions import FORMS
 from bamquery.engine.cpu.expressions.function_registry import FUNCTIONS
-from bamquery.plan.functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
+from bamquery.function_catalog.plan_functions import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS
 
 
 def test_scalar_functions() -> None:

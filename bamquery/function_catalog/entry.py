@@ -1,11 +1,12 @@
-"""An entry of the reference, as its file writes it."""
+"""An entry of the catalog: all that is said of a function, but for what computes it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from bamquery.sql_frontend.functions.reference.signature import Signature, read_signature
+from bamquery.function_catalog.contract import FunctionContract
+from bamquery.function_catalog.signature import Signature, read_signature
 
 FunctionKind: TypeAlias = Literal["scalar", "aggregate", "window", "table"]
 
@@ -21,8 +22,10 @@ class Entry:
             `...` is any number of arguments more. How many arguments a call may have is read from them, and
             from one of plain types how it is bound.
         description: one line.
+        contract: what devices owe of the first of `calls`; None where there is no more to say of one of its
+            own name, and where it is another entry's or one of `operators`.
         calls: the functions of plans that it becomes, with spaces between, the one that is most of it first;
-            None for that of its own name. What devices do with them says where it runs, and how.
+            None for that of its own name.
         example: a call that can be run as it stands; empty where the signature says enough.
         call: how it is written where that is no plain call.
     """
@@ -30,6 +33,7 @@ class Entry:
     names: str
     signatures: str
     description: str
+    contract: FunctionContract | None = None
     calls: str | None = field(default=None, kw_only=True)
     example: str = field(default="", kw_only=True)
     call: str = field(default="", kw_only=True)

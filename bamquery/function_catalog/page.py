@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bamquery.sql_frontend.functions.reference.entry import Entry
-from bamquery.sql_frontend.functions.reference.function_reference import gpu_support, sections
-from bamquery.sql_frontend.functions.reference.signature import Signature
+from bamquery.function_catalog.entry import Entry
+from bamquery.function_catalog.function_reference import gpu_support, sections
+from bamquery.function_catalog.signature import Signature
 
 _GPU: Final = {"yes": "yes", "constants": "constants", "no": ""}
 
@@ -45,7 +45,7 @@ def _cell(text: str) -> str:
 _INTRODUCTION: Final = """\
 # Functions
 
-<!-- Written by `python -m bamquery.sql_frontend.functions.reference.page`: change what is said beside it. -->
+<!-- Written by `python -m bamquery.function_catalog.page`: change what is said beside it. -->
 
 All functions, with DuckDB 2.0's answers. Names side by side are of one function. An argument may be any
 expression, but where it is said to be a *constant*; NULL gives NULL where nothing else is said. Arguments in

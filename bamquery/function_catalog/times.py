@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.sql_frontend.functions.reference.entry import Entry, Section
+from bamquery.function_catalog.contract import (
+    CPU_ONLY,
+    OF_INTERVALS,
+    PYTHON_ONLY,
+    WITH_ERRORS,
+    FunctionContract,
+)
+from bamquery.function_catalog.entry import Entry, Section
 
 _OF_DATE: Final = "(x DATE) -> {0} | (x TIMESTAMP) -> {0}"
 _OF_CLOCK: Final = "(x TIME) -> {0} | (x TIMESTAMP) -> {0}"
@@ -27,6 +34,11 @@ SECTION: Final = Section(
             "date_part datepart",
             "(part VARCHAR, x TEMPORAL) -> BIGINT",
             "A part (a constant) of a date, time, timestamp or interval; of `epoch` a DOUBLE.",
+            FunctionContract(
+                "date_part(unit literal, x) as int64; units: year quarter month day hour minute second"
+                " dayofweek (Sunday 0) isodow (Monday 1) dayofyear week (ISO) isoyear yearweek decade century"
+                " millennium era; millisecond microsecond nanosecond, counted from the minute"
+            ),
             calls="date_part interval_part",
             example="date_part('year', DATE '2024-05-17')",
         ),
@@ -77,6 +89,7 @@ SECTION: Final = Section(
             "(part VARCHAR, x DATE) -> TIMESTAMP | (part VARCHAR, x TIMESTAMP) -> TIMESTAMP"
             " | (part VARCHAR, x INTERVAL) -> INTERVAL",
             "When the part (a constant) began that a moment is in; an interval without what is smaller.",
+            FunctionContract("to x's type; units as of date_part, weeks start on Monday"),
             calls="date_trunc interval_trunc",
             example="date_trunc('month', TIMESTAMP '2024-05-17 10:30:00')",
         ),
@@ -84,12 +97,14 @@ SECTION: Final = Section(
             "date_diff datediff",
             _BETWEEN,
             "How many parts (a constant) begin between two moments.",
+            FunctionContract("date_diff(a, b, unit literal): of one type; weeks are whole ones"),
             example="date_diff('month', DATE '2024-01-31', DATE '2024-02-01')",
         ),
         Entry(
             "date_sub datesub",
             _BETWEEN,
             "How many whole parts (a constant) lie between two moments.",
+            CPU_ONLY.with_text("date_sub(a, b, unit literal): both time(us) or timestamp(us)"),
             example="date_sub('month', DATE '2024-01-31', DATE '2024-02-01')",
         ),
         Entry(
@@ -102,6 +117,7 @@ SECTION: Final = Section(
             "age",
             "(b TIMESTAMP) -> INTERVAL | (a TIMESTAMP, b TIMESTAMP) -> INTERVAL",
             "Months, days and time from b to a, or to today.",
+            OF_INTERVALS,
             call="age([a,] b)",
         ),
         Entry(
@@ -109,6 +125,7 @@ SECTION: Final = Section(
             "(width INTERVAL, x DATE [, origin DATE]) -> DATE"
             " | (width INTERVAL, x TIMESTAMP [, origin TIMESTAMP]) -> TIMESTAMP",
             "When the bucket of that width began; they count from 3 January 2000, or an origin or offset.",
+            OF_INTERVALS.with_text("x and origin: timestamp(us)"),
             calls="time_bucket add_interval subtract_interval",
             example="time_bucket(INTERVAL '2 hours', TIMESTAMP '2024-05-17 11:30:00')",
         ),
@@ -117,6 +134,7 @@ SECTION: Final = Section(
             "epoch",
             f"{_OF_DATE.format('DOUBLE')} | (x TIME) -> DOUBLE",
             "Seconds since 1970, or midnight.",
+            FunctionContract(),
             calls="epoch interval_seconds to_count divide",
         ),
         Entry(
@@ -140,16 +158,23 @@ SECTION: Final = Section(
         Entry(
             "make_date",
             "(year BIGINT, month BIGINT, day BIGINT) -> DATE | (days INTEGER) -> DATE",
-            "The date of year, month and day, or so many days after 1 January 1970.",
+            "The date of year, month and day, or so many days after 1 January 1970; others are an error.",
+            WITH_ERRORS,
             calls="make_date add_days",
             example="make_date(2024, 5, 17)",
         ),
-        Entry("make_time", "(hour BIGINT, minute BIGINT, second DOUBLE) -> TIME", "The time of day."),
+        Entry(
+            "make_time",
+            "(hour BIGINT, minute BIGINT, second DOUBLE) -> TIME",
+            "The time of day; others are an error.",
+            WITH_ERRORS,
+        ),
         Entry(
             "make_timestamp",
             "(year BIGINT, month BIGINT, day BIGINT, hour BIGINT, minute BIGINT, second DOUBLE) -> TIMESTAMP"
             " | (microseconds BIGINT) -> TIMESTAMP",
             "The timestamp of these parts, or so many microseconds after 1970 began.",
+            WITH_ERRORS,
             calls="make_timestamp from_count",
         ),
         Entry(
@@ -168,24 +193,28 @@ SECTION: Final = Section(
             "to_timestamp",
             "(seconds DOUBLE) -> TIMESTAMP WITH TIME ZONE",
             "So many seconds after 1970 began.",
+            WITH_ERRORS,
             calls="from_seconds",
         ),
         Entry(
             "strftime",
             "(x DATE, pattern VARCHAR) -> VARCHAR | (x TIMESTAMP, pattern VARCHAR) -> VARCHAR",
             "A moment as text, written as a pattern of %Y, %m, %d and the like says.",
+            CPU_ONLY,
             example="strftime(DATE '2024-05-17', '%d.%m.%Y')",
         ),
         Entry(
             "strptime",
             "(text VARCHAR, pattern VARCHAR) -> TIMESTAMP",
-            "The timestamp that a text means, read as a pattern of %Y, %m, %d and the like says.",
+            "The timestamp that a text means by a pattern of %Y, %m, %d and the like; an error if unfit.",
+            PYTHON_ONLY,
             example="strptime('17.05.2024', '%d.%m.%Y')",
         ),
         Entry(
             "try_strptime",
             "(text VARCHAR, pattern VARCHAR) -> TIMESTAMP",
             "As strptime, but NULL where the text does not fit.",
+            PYTHON_ONLY,
         ),
         Entry(
             "now get_current_timestamp transaction_timestamp",
@@ -236,6 +265,7 @@ SECTION: Final = Section(
             "normalized_interval",
             "(x INTERVAL) -> INTERVAL",
             "The interval with 30 days as a month and 24 hours as a day.",
+            OF_INTERVALS,
             calls="interval_normalize",
         ),
     ),

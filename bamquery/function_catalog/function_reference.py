@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from bamquery.plan.function_contract import NO_INTERVALS, FunctionContract
-from bamquery.sql_frontend.functions.reference.entry import Entry, FunctionKind, Section
-from bamquery.sql_frontend.functions.reference.signature import Signature
+from bamquery.function_catalog import plan_functions as plan
+from bamquery.function_catalog.contract import NO_INTERVALS, FunctionContract
+from bamquery.function_catalog.entry import Entry, FunctionKind, Section
+from bamquery.function_catalog.signature import Signature
 
 GpuSupport: TypeAlias = Literal["yes", "constants", "no"]
 """Over columns on a GPU: it runs, it runs where all arguments but the first are constants, it is refused."""
@@ -78,9 +79,7 @@ def sections() -> Iterator[Section]:
     """The reference as it is written, section by section."""
     # By name, so that completion of keywords does not pay for this file's data.
     for room in _ROOMS:
-        section: Section = importlib.import_module(
-            f"bamquery.sql_frontend.functions.reference.{room}"
-        ).SECTION
+        section: Section = importlib.import_module(f"bamquery.function_catalog.{room}").SECTION
         yield section
 
 
@@ -104,8 +103,6 @@ def contracts(entry: Entry, kind: FunctionKind) -> Sequence[FunctionContract]:
     """What devices owe of the functions of plans that the entry's become."""
     if kind == "table":
         return ()
-    from bamquery.plan import functions as plan  # noqa: PLC0415 (not for completion of keywords)
-
     tables = {
         "scalar": plan.SCALAR_FUNCTIONS,
         "aggregate": plan.AGGREGATE_FUNCTIONS,
@@ -116,7 +113,7 @@ def contracts(entry: Entry, kind: FunctionKind) -> Sequence[FunctionContract]:
 
 def gpu_support(entry: Entry, kind: FunctionKind) -> GpuSupport:
     """What of the entry's functions runs on a GPU, which has no columns of intervals."""
-    first, *others = contracts(entry, kind) or (FunctionContract(""),)
+    first, *others = contracts(entry, kind) or (FunctionContract(),)
     if first.cuda_refusal:
         return "no"
     others = [other for other in others if other.cuda_refusal != NO_INTERVALS]

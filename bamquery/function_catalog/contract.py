@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, Self
 
 NO_INTERVALS: Final = "libcudf has no intervals of months"
 """Why a GPU refuses what is of intervals."""
@@ -14,18 +14,22 @@ class FunctionContract:
     """A function of plans.
 
     Attributes:
-        text: the types of arguments and answer, and the errors.
+        text: of types, nulls and errors what its signatures and description leave open.
         strict: of scalar functions: null where an argument that differs from row to row is null.
         cuda_refusal: why a GPU cannot compute it as the CPU does; empty where it can.
         cuda_constants_from: the first argument that must be a literal on a GPU; None where none must.
         row_by_row: whether the CPU calls Python for every value, which takes far longer than a kernel.
     """
 
-    text: str
+    text: str = ""
     strict: bool = field(default=True, kw_only=True)
     cuda_refusal: str = field(default="", kw_only=True)
     cuda_constants_from: int | None = field(default=None, kw_only=True)
     row_by_row: bool = field(default=False, kw_only=True)
+
+    def with_text(self, text: str) -> Self:
+        """The contract with that text."""
+        return replace(self, text=text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,19 @@ class AggregateContract(FunctionContract):
     Attributes:
         distinct: whether repeated arguments change the answer, so that DISTINCT means something.
         ordered: whether the order of rows does, whatever the arguments' types.
+        rounds: whether it rounds floats from row to row, so that the order of theirs does.
+        holds_values: whether its state grows with the rows.
     """
 
     distinct: bool = field(default=True, kw_only=True)
     ordered: bool = field(default=False, kw_only=True)
+    rounds: bool = field(default=False, kw_only=True)
+    holds_values: bool = field(default=False, kw_only=True)
+
+
+NULLS_COUNT: Final = FunctionContract(strict=False)
+CONSTANTS: Final = FunctionContract(cuda_constants_from=1)
+CPU_ONLY: Final = FunctionContract(cuda_refusal="libcudf has no such function")
+PYTHON_ONLY: Final = replace(CPU_ONLY, row_by_row=True)
+WITH_ERRORS: Final = FunctionContract(cuda_refusal="it has errors that libcudf would pass over")
+OF_INTERVALS: Final = FunctionContract(cuda_refusal=NO_INTERVALS)

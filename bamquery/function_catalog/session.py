@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.sql_frontend.functions.reference.entry import Entry, Section
+from bamquery.function_catalog.entry import Entry, Section
 
 _NAME: Final = "() -> VARCHAR"
 

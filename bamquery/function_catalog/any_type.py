@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from bamquery.sql_frontend.functions.reference.entry import Entry, Section
+from bamquery.function_catalog.contract import NULLS_COUNT
+from bamquery.function_catalog.entry import Entry, Section
 
 SECTION: Final = Section(
     "Any type",
@@ -14,6 +15,7 @@ SECTION: Final = Section(
             "coalesce",
             "(x ANY, ...) -> ANY",
             "The first value that is not NULL.",
+            NULLS_COUNT,
             example="coalesce(NULL, 2)",
         ),
         Entry("ifnull", "(x ANY, y ANY) -> ANY", "x, or y where x is NULL.", calls="coalesce"),
@@ -30,8 +32,18 @@ SECTION: Final = Section(
             "x where the condition is true, else y.",
             calls="case",
         ),
-        Entry("greatest", "(x ANY, ...) -> ANY", "The greatest of the values; NULLs do not count."),
-        Entry("least", "(x ANY, ...) -> ANY", "The least of the values; NULLs do not count."),
+        Entry(
+            "greatest",
+            "(x ANY, ...) -> ANY",
+            "The greatest of the values; NULLs do not count.",
+            NULLS_COUNT,
+        ),
+        Entry(
+            "least",
+            "(x ANY, ...) -> ANY",
+            "The least of the values; NULLs do not count.",
+            NULLS_COUNT,
+        ),
         Entry(
             "constant_or_null",
             "(x ANY, y ANY, ...) -> ANY",

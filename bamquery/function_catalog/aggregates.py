@@ -94,7 +94,7 @@ SECTION: Final = Section(
         Entry(
             "skewness",
             _DOUBLE,
-            "How much further values reach on one side than on the other; NULL below three values or without spread.",
+            "How much further values reach on one side; NULL below three values or without spread.",
         ),
         Entry(
             "kurtosis", _DOUBLE, "The excess kurtosis of a sample; NULL below four values or without spread."

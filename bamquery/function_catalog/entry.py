@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -39,9 +40,14 @@ class Entry:
     call: str = field(default="", kw_only=True)
 
     @property
+    def all_names(self) -> Sequence[str]:
+        """Its names, one by one."""
+        return self.names.split()
+
+    @property
     def name(self) -> str:
         """The first of its names."""
-        return self.names.partition(" ")[0]
+        return self.all_names[0]
 
     @property
     def plan_functions(self) -> tuple[str, ...]:

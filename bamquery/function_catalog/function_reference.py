@@ -1,16 +1,22 @@
-"""Every SQL function with its signatures and a line of what it does.
-
-For completion, `duckdb_functions()` and docs/functions.md. Nothing is read before somebody asks.
-"""
+"""Every SQL function under each of its names, for completion, `duckdb_functions()` and docs/functions.md."""
 
 from __future__ import annotations
 
 import functools
-import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from bamquery.function_catalog import (
+    aggregates,
+    any_type,
+    numbers,
+    session,
+    strings,
+    table_functions,
+    times,
+    windows,
+)
 from bamquery.function_catalog import plan_functions as plan
 from bamquery.function_catalog.contract import NO_INTERVALS, FunctionContract
 from bamquery.function_catalog.entry import Entry, FunctionKind, Section
@@ -19,9 +25,11 @@ from bamquery.function_catalog.signature import Signature
 GpuSupport: TypeAlias = Literal["yes", "constants", "no"]
 """Over columns on a GPU: it runs, it runs where all arguments but the first are constants, it is refused."""
 
-_ROOMS: Final = (
-    *("numbers", "strings", "times", "any_type", "session", "aggregates", "windows", "table_functions"),
+SECTIONS: Final = tuple(
+    room.SECTION
+    for room in (numbers, strings, times, any_type, session, aggregates, windows, table_functions)
 )
+"""As they stand on the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class FunctionRecord:
 @functools.cache
 def functions() -> Sequence[FunctionRecord]:
     """All functions, section by section; those of several kinds (`first`) come once for each."""
-    return tuple(record for section in sections() for record in _records(section))
+    return tuple(record for section in SECTIONS for record in _records(section))
 
 
 @functools.cache
@@ -75,17 +83,9 @@ def function_records(name: str) -> Sequence[FunctionRecord]:
     return _by_name().get(name.lower(), ())
 
 
-def sections() -> Iterator[Section]:
-    """The reference as it is written, section by section."""
-    # By name, so that completion of keywords does not pay for this file's data.
-    for room in _ROOMS:
-        section: Section = importlib.import_module(f"bamquery.function_catalog.{room}").SECTION
-        yield section
-
-
 def _records(section: Section) -> Iterator[FunctionRecord]:
     for entry in section.entries:
-        for name in entry.names.split():
+        for name in entry.all_names:
             yield FunctionRecord(
                 name,
                 section.kind,
@@ -101,14 +101,14 @@ def _records(section: Section) -> Iterator[FunctionRecord]:
 
 def contracts(entry: Entry, kind: FunctionKind) -> Sequence[FunctionContract]:
     """What devices owe of the functions of plans that the entry's become."""
-    if kind == "table":
-        return ()
-    tables = {
+    tables: dict[FunctionKind, Mapping[str, FunctionContract]] = {
         "scalar": plan.SCALAR_FUNCTIONS,
         "aggregate": plan.AGGREGATE_FUNCTIONS,
         "window": plan.WINDOW_FUNCTIONS,
+        "table": {},
     }
-    return [tables[kind][name] for name in entry.plan_functions]
+    # Those of the connection and of FROM are none of plans, by their own names.
+    return [tables[kind][name] for name in entry.plan_functions if entry.calls or name in tables[kind]]
 
 
 def gpu_support(entry: Entry, kind: FunctionKind) -> GpuSupport:

@@ -6,7 +6,8 @@ import sys
 from typing import Final
 
 from bamquery.function_catalog.entry import Entry
-from bamquery.function_catalog.function_reference import gpu_support, sections
+from bamquery.function_catalog.function_reference import SECTIONS, gpu_support
+from bamquery.function_catalog.missing_functions import missing_functions
 from bamquery.function_catalog.signature import Signature
 
 _GPU: Final = {"yes": "yes", "constants": "constants", "no": ""}
@@ -15,19 +16,24 @@ _GPU: Final = {"yes": "yes", "constants": "constants", "no": ""}
 def reference_page() -> str:
     """docs/functions.md: all functions, section by section."""
     parts = [_INTRODUCTION]
-    for section in sections():
+    for section in SECTIONS:
         rows = [
             f"| {_calls(entry)} | {_cell(entry.description)} | {_GPU[gpu_support(entry, section.kind)]} |"
             for entry in section.entries
         ]
         table = ["| call | gives | GPU |", "|---|---|---|", *rows]
         parts += [f"## {section.title}", "\n".join(table), *([section.notes] if section.notes else [])]
+    absences = [
+        f"| {why or 'no such function'} | {' '.join(f'`{name}`' for name in names)} |"
+        for why, names in missing_functions().items()
+    ]
+    parts += ["## Not there", _ABSENCES, "\n".join(["| why | DuckDB's functions |", "|---|---|", *absences])]
     return "\n\n".join(parts) + "\n"
 
 
 def _calls(entry: Entry) -> str:
     """How it is called under each of its names."""
-    first, *others = entry.names.split()
+    first, *others = entry.all_names
     signature = max(entry.parsed_signatures(), key=_length)
     calls = [entry.call or signature.call(first)]
     calls += [call if entry.call else signature.call(other) for other in others for call in [f"{other}(...)"]]
@@ -55,6 +61,10 @@ answers.
 The last column says what runs on a GPU too: *yes*, *constants* (if all arguments but the first are
 constants), or nothing, where a query over columns is refused there with its reason. A call of constants is
 computed when the query is planned and runs on every device."""
+
+_ABSENCES: Final = """\
+DuckDB's functions that are refused by name, before anything is read; of a family all that begin so, but for
+those above."""
 
 
 if __name__ == "__main__":

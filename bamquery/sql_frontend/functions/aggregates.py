@@ -162,7 +162,7 @@ _ARGUMENTS: Final[Mapping[str, take.Argument]] = MappingProxyType(
 )
 """What the one argument of a function of plans is."""
 
-_BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
+BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
         "count": _count,
         "count_if": _conditional_count,
@@ -181,21 +181,7 @@ _BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
 
 def _builder(entry: Entry) -> Build:
     (function, *_) = entry.plan_functions
-    return _BUILDERS.get(entry.name) or _of_one_argument(function, _ARGUMENTS[function])
+    return BUILDERS.get(entry.name) or _of_one_argument(function, _ARGUMENTS[function])
 
 
 AGGREGATES: Final = bindings(SECTION.entries, _builder)
-
-REFUSED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "list": "it gives a list",
-        "array_agg": "it gives a list",
-        "approx_top_k": "it gives a list",
-        "histogram": "it gives a map",
-        "histogram_exact": "it gives a map",
-        "approx_quantile": "write quantile_cont()",
-        "reservoir_quantile": "write quantile_disc()",
-        "sum_no_overflow": "write sum()",
-    }
-)
-"""Aggregates of DuckDB that are not there, and why or what to write."""

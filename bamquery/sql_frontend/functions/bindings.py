@@ -54,7 +54,7 @@ def bindings(
     """Bindings of entries under all their names."""
     found = {}
     for entry in entries:
-        found.update(dict.fromkeys(entry.names.split(), FunctionBinding(entry, find_builder)))
+        found.update(dict.fromkeys(entry.all_names, FunctionBinding(entry, find_builder)))
     return MappingProxyType(found)
 
 

@@ -37,7 +37,6 @@ from bamquery.sql_frontend.functions.scalar.strings import match
 
 __all__ = [
     "FUNCTIONS",
-    "VOLATILE",
     "at_time_zone",
     "call",
     "case",
@@ -45,9 +44,6 @@ __all__ = [
     "interval_of_unit",
     "like",
 ]
-
-VOLATILE: Final = frozenset({"random", "setseed", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"})
-"""Functions of DuckDB that are refused, since a query could not be repeated."""
 
 _SPELLED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -188,7 +184,7 @@ def _floor_modulo(name: str, arguments: Arguments) -> Expression:
     return operators.subtract(arguments[0], operators.multiply(arguments[1], whole))
 
 
-_BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
+BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
     {
         **numbers.BUILDERS,
         **texts.BUILDERS,
@@ -210,6 +206,6 @@ _BUILDERS: Final[Mapping[str, Build]] = MappingProxyType(
 
 FUNCTIONS: Final = bindings(
     (entry for room in (of_numbers, of_strings, of_times, any_type) for entry in room.SECTION.entries),
-    lambda entry: _BUILDERS.get(entry.name) or build_as_written(entry),
+    lambda entry: BUILDERS.get(entry.name) or build_as_written(entry),
 )
 """All of values, by name; those of the connection are bound elsewhere."""

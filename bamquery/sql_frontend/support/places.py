@@ -8,11 +8,11 @@ from typing import Final
 
 from sqlglot import exp
 
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
+from bamquery.function_catalog.table_functions import FILE_FUNCTIONS, SYSTEM_FUNCTIONS
 from bamquery.sql_frontend.functions.aggregates import is_aggregate
-from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS
 from bamquery.sql_frontend.syntax import ast_nodes as syntax
 from bamquery.sql_frontend.syntax.calls import is_windowed
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SYSTEM_FUNCTIONS
 
 _ORDERINGS: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _COMPARISONS: Final = (*_ORDERINGS, exp.NullSafeEQ, exp.NullSafeNEQ)

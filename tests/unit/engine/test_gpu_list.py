@@ -14,7 +14,7 @@ from bamquery.engine.cuda import refusals as on_gpu
 from bamquery.engine.lowering import refusals
 from bamquery.errors import BamQueryError
 from bamquery.function_catalog.function_reference import functions
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
 from tests.plans import MemoryCatalog, SchemaOnly, plan_of_catalog
 
 COLUMNS = {

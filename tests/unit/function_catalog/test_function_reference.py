@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
@@ -10,18 +11,14 @@ import pytest
 from bamquery.data_types.names import type_name
 from bamquery.data_types.type_groups import is_interval, is_numeric
 from bamquery.errors import BamQueryError
-from bamquery.function_catalog.function_reference import (
-    FunctionRecord,
-    function_records,
-    functions,
-)
+from bamquery.function_catalog import operators, plan_functions
+from bamquery.function_catalog.function_reference import SECTIONS, FunctionRecord, function_records, functions
 from bamquery.function_catalog.page import reference_page
+from bamquery.function_catalog.session import SESSION_FUNCTIONS
 from bamquery.function_catalog.signature import Signature, read_signature
+from bamquery.sql_frontend.functions import aggregates, scalar_functions
 from bamquery.sql_frontend.functions.aggregates import AGGREGATES
 from bamquery.sql_frontend.functions.scalar_functions import FUNCTIONS
-from bamquery.sql_frontend.functions.table_functions import FILE_FUNCTIONS, SERIES_FUNCTIONS
-from bamquery.sql_frontend.functions.window_functions import WINDOW_FUNCTIONS
-from bamquery.sql_frontend.system_names import SESSION_FUNCTIONS, SYSTEM_FUNCTIONS
 from tests.conftest import REPOSITORY
 from tests.plans import plan_of
 
@@ -39,20 +36,28 @@ VALUES = {
 """Of what a parameter takes, values; of other types there is NULL, cast to them."""
 
 
-def of_kind(kind: str) -> set[str]:
-    return {record.name for record in functions() if record.kind == kind}
+def test_each_name_is_of_one_entry() -> None:
+    for kind in ("scalar", "aggregate", "window", "table"):
+        names = [record.name for record in functions() if record.kind == kind]
+        assert len(names) == len(set(names)), Counter(names).most_common(3)
 
 
-def test_every_function_is_there() -> None:
-    assert of_kind("scalar") == set(FUNCTIONS) | SESSION_FUNCTIONS
-    assert of_kind("aggregate") == set(AGGREGATES)
-    assert of_kind("window") == set(WINDOW_FUNCTIONS)
-    assert of_kind("table") == {*FILE_FUNCTIONS, *SERIES_FUNCTIONS, *SYSTEM_FUNCTIONS}
+def test_each_contract_stands_once() -> None:
+    """Of its entry, or where it has no name in SQL among operators; plans call no function without one."""
+    for kind, named, others in (
+        ("scalar", plan_functions.SCALAR_FUNCTIONS, operators.SCALARS),
+        ("aggregate", plan_functions.AGGREGATE_FUNCTIONS, operators.AGGREGATES),
+        ("window", plan_functions.WINDOW_FUNCTIONS, {}),
+    ):
+        entries = [entry for section in SECTIONS if section.kind == kind for entry in section.entries]
+        own = [e.plan_functions[0] for e in entries if e.contract is not None or e.calls is None]
+        assert sorted([*own, *others]) == sorted({*named, *(SESSION_FUNCTIONS if kind == "scalar" else ())})
+        assert {name for entry in entries for name in (entry.calls or "").split()} <= set(named)
 
 
-def test_once_each() -> None:
-    named = [(record.kind, record.name) for record in functions()]
-    assert len(named) == len(set(named))
+def test_builders_are_of_entries() -> None:
+    assert set(scalar_functions.BUILDERS) <= {binding.entry.name for binding in FUNCTIONS.values()}
+    assert set(aggregates.BUILDERS) <= {binding.entry.name for binding in AGGREGATES.values()}
 
 
 @pytest.mark.parametrize("record", functions(), ids=lambda record: f"{record.kind}-{record.name}")

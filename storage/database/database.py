@@ -11,11 +11,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from bamquery.closeable import Closeable
 from bamquery.errors import CatalogError, CorruptionError, StorageError
 from bamquery.storage.database.folder import MARKER, create_folder, read_marker, require_unused
 from bamquery.storage.database.temporary import make_temporary
@@ -42,7 +42,7 @@ _KIND_TABLE: Final = "table"
 _KIND_VIEW: Final = "view"
 
 
-class Database:
+class Database(Closeable):
     """An open database. Holds no locks; any number of processes may open one at the same time.
 
     A context manager; thread-safe.
@@ -366,14 +366,6 @@ class Database:
             self._remove()
         if self._held is not None:
             self._held.close()
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _require_open(self) -> None:
         if self._closed:
